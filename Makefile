@@ -1,0 +1,49 @@
+# `make` lists the targets; each has its line after `##`.
+
+CARGO ?= cargo
+BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/plimsoll
+export PLIMSOLL_BIN := $(BIN)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test deps check unit e2e fuzz-smoke bench generate fmt release
+
+help: ## list the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+run: release ## build, and show what Plimsoll does: `plimsoll demo`
+	$(BIN) demo
+
+test: deps check unit fuzz-smoke e2e ## everything, from a fresh Debian machine with a Rust toolchain
+	@echo "make test: all passed"
+
+deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
+	@.ci/deps
+
+check: ## format, lints, licences and sources, documentation, purity of the core
+	$(CARGO) fmt --all --check
+	.ci/purity
+	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
+	$(CARGO) deny --log-level error check bans licenses sources
+
+unit: ## unit, property and scenario tests, and the files generated from code
+	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked
+
+e2e: release ## the real binary against a real nginx and a real Apache
+	PLIMSOLL_E2E_REQUIRE_PEERS=1 $(CARGO) test --quiet -p plimsoll-e2e --locked -- --test-threads=1
+
+fuzz-smoke: ## a short, seeded run of every fuzz target
+	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked fuzz_smoke
+
+bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
+	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
+	$(CARGO) bench --quiet --workspace --exclude plimsoll-e2e
+
+generate: ## write the files that are generated from code: the schema and the configuration reference
+	$(CARGO) run --quiet --locked -p plimsoll -- generate
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+release: ## build the binary as it is shipped
+	$(CARGO) build --quiet --release --locked -p plimsoll
