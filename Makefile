@@ -22,6 +22,7 @@ deps: ## install the Debian packages that the tests and the benchmark need, with
 check: ## format, lints, licences and sources, documentation, purity of the core
 	$(CARGO) fmt --all --check
 	.ci/purity
+	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
