@@ -1,0 +1,3 @@
+//! The binary `plimsoll`.
+
+fn main() {}

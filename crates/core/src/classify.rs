@@ -1,0 +1,291 @@
+//! Which site and class a request belongs to, and the client's place in the order of quality. Pure.
+//!
+//! The first site whose host matches; in it the first class whose condition holds, else the built-in class `default`;
+//! or, if an exemption holds, the built-in class `exempt`. The client's place is a keyed SipHash-1-3 of its identity:
+//! keyed, so that no client can choose its luck; of the identity alone, so that it is the same on every thread and,
+//! with the same seed, on every instance and after a restart.
+
+use crate::door::{RequestView, Target};
+use crate::knob::FRACTION_ONE;
+use crate::promises::{Condition, Identity, Network, Promises, Site};
+use alloc::{string::String, vec::Vec};
+use core::hash::Hasher;
+use core::net::IpAddr;
+use siphasher::sip::SipHasher13;
+
+/// Text with at most one `*`.
+#[derive(Debug, PartialEq)]
+enum Pattern {
+    Exact(String),
+    /// What stands before the star, and after it.
+    Star(String, String),
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        match text.split_once('*') {
+            Some((before, after)) => Pattern::Star(before.into(), after.into()),
+            None => Pattern::Exact(text.into()),
+        }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.compare(text.as_bytes(), <[u8]>::eq)
+    }
+
+    fn matches_ignoring_case(&self, text: &str) -> bool {
+        self.compare(text.as_bytes(), <[u8]>::eq_ignore_ascii_case)
+    }
+
+    fn compare(&self, text: &[u8], equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        match self {
+            Pattern::Exact(exact) => equal(text, exact.as_bytes()),
+            Pattern::Star(before, after) => {
+                text.len() >= before.len() + after.len()
+                    && equal(&text[..before.len()], before.as_bytes())
+                    && equal(&text[text.len() - after.len()..], after.as_bytes())
+            }
+        }
+    }
+}
+
+/// A [`Condition`], compiled.
+struct Rule {
+    paths: Vec<Pattern>,
+    methods: Vec<String>,
+    headers: Vec<(String, Pattern)>,
+    cookies: Vec<(String, Pattern)>,
+    clients: Vec<Network>,
+}
+
+impl Rule {
+    fn new(condition: &Condition) -> Self {
+        let pairs = |pairs: &[(String, String)]| {
+            pairs.iter().map(|(name, value)| (name.clone(), Pattern::new(value))).collect()
+        };
+        Rule {
+            paths: condition.paths.iter().map(|p| Pattern::new(p)).collect(),
+            methods: condition.methods.clone(),
+            headers: pairs(&condition.headers),
+            cookies: pairs(&condition.cookies),
+            clients: condition.clients.clone(),
+        }
+    }
+
+    fn holds(&self, request: &impl RequestView) -> bool {
+        fn any<T>(alternatives: &[T], holds: impl FnMut(&T) -> bool) -> bool {
+            alternatives.is_empty() || alternatives.iter().any(holds)
+        }
+        any(&self.methods, |method| method == request.method())
+            && any(&self.paths, |path| path.matches(request.path()))
+            && any(&self.clients, |network| contains(network, request.client()))
+            && any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
+            && any(&self.cookies, |(name, value)| cookie(request, name).is_some_and(|v| value.matches(v)))
+    }
+}
+
+fn contains(network: &Network, address: IpAddr) -> bool {
+    fn same_prefix(a: u128, b: u128, width: u32, prefix: u8) -> bool {
+        let ignored = width.saturating_sub(prefix.into());
+        ignored >= 128 || a >> ignored == b >> ignored
+    }
+    match (network.address, address.to_canonical()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            same_prefix(a.to_bits().into(), b.to_bits().into(), 32, network.prefix_bits)
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, network.prefix_bits),
+        _ => false,
+    }
+}
+
+fn cookie<'r>(request: &'r impl RequestView, name: &str) -> Option<&'r str> {
+    let pairs = request.header("cookie")?.split(';');
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
+}
+
+struct SiteRules {
+    hosts: Vec<Pattern>,
+    exempt: Vec<Rule>,
+    classes: Vec<Rule>,
+    identity: Identity,
+    /// Number of the site's first class; `default` and `exempt` follow its own.
+    first_class: u16,
+}
+
+impl SiteRules {
+    fn target(&self, site: u16, request: &impl RequestView, key: (u64, u64)) -> Target {
+        let exempt = self.exempt.iter().any(|rule| rule.holds(request));
+        let own = self.classes.len() as u16;
+        let class = match self.classes.iter().position(|rule| rule.holds(request)) {
+            _ if exempt => own + 1,
+            Some(class) => class as u16,
+            None => own,
+        };
+        Target {
+            class: self.first_class + class,
+            site,
+            client: client_hash(&self.identity, request, key),
+            exempt,
+        }
+    }
+}
+
+/// All sites' rules.
+pub(crate) struct Rules {
+    sites: Vec<SiteRules>,
+    key: (u64, u64),
+}
+
+impl Rules {
+    pub(crate) fn new(promises: &Promises, seed: u64) -> Self {
+        let mut first_class = 0;
+        let compile = |site: &Site| {
+            let rules = SiteRules {
+                hosts: site.hosts.iter().map(|h| Pattern::new(h)).collect(),
+                exempt: site.exempt.iter().map(Rule::new).collect(),
+                classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
+                identity: site.identity.clone(),
+                first_class,
+            };
+            first_class += class_count(site) as u16;
+            rules
+        };
+        let mut random = crate::lane::Random::new(seed);
+        Rules { sites: promises.sites.iter().map(compile).collect(), key: (random.next(), random.next()) }
+    }
+
+    pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
+        let host = request.host();
+        let matches = |site: &SiteRules| {
+            site.hosts.is_empty() || site.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
+        };
+        let number = self.sites.iter().position(matches)?;
+        Some(self.sites[number].target(number as u16, request, self.key))
+    }
+}
+
+/// A site's own classes, `default` and `exempt`.
+pub(crate) fn class_count(site: &Site) -> usize {
+    site.classes.len() + 2
+}
+
+/// Names of a site's classes, in the order of their numbers.
+pub(crate) fn class_names(site: &Site) -> impl Iterator<Item = &str> {
+    site.classes.iter().map(|class| class.name.as_str()).chain(["default", "exempt"])
+}
+
+fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
+    let named = match identity {
+        Identity::Address => None,
+        Identity::Header(name) => request.header(name),
+        Identity::Cookie(name) => cookie(request, name),
+    };
+    match (named, request.client().to_canonical()) {
+        (Some(text), _) => hasher.write(text.as_bytes()),
+        (None, IpAddr::V4(address)) => hasher.write_u32(address.to_bits()),
+        (None, IpAddr::V6(address)) => hasher.write_u64((address.to_bits() >> 64) as u64),
+    }
+    hasher.finish() & (FRACTION_ONE - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Choice, Class, Level};
+    use alloc::vec;
+
+    struct Request<'a> {
+        host: &'a str,
+        path: &'a str,
+        headers: &'a [(&'a str, &'a str)],
+        client: &'a str,
+    }
+
+    impl RequestView for Request<'_> {
+        fn method(&self) -> &str {
+            "GET"
+        }
+        fn host(&self) -> &str {
+            self.host
+        }
+        fn path(&self) -> &str {
+            self.path
+        }
+        fn header(&self, name: &str) -> Option<&str> {
+            self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| *v)
+        }
+        fn client(&self) -> IpAddr {
+            self.client.parse().expect("an address")
+        }
+    }
+
+    fn get(host: &'static str, path: &'static str) -> Request<'static> {
+        Request { host, path, headers: &[], client: "10.1.2.3" }
+    }
+
+    fn site(hosts: &[&str], classes: Vec<(&str, Condition)>) -> Site {
+        Site {
+            name: "site".into(),
+            hosts: hosts.iter().map(|h| String::from(*h)).collect(),
+            plant: 0,
+            levels: vec![Level { name: "full".into(), plant: None, cost_ratio: None }],
+            classes: classes.into_iter().map(|(n, condition)| Class { name: n.into(), condition }).collect(),
+            exempt: vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }],
+            identity: Identity::Address,
+            choice: Choice::Client,
+        }
+    }
+
+    fn rules(sites: Vec<Site>) -> Rules {
+        Rules::new(&Promises { sites, ..Promises::default() }, 7)
+    }
+
+    #[test]
+    fn sites_by_host_classes_in_order_then_default() {
+        let buy = Condition { paths: vec!["/buy/*".into()], ..Condition::default() };
+        let gold = Condition {
+            headers: vec![("X-Plan".into(), "gold*".into())],
+            cookies: vec![("id".into(), "*".into())],
+            clients: vec![Network { address: "10.0.0.0".parse().expect("an address"), prefix_bits: 8 }],
+            ..Condition::default()
+        };
+        let rules = rules(vec![
+            site(&["shop.example", "*.shop.example"], vec![("buy", buy), ("gold", gold)]),
+            site(&["other.example"], vec![]),
+        ]);
+        let class = |request: &Request<'_>| rules.classify(request).map(|t| (t.site, t.class, t.exempt));
+        assert_eq!(class(&get("shop.example", "/buy/1")), Some((0, 0, false)));
+        assert_eq!(class(&get("WWW.Shop.Example", "/")), Some((0, 2, false)));
+        assert_eq!(class(&get("shop.example", "/healthz")), Some((0, 3, true)));
+        assert_eq!(class(&get("other.example", "/buy/1")), Some((1, 4, false)));
+        assert_eq!(class(&get("third.example", "/")), None);
+        let headers = [("x-plan", "gold-2"), ("cookie", "a=b; id=7")];
+        let golden = Request { headers: &headers, ..get("shop.example", "/") };
+        assert_eq!(class(&golden), Some((0, 1, false)));
+        assert_eq!(class(&Request { client: "11.1.2.3", ..golden }), Some((0, 2, false)));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_run_and_never_overlaps() {
+        let pattern = Pattern::new("/a*a");
+        assert!(pattern.matches("/aa") && pattern.matches("/abba"));
+        assert!(!pattern.matches("/a") && !pattern.matches("/ab"));
+        assert!(Pattern::new("*").matches(""));
+    }
+
+    #[test]
+    fn the_client_hash_is_uniform_and_of_the_household() {
+        let rules = rules(vec![site(&[], vec![])]);
+        let hash = |client: &str| {
+            rules.classify(&Request { client, ..get("h", "/") }).expect("a site for every host").client
+        };
+        let below = (0..10_000u32)
+            .filter(|i| hash(&alloc::format!("10.{}.{}.{}", i % 3, i / 256, i % 256)) < FRACTION_ONE / 4)
+            .count();
+        assert!((2_350..2_650).contains(&below), "{below} of 10,000 below a quarter");
+        assert_eq!(hash("2001:db8::1"), hash("2001:db8::2"));
+        assert_ne!(hash("2001:db8::1"), hash("2001:db8:0:1::1"));
+        assert_eq!(hash("::ffff:10.1.2.3"), hash("10.1.2.3"));
+    }
+}

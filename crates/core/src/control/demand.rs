@@ -1,0 +1,117 @@
+//! Offered load as a function of the service level m.
+//!
+//! For each whole level l: the work that the present request rates would bring if every client were served at l,
+//! `sum_j R_j C_j(min(l, M_j))`; the work that waits already, priced at l; and, of plants with a second resource
+//! (UC 7.2), the link's share of the bytes. Between whole levels both are linear in F, so U(m) is piecewise linear and
+//! solving for m is a walk over M segments. C_0 is the cost of a rejection.
+
+use crate::promises::MAX_LEVELS;
+
+/// U(m): per whole level, in units of utilization (1 is the plant's whole capacity).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Demand {
+    /// Highest level M.
+    pub top: u8,
+    /// Utilization by arriving requests if all are served at this level.
+    pub arriving: [f64; MAX_LEVELS + 1],
+    /// The same of the link, b' W; zero without a second resource.
+    pub link: [f64; MAX_LEVELS + 1],
+    /// Work that waits, in periods of the plant's capacity, if started at this level.
+    pub waiting: [f64; MAX_LEVELS + 1],
+}
+
+impl Demand {
+    /// U(m) of the arriving requests and of `drain` times the backlog; the bottleneck's of two resources.
+    pub fn offered(&self, m: f64, drain: f64) -> f64 {
+        let m = m.clamp(0.0, f64::from(self.top));
+        let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
+        let fraction = m - low as f64;
+        self.at(low, drain)
+            + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
+    }
+
+    /// The work that waits, in periods of the plant's capacity, priced at m (at least at the lowest level: what waits
+    /// was admitted).
+    pub fn backlog(&self, m: f64) -> f64 {
+        let m = m.clamp(1.0_f64.min(f64::from(self.top)), f64::from(self.top));
+        let low = (m as usize).min(usize::from(self.top).saturating_sub(1)).max(usize::from(self.top > 0));
+        let high = (low + 1).min(usize::from(self.top));
+        self.waiting[low] + (m - low as f64) * (self.waiting[high] - self.waiting[low])
+    }
+
+    /// The highest m in `[0, M]` whose offered load is at most `target`; 0 if even rejecting all exceeds it.
+    pub fn solve(&self, target: f64, drain: f64) -> f64 {
+        for high in (1..=usize::from(self.top)).rev() {
+            let (above, below) = (self.at(high, drain), self.at(high - 1, drain));
+            if above <= target {
+                return high as f64;
+            }
+            if below < target {
+                return (high - 1) as f64 + (target - below) / (above - below);
+            }
+        }
+        0.0
+    }
+
+    /// dU/dm at m: the gain p of the segment that m lies in (UC 4.4 is the segment from 0 to 1).
+    pub fn gain(&self, m: f64) -> f64 {
+        let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
+        self.at(low + 1, 0.0) - self.at(low, 0.0)
+    }
+
+    fn at(&self, level: usize, drain: f64) -> f64 {
+        // What waits was admitted: at level 0 it is served at the lowest.
+        let waiting = self.waiting[level.max(usize::from(self.top > 0))];
+        (self.arriving[level] + drain * waiting).max(self.link[level])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three times the capacity; the light level costs 0.15 of the full one.
+    fn overload() -> Demand {
+        let mut demand = Demand { top: 2, ..Demand::default() };
+        demand.arriving[..3].copy_from_slice(&[0.0, 0.45, 3.0]);
+        demand
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn solves_each_segment() {
+        let demand = overload();
+        let f = (0.85 / 3.0 - 0.15) / 0.85;
+        assert!(close(demand.solve(0.85, 0.0), 1.0 + f));
+        assert!(close(demand.offered(1.0 + f, 0.0), 0.85));
+        assert!(close(demand.solve(0.225, 0.0), 0.5));
+        assert!(close(demand.solve(9.0, 0.0), 2.0));
+        assert!(
+            close(demand.gain(1.5), 2.55) && close(demand.gain(0.5), 0.45) && close(demand.gain(2.0), 2.55)
+        );
+    }
+
+    #[test]
+    fn backlog_is_priced_at_m_and_never_rejected() {
+        let mut demand = overload();
+        demand.waiting[..3].copy_from_slice(&[0.0, 0.3, 2.0]);
+        assert!(close(demand.offered(1.0, 1.0), 0.75));
+        assert!(close(demand.offered(0.0, 1.0), 0.3));
+        assert!(
+            close(demand.backlog(0.5), 0.3)
+                && close(demand.backlog(1.5), 1.15)
+                && close(demand.backlog(2.0), 2.0)
+        );
+    }
+
+    #[test]
+    fn the_bottleneck_of_two_resources_rules() {
+        let mut demand = overload();
+        demand.link[..3].copy_from_slice(&[0.0, 0.1, 8.0]);
+        let m = demand.solve(0.85, 0.0);
+        assert!(m < overload().solve(0.85, 0.0) && m > 1.0);
+    }
+}

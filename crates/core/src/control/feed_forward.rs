@@ -1,0 +1,155 @@
+//! The default law of the level loop: solve for m, and let PI trim what is left.
+//!
+//! Feed-forward: the highest m whose offered load, backlog included, is at most U* + trim. A step of the load is
+//! answered in the period after it shows, whatever its size, because nothing integrates its way there. The solution
+//! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
+//!
+//! Feedback: `trim += K (U* - measured)`, so that what the model does not know (work that no request shows) does not
+//! stay as an offset. Seen from the trim, the plant is `y_{k+1} = g u_k` with g near 1, the feed-forward having divided
+//! by p; an integrator with K = 0.1 has the true gain margin 2 / K = 20 there. It is slow on purpose: the fast path is
+//! the feed-forward, and noise that the trim lets through moves clients between levels for nothing.
+//!
+//! Anti-windup: the trim stands still while m is at an end that it cannot leave, while the load steps, and while a
+//! backlog drains (the measurement then says nothing of the present m), and it is bounded.
+//!
+//! Rules beside the formula:
+//! - Backlog alone rejects nobody. Where the lowest level carries the arriving load, m stays at least 1 and the
+//!   backlog drains with what is left, unless that would take longer than a request may wait.
+//! - Standing still: a change of m below the deadband is not made.
+
+use super::{Decision, Law, Observation};
+use libm::fabs;
+
+/// State of the law.
+#[derive(Clone, Debug)]
+pub struct FeedForward {
+    m: f64,
+    trim: f64,
+    was_steady: bool,
+}
+
+/// K: what one period's error adds to the trim.
+const INTEGRAL: f64 = 0.1;
+/// An error beyond this is a transient, not an offset.
+const LARGEST_ERROR: f64 = 0.1;
+const LARGEST_TRIM: f64 = 0.3;
+/// m does not move by less: a five-hundredth of the clients.
+const DEADBAND: f64 = 0.002;
+/// Backlog below this many periods of work is the ordinary queue of a busy server.
+const ORDINARY_BACKLOG: f64 = 0.05;
+
+impl FeedForward {
+    /// Starts at level `m`.
+    pub fn new(m: f64) -> Self {
+        FeedForward { m, trim: 0.0, was_steady: false }
+    }
+
+    fn trim(&mut self, seen: &Observation<'_>, backlog: f64) {
+        let top = f64::from(seen.demand.top);
+        let error = (seen.set_point - seen.measured).clamp(-LARGEST_ERROR, LARGEST_ERROR);
+        let trustworthy = seen.overridden || (seen.steady && self.was_steady && backlog <= 0.0);
+        let at_an_end = (self.m >= top && error > 0.0) || (self.m <= 0.0 && error < 0.0);
+        if trustworthy && !at_an_end {
+            self.trim = (self.trim + INTEGRAL * error).clamp(-LARGEST_TRIM, LARGEST_TRIM);
+        } else if at_an_end && self.m >= top {
+            // Calm: what was learned of the last overload fades.
+            self.trim *= 1.0 - INTEGRAL;
+        }
+        self.was_steady = seen.steady;
+    }
+}
+
+impl Law for FeedForward {
+    fn next(&mut self, seen: &Observation<'_>) -> Decision {
+        let demand = seen.demand;
+        let backlog = (demand.backlog(self.m) - ORDINARY_BACKLOG).max(0.0);
+        self.trim(seen, backlog);
+
+        let target = (seen.set_point + self.trim).max(0.0);
+        let drain = if backlog > 0.0 { 1.0 } else { 0.0 };
+        let mut m = demand.solve(target, drain);
+        if m < 1.0 && demand.top > 1 || m < 1.0 && drain > 0.0 {
+            let without_backlog = demand.solve(target, 0.0);
+            let spare = (1.0 - demand.offered(1.0, 0.0)).max(1e-9);
+            let drains_in_time = demand.backlog(1.0) / spare < 0.5 * seen.wait_periods;
+            if without_backlog >= 1.0 && drains_in_time {
+                m = 1.0;
+            }
+        }
+        let at_an_end = m <= 0.0 || m >= f64::from(demand.top);
+        if fabs(m - self.m) >= DEADBAND || at_an_end {
+            self.m = m;
+        }
+        Decision { m: self.m, trim: self.trim }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Demand, tuning};
+    use super::*;
+
+    fn demand(arriving: &[f64], waiting: &[f64]) -> Demand {
+        let mut demand = Demand { top: arriving.len() as u8 - 1, ..Demand::default() };
+        demand.arriving[..arriving.len()].copy_from_slice(arriving);
+        demand.waiting[..waiting.len()].copy_from_slice(waiting);
+        demand
+    }
+
+    fn seen(demand: &Demand, measured: f64) -> Observation<'_> {
+        Observation {
+            set_point: 0.85,
+            measured,
+            served: measured,
+            overridden: false,
+            steady: true,
+            demand,
+            wait_periods: 10.0,
+        }
+    }
+
+    #[test]
+    fn the_trim_has_a_true_gain_margin_of_at_least_three() {
+        let gains = tuning::Gains { proportional: 0.0, integral: INTEGRAL };
+        assert!(tuning::sampled_gain_margin(gains, 1.0) > 3.0);
+        // Also where the model is wrong by a factor of three.
+        assert!(tuning::sampled_gain_margin(gains, 3.0) > 3.0);
+    }
+
+    #[test]
+    fn an_unmodelled_load_is_trimmed_away() {
+        // The model says 3.0 at full and 0.45 at light; there is 0.1 more that no request shows.
+        let demand = demand(&[0.0, 0.45, 3.0], &[]);
+        let mut law = FeedForward::new(2.0);
+        let mut measured = 0.0;
+        for _ in 0..100 {
+            let m = law.next(&seen(&demand, measured)).m;
+            measured = (demand.offered(m, 0.0) + 0.1).min(1.0);
+        }
+        assert!(fabs(measured - 0.85) < 0.01, "{measured}");
+    }
+
+    #[test]
+    fn backlog_degrades_but_does_not_reject() {
+        // Light carries the arriving load (0.8), not the backlog of three more periods within one.
+        let burst = demand(&[0.0, 0.8, 4.0], &[0.0, 0.6, 3.0]);
+        assert_eq!(FeedForward::new(2.0).next(&seen(&burst, 1.0)).m, 1.0);
+        // With one level only: a burst that has passed is waited out.
+        let passed = demand(&[0.0, 0.5], &[0.0, 1.5]);
+        assert_eq!(FeedForward::new(1.0).next(&seen(&passed, 1.0)).m, 1.0);
+        // But not longer than a request may wait.
+        let hopeless = demand(&[0.0, 0.8, 4.0], &[0.0, 1.5, 9.0]);
+        assert!(FeedForward::new(2.0).next(&seen(&hopeless, 1.0)).m < 1.0);
+    }
+
+    #[test]
+    fn calm_is_full_quality_and_small_changes_are_not_made() {
+        let calm = demand(&[0.0, 0.1, 0.5], &[]);
+        assert_eq!(FeedForward::new(1.0).next(&seen(&calm, 0.5)).m, 2.0);
+        let over = demand(&[0.0, 0.45, 3.0], &[]);
+        let mut law = FeedForward::new(2.0);
+        let first = law.next(&seen(&over, 0.85)).m;
+        let slightly_more = demand(&[0.0, 0.451, 3.003], &[]);
+        assert_eq!(law.next(&seen(&slightly_more, 0.85)).m, first);
+    }
+}

@@ -1,0 +1,55 @@
+//! The level loop: a monitor and models give the [`Demand`], a [`Law`] moves m, the knob acts.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `demand.rs` | offered load as a function of m |
+//! | `feed_forward.rs` | the default law: solve for m, PI trims |
+//! | `paper.rs` | the PI law of UC 4.4, as printed |
+//! | `tuning.rs` | gains by gain margin, in s as printed and in z as sampled |
+//! | `utilization.rs` | the loop: assembles what the law sees, writes what it says |
+//!
+//! A new law is one more file here and one line in `utilization.rs`.
+
+mod demand;
+mod feed_forward;
+mod paper;
+pub mod tuning;
+pub(crate) mod utilization;
+
+pub use demand::Demand;
+pub use feed_forward::FeedForward;
+pub use paper::PaperPi;
+
+/// What a law sees at the end of a period.
+#[derive(Clone, Debug)]
+pub struct Observation<'a> {
+    /// U*.
+    pub set_point: f64,
+    /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds.
+    pub measured: f64,
+    /// R times the cost at the levels given in the period, without backlog. Unclipped.
+    pub served: f64,
+    /// The response-time override holds (CA 4.2.1).
+    pub overridden: bool,
+    /// No rate and no cost stepped in this period: `measured` belongs to the present load.
+    pub steady: bool,
+    /// Offered load as a function of m.
+    pub demand: &'a Demand,
+    /// Periods that a request may wait before it is dropped.
+    pub wait_periods: f64,
+}
+
+/// What a law says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// m for the next period.
+    pub m: f64,
+    /// What PI adds to the set point.
+    pub trim: f64,
+}
+
+/// Moves m. One call a period; its state is its own.
+pub trait Law: Send {
+    /// The next m.
+    fn next(&mut self, seen: &Observation<'_>) -> Decision;
+}

@@ -1,0 +1,393 @@
+//! The gate of a plant: how many requests it has in service, who waits, and how long it was busy.
+//!
+//! One 64-bit word holds the number in service, whether somebody waits, and when the word last changed. Every change
+//! is one compare-and-swap, and its winner learns the interval since the change before and accounts
+//! `min(in service, s) dt` in its own lane: so busy time is exact, with no lock and no shared sum (gap estimation,
+//! CA 4.2.1, over s servers).
+//!
+//! | bits | |
+//! |---|---|
+//! | 0..16 | in service |
+//! | 16 | somebody waits |
+//! | 17..64 | time of the last change, in ns modulo 2^47 (39 hours; `tick` touches every gate each period) |
+//!
+//! Protocol. Entering while there is room and nobody waits takes no lock. Otherwise: take the lock, and either enter
+//! by a compare-and-swap that still sees room and an empty queue, or set the *waits* bit by a compare-and-swap that
+//! still sees no room. Both decide on one word, so a departure in between fails one of them, and a wake-up cannot be
+//! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
+//! finds the queue empty. `model_check.rs` checks this file under loom.
+//!
+//! Not here: who is rejected, at which level, and any clock.
+
+use crate::door::Token;
+use crate::lock::Lock;
+use crate::time::{Duration, Instant};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+const COUNT: u64 = 0xffff;
+const WAITS: u64 = 1 << 16;
+const TIME_SHIFT: u32 = 17;
+const TIME_MASK: u64 = u64::MAX >> TIME_SHIFT;
+
+/// The most that may be in service at once: what the word has room for.
+pub(crate) const MOST_IN_SERVICE: u32 = COUNT as u32;
+
+pub(crate) struct Gate {
+    word: AtomicU64,
+    queue: Lock<Queue>,
+}
+
+/// A change that this caller won, and the interval that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// In service during the interval.
+    pub(crate) before: u32,
+    /// In service after the change.
+    pub(crate) after: u32,
+    /// The interval's length.
+    pub(crate) elapsed_ns: u64,
+    /// Somebody waits.
+    pub(crate) waits: bool,
+}
+
+/// A request in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) token: Token,
+    pub(crate) class: u16,
+    pub(crate) client: u64,
+    pub(crate) exempt: bool,
+    pub(crate) arrived: Instant,
+}
+
+/// What became of a request at a gate that was full.
+pub(crate) enum Entry {
+    Entered(Change),
+    Waits { ticket: u64 },
+    Overflow,
+}
+
+impl Gate {
+    pub(crate) fn new(classes: usize) -> Self {
+        Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)) }
+    }
+
+    /// Requests in service.
+    pub(crate) fn in_service(&self) -> u32 {
+        (self.word.load(Ordering::Relaxed) & COUNT) as u32
+    }
+
+    /// Starts one more if fewer than `limit` are in service and nobody waits. Takes no lock.
+    pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<Change> {
+        self.change(now, |word| (word & WAITS == 0 && word & COUNT < u64::from(limit)).then_some(word + 1))
+    }
+
+    /// One fewer in service. If the change says that somebody waits, the caller must [`Gate::dispatch`].
+    pub(crate) fn leave(&self, now: Instant) -> Change {
+        debug_assert!(self.in_service() > 0, "every leave follows an enter");
+        self.always(now, |word| word - 1)
+    }
+
+    /// Ends an interval without changing anything, so that busy time is accounted up to `now`.
+    pub(crate) fn touch(&self, now: Instant) -> Change {
+        self.always(now, |word| word)
+    }
+
+    /// Enters if there is room after all, else waits, exempt requests in front.
+    pub(crate) fn enter_or_wait(
+        &self,
+        now: Instant,
+        limit: u32,
+        most_waiting: u32,
+        waiting: Waiting,
+    ) -> Entry {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_empty()
+                && let Some(change) = self.change(now, |w| (w & COUNT < u64::from(limit)).then_some(w + 1))
+            {
+                return Entry::Entered(change);
+            }
+            if queue.len() >= most_waiting as usize && !waiting.exempt {
+                return Entry::Overflow;
+            }
+            // A queue that is not empty has the bit set, and whoever left and saw it stands before the lock.
+            let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
+            if self.change_quietly(full) {
+                return Entry::Waits { ticket: queue.push(waiting) };
+            }
+        }
+    }
+
+    /// Starts those who wait while there is room; `start` is called under the lock and must only note.
+    pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut start: impl FnMut(Waiting, Change)) {
+        let mut queue = self.queue.lock();
+        while !queue.is_empty() {
+            let Some(change) = self.change(now, |w| (w & COUNT < u64::from(limit)).then_some(w + 1)) else {
+                return;
+            };
+            if let Some(waiting) = queue.pop() {
+                start(waiting, change);
+            }
+        }
+        self.change_quietly(|word| Some(word & !WAITS));
+    }
+
+    /// Takes a request out of the queue; false if it is not there any more (its verdict is on the way).
+    pub(crate) fn cancel(&self, ticket: u64) -> bool {
+        self.queue.lock().remove(ticket)
+    }
+
+    /// Takes out those who have waited `max_wait`; returns when the next one will have.
+    pub(crate) fn expire(&self, now: Instant, max_wait: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
+        let mut queue = self.queue.lock();
+        while let Some(oldest) = queue.oldest() {
+            if oldest + max_wait > now {
+                return oldest + max_wait;
+            }
+            if let Some(waiting) = queue.pop_oldest() {
+                drop(waiting);
+            }
+        }
+        Instant::FAR
+    }
+
+    /// Waiting requests by class, added to `by_class`.
+    pub(crate) fn waiting_by_class(&self, by_class: &mut Vec<u32>) {
+        by_class.clear();
+        by_class.extend_from_slice(&self.queue.lock().by_class);
+    }
+
+    fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> Change {
+        loop {
+            if let Some(change) = self.change(now, |word| Some(step(word))) {
+                return change;
+            }
+        }
+    }
+
+    /// One timed change: `step` maps the word's low bits, or declines.
+    fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<Change> {
+        let now = now.as_nanos() & TIME_MASK;
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let next = step(word)?;
+            let last = word >> TIME_SHIFT;
+            let difference = now.wrapping_sub(last) & TIME_MASK;
+            // Another thread's reading may be some nanoseconds later: then no time has passed.
+            let (time, elapsed_ns) = if difference > TIME_MASK / 2 { (last, 0) } else { (now, difference) };
+            let timed = (next & (COUNT | WAITS)) | time << TIME_SHIFT;
+            match self.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    let (before, after) = ((word & COUNT) as u32, (timed & COUNT) as u32);
+                    return Some(Change { before, after, elapsed_ns, waits: timed & WAITS != 0 });
+                }
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// A change of the *waits* bit, which ends no interval.
+    fn change_quietly(&self, step: impl Fn(u64) -> Option<u64>) -> bool {
+        let mut word = self.word.load(Ordering::Acquire);
+        while let Some(next) = step(word) {
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+}
+
+/// First come first served, exempt requests before all others. A ticket names a place for good: taking a request out
+/// of the middle leaves a hole that is skipped.
+struct Queue {
+    exempt: Line,
+    normal: Line,
+    by_class: Vec<u32>,
+    live: usize,
+}
+
+#[derive(Default)]
+struct Line {
+    places: VecDeque<Option<Waiting>>,
+    first_ticket: u64,
+}
+
+const EXEMPT_TICKET: u64 = 1 << 63;
+
+impl Queue {
+    fn new(classes: usize) -> Self {
+        Queue { exempt: Line::default(), normal: Line::default(), by_class: alloc::vec![0; classes], live: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    fn len(&self) -> usize {
+        self.live
+    }
+
+    fn push(&mut self, waiting: Waiting) -> u64 {
+        self.live += 1;
+        self.by_class[usize::from(waiting.class)] += 1;
+        if waiting.exempt { self.exempt.push(waiting) | EXEMPT_TICKET } else { self.normal.push(waiting) }
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.exempt.pop().or_else(|| self.normal.pop());
+        self.forget(waiting)
+    }
+
+    fn oldest(&mut self) -> Option<Instant> {
+        match (self.exempt.oldest(), self.normal.oldest()) {
+            (Some(exempt), Some(normal)) => Some(exempt.min(normal)),
+            (exempt, normal) => exempt.or(normal),
+        }
+    }
+
+    fn pop_oldest(&mut self) -> Option<Waiting> {
+        let exempt_first = match (self.exempt.oldest(), self.normal.oldest()) {
+            (Some(exempt), Some(normal)) => exempt <= normal,
+            (exempt, _) => exempt.is_some(),
+        };
+        let waiting = if exempt_first { self.exempt.pop() } else { self.normal.pop() };
+        self.forget(waiting)
+    }
+
+    fn remove(&mut self, ticket: u64) -> bool {
+        let line = if ticket & EXEMPT_TICKET != 0 { &mut self.exempt } else { &mut self.normal };
+        let waiting = line.remove(ticket & !EXEMPT_TICKET);
+        self.forget(waiting).is_some()
+    }
+
+    fn forget(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
+        if let Some(gone) = waiting {
+            self.live -= 1;
+            self.by_class[usize::from(gone.class)] -= 1;
+        }
+        waiting
+    }
+}
+
+impl Line {
+    fn push(&mut self, waiting: Waiting) -> u64 {
+        self.places.push_back(Some(waiting));
+        self.first_ticket + self.places.len() as u64 - 1
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        self.skip_holes();
+        self.first_ticket += u64::from(!self.places.is_empty());
+        self.places.pop_front().flatten()
+    }
+
+    fn oldest(&mut self) -> Option<Instant> {
+        self.skip_holes();
+        self.places.front().copied().flatten().map(|waiting| waiting.arrived)
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
+        let place = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
+        self.places.get_mut(place)?.take()
+    }
+
+    fn skip_holes(&mut self) {
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first_ticket += 1;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    fn waiting(token: u64) -> Waiting {
+        Waiting { token: Token(token), class: 0, client: 0, exempt: false, arrived: at(token) }
+    }
+
+    #[test]
+    fn intervals_tile_time_exactly() {
+        let gate = Gate::new(1);
+        let mut busy = 0;
+        let mut account = |c: Change| busy += u64::from(c.before.min(2)) * c.elapsed_ns;
+        for now in [10, 20, 30] {
+            account(gate.enter(at(now), 8).expect("room"));
+        }
+        account(gate.leave(at(50)));
+        account(gate.touch(at(60)));
+        // One in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
+        assert_eq!(busy, 10 + 20 + 40 + 20);
+    }
+
+    #[test]
+    fn a_late_clock_reading_accounts_nothing_twice() {
+        let gate = Gate::new(1);
+        gate.enter(at(100), 8).expect("room");
+        assert_eq!(gate.enter(at(90), 8).expect("room").elapsed_ns, 0);
+        assert_eq!(gate.leave(at(110)).elapsed_ns, 10);
+    }
+
+    #[test]
+    fn time_wraps_without_a_jump() {
+        let gate = Gate::new(1);
+        gate.touch(at(TIME_MASK / 2));
+        gate.touch(at(TIME_MASK - 5));
+        assert_eq!(gate.touch(at(TIME_MASK + 6)).elapsed_ns, 11);
+    }
+
+    #[test]
+    fn first_come_first_served_with_holes_and_exempt_first() {
+        let gate = Gate::new(1);
+        gate.enter(at(0), 1).expect("room");
+        let mut tickets = Vec::new();
+        for token in 1..=3 {
+            match gate.enter_or_wait(at(token), 1, 10, waiting(token)) {
+                Entry::Waits { ticket } => tickets.push(ticket),
+                _ => panic!("the gate is full"),
+            }
+        }
+        let exempt = Waiting { exempt: true, ..waiting(9) };
+        assert!(
+            matches!(gate.enter_or_wait(at(9), 1, 3, exempt), Entry::Waits { .. }),
+            "exempt never overflows"
+        );
+        assert!(matches!(gate.enter_or_wait(at(9), 1, 3, waiting(10)), Entry::Overflow));
+        assert!(gate.cancel(tickets[1]));
+        assert!(!gate.cancel(tickets[1]), "a ticket is good once");
+        let mut order = Vec::new();
+        for now in 20..23 {
+            assert!(gate.leave(at(now)).waits);
+            gate.dispatch(at(now), 1, |w, _| order.push(w.token.0));
+        }
+        assert_eq!(order, [9, 1, 3]);
+        assert!(!gate.leave(at(30)).waits, "the bit is cleared with the last");
+        assert_eq!(gate.in_service(), 0);
+    }
+
+    #[test]
+    fn expiry_takes_the_oldest_only() {
+        let gate = Gate::new(1);
+        gate.enter(at(0), 1).expect("room");
+        for token in [10, 20] {
+            let _ = gate.enter_or_wait(at(token), 1, 10, waiting(token));
+        }
+        let mut dropped = Vec::new();
+        let next = gate.expire(at(115), Duration::from_nanos(100), |w| dropped.push(w.token.0));
+        assert_eq!((dropped, next), (alloc::vec![10], at(120)));
+    }
+}

@@ -1,0 +1,260 @@
+//! A lane: one thread's side of the engine's door. It reads set points, reserves slots, and counts.
+//!
+//! Nothing here moves a set point: knobs are read, the gate is entered and left, counters are added to. The fast path
+//! (room at the gate, nobody waits) takes no lock and allocates nothing. `Lane` is `Send` and not `Sync`: its counters
+//! have a single writer by type.
+
+use crate::classify::Rules;
+use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
+use crate::gate::{Change, Entry, MOST_IN_SERVICE, Waiting};
+use crate::knob::FRACTION_ONE;
+use crate::promises::{Choice, Mode};
+use crate::reason::Reason;
+use crate::shared::{BINS, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant};
+use crate::time::Instant;
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+/// One thread's side of the engine. Made by [`Engine::new`](crate::Engine::new).
+pub struct Lane {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) counters: Arc<LaneCounters>,
+    pub(crate) random: Random,
+    pub(crate) not_sync: PhantomData<Cell<()>>,
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014): the core's seeded generator, enough for the choice of clients.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+impl Lane {
+    /// Where a request belongs; `None` if no site has its host ([`Reason::NoSite`]). Pure.
+    pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
+        self.rules.classify(request)
+    }
+
+    /// Decides on a request: serve, wait, or reject. `token` comes back in the verdict if it waits.
+    ///
+    /// `target` must come from this engine's [`classify`](Lane::classify).
+    pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
+        let counters = &self.counters.classes[usize::from(target.class)];
+        let place = counters.arrivals.get() as usize % RECENT;
+        counters.recent[place].store(target.client, Ordering::Relaxed);
+        counters.arrivals.add(1);
+
+        let decided = self.level(&target);
+        if decided == 0 && self.shared.mode == Mode::Control {
+            return self.reject(&target, Reason::Overload);
+        }
+        let mut permit = self.permit(now, &target, decided);
+        let plant = &self.shared.plants[permit.plant()];
+        let limit = if self.shared.mode == Mode::Control { plant.limit } else { MOST_IN_SERVICE };
+        let change = match plant.gate.enter(now, limit) {
+            Some(change) => change,
+            None => {
+                let waiting = Waiting {
+                    token,
+                    class: target.class,
+                    client: target.client,
+                    exempt: target.exempt,
+                    arrived: now,
+                };
+                match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
+                    Entry::Entered(change) => change,
+                    Entry::Waits { ticket } => {
+                        permit.stage = Stage::Waiting { ticket };
+                        // A departure between our look and our place in the queue may have left room.
+                        self.dispatch(now, permit.plant(), verdicts);
+                        return Arrival::Wait(permit);
+                    }
+                    Entry::Overflow => return self.reject(&target, Reason::QueueFull),
+                }
+            }
+        };
+        self.start(now, &mut permit, decided, change);
+        if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
+    }
+
+    /// Body bytes delivered to the client, told as they are delivered: W never waits for a long response's end.
+    pub fn sent(&mut self, permit: &Permit, bytes: u64) {
+        self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
+    }
+
+    /// The plant is free of this request: its last byte was read, it failed, or it switched protocols. Starts those
+    /// who wait. A second call does nothing.
+    pub fn release(&mut self, now: Instant, permit: &mut Permit, service: Service, verdicts: &mut Verdicts) {
+        if permit.stage != Stage::InService {
+            return;
+        }
+        permit.stage = Stage::Released;
+        let plant = &self.shared.plants[permit.plant()];
+        let change = plant.gate.leave(now);
+        self.account(permit.plant(), change);
+
+        let service_ns = now.nanos_since(permit.started);
+        let class = &self.counters.classes[usize::from(permit.class)];
+        class.released.add(1);
+        class.response_ns.add(now.nanos_since(permit.arrived));
+        let counters = &self.counters.plants[permit.plant()];
+        counters.releases.add(1);
+        counters.service_ns.add(service_ns);
+        if service.representative {
+            let work_ns = work_ns(service_ns, permit.in_service_at_start, change.before, plant.workers);
+            let bin = SIZE_BINS.iter().position(|bound| service.response_bytes < *bound).unwrap_or(BINS - 1);
+            let services = &class.services[usize::from(permit.level)][bin];
+            services.requests.add(1);
+            services.work_ns.add(work_ns);
+            services.bytes.add(service.response_bytes);
+        }
+        if change.waits {
+            self.dispatch(now, permit.plant(), verdicts);
+        }
+    }
+
+    /// The request's end, exactly once; releases the plant if it is still held, and leaves the queue if it waits. A
+    /// waiting permit whose verdict is already on its way is spent: departing it does nothing.
+    pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
+        let class = usize::from(permit.class);
+        if let Stage::Waiting { ticket } = permit.stage {
+            if self.shared.plants[permit.plant()].gate.cancel(ticket) {
+                self.counters.classes[class].reasons[Reason::ClientLeft as usize].add(1);
+            }
+            return;
+        }
+        self.release(now, &mut permit, Service::default(), verdicts);
+        self.counters.classes[class].outcomes[outcome as usize].add(1);
+    }
+
+    /// The level that the knob gives this client now, 0..=M.
+    fn level(&mut self, target: &Target) -> u8 {
+        let class = &self.shared.classes[usize::from(target.class)];
+        if target.exempt || self.shared.mode == Mode::Off {
+            return class.top_level;
+        }
+        let by_chance = class.choice == Choice::Random || class.is_heavy(target.client);
+        let place = if by_chance { self.random.next() & (FRACTION_ONE - 1) } else { target.client };
+        class.knob.get().level_of(place).min(class.top_level)
+    }
+
+    fn permit(&self, now: Instant, target: &Target, decided: u8) -> Permit {
+        let class = &self.shared.classes[usize::from(target.class)];
+        let level = if self.shared.mode == Mode::Control { decided } else { class.top_level };
+        Permit {
+            class: target.class,
+            plant: class.plant_of_level[usize::from(level)],
+            level,
+            reason: reason(decided, class.top_level, target.exempt),
+            stage: Stage::InService,
+            in_service_at_start: 0,
+            arrived: now,
+            started: now,
+        }
+    }
+
+    fn reject(&self, target: &Target, reason: Reason) -> Arrival {
+        self.counters.classes[usize::from(target.class)].reasons[reason as usize].add(1);
+        Arrival::Reject { reason, retry_after: self.shared.retry_after }
+    }
+
+    /// Books a start whose gate change was won.
+    fn start(&self, now: Instant, permit: &mut Permit, decided: u8, change: Change) {
+        permit.stage = Stage::InService;
+        permit.started = now;
+        permit.in_service_at_start = change.after;
+        self.account(permit.plant(), change);
+        let class = &self.counters.classes[usize::from(permit.class)];
+        class.served[usize::from(decided)].add(1);
+        class.reasons[permit.reason as usize].add(u64::from(!permit.reason.is_rejection()));
+        class.started.add(1);
+        class.queue_delay_ns.add(now.nanos_since(permit.arrived));
+    }
+
+    /// Starts those who wait while there is room. The level is chosen here, at start, so that the whole backlog is
+    /// priced at the present m; a level of another plant is left to those who arrive.
+    fn dispatch(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) {
+        let shared = self.shared.clone();
+        let gate = &shared.plants[plant].gate;
+        gate.dispatch(now, shared.plants[plant].limit, |waiting, change| {
+            let target =
+                Target { class: waiting.class, site: 0, client: waiting.client, exempt: waiting.exempt };
+            let class = &shared.classes[usize::from(waiting.class)];
+            let here = |level: &u8| usize::from(class.plant_of_level[usize::from(*level)]) == plant;
+            let wanted = self.level(&target).max(1);
+            let level = (wanted..=class.top_level).find(here).or_else(|| (1..wanted).rev().find(here));
+            let level = level.unwrap_or(wanted);
+            let mut permit = self.permit(waiting.arrived, &target, level);
+            permit.plant = plant as u16;
+            self.start(now, &mut permit, level, change);
+            verdicts.push(Verdict::Start(waiting.token, permit));
+        });
+    }
+
+    /// Answers those who have waited too long; returns when the next one will have. For `tick`.
+    pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
+        let SharedPlant { gate, queue, .. } = &self.shared.plants[plant];
+        gate.expire(now, queue.max_wait, |waiting| {
+            let reason = Reason::WaitTimeout;
+            self.counters.classes[usize::from(waiting.class)].reasons[reason as usize].add(1);
+            let retry_after = self.shared.retry_after;
+            verdicts.push(Verdict::Drop { token: waiting.token, reason, retry_after });
+        })
+    }
+
+    /// Accounts a plant's busy time up to `now`. For `tick`.
+    pub(crate) fn touch(&mut self, now: Instant, plant: usize) {
+        self.account(plant, self.shared.plants[plant].gate.touch(now));
+    }
+
+    fn account(&self, plant: usize, change: Change) {
+        let busy_servers = u64::from(change.before.min(self.shared.plants[plant].workers));
+        self.counters.plants[plant].busy_ns.add(busy_servers * change.elapsed_ns);
+    }
+}
+
+fn reason(decided: u8, top_level: u8, exempt: bool) -> Reason {
+    match decided {
+        _ if exempt => Reason::Exempt,
+        0 => Reason::Overload,
+        level if level < top_level => Reason::Degraded,
+        _ => Reason::Full,
+    }
+}
+
+/// A request's share of the plant's busy time: its service time while it has a worker of its own, less where n > s
+/// shared s workers. The share at start and at release are averaged.
+fn work_ns(service_ns: u64, at_start: u32, at_release: u32, workers: u32) -> u64 {
+    if at_start.max(at_release) <= workers {
+        return service_ns;
+    }
+    let share = |n: u32| f64::from(workers) / f64::from(n.max(workers));
+    (service_ns as f64 * 0.5 * (share(at_start) + share(at_release))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_the_share_of_a_worker() {
+        assert_eq!(work_ns(1000, 3, 8, 8), 1000);
+        assert_eq!(work_ns(1000, 16, 16, 8), 500);
+        assert_eq!(work_ns(1000, 1, 3, 1), 666);
+    }
+}

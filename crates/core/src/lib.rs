@@ -1,0 +1,30 @@
+//! The decisions of Plimsoll: promises, monitors, models, controllers, actuators, scheduler, engine.
+//!
+//! Pure: no clock, no socket, no thread, no randomness of its own. Time is an argument, a seed is an argument, and
+//! what needs input or output is a reading pushed into [`Engine::tick`]. The gateway drives this in real time, the
+//! simulator in virtual time, through the same calls ([`door`]).
+//!
+//! `#![no_std]` with alloc makes that a fact of the build: std is named in `lock.rs` only, for its mutex.
+#![no_std]
+
+extern crate alloc;
+
+pub mod door;
+pub mod promises;
+pub mod reason;
+pub mod status;
+pub mod time;
+
+pub use engine::Engine;
+pub use lane::Lane;
+
+mod classify;
+pub mod control;
+mod engine;
+mod gate;
+mod knob;
+mod lane;
+mod lock;
+pub mod model;
+mod monitor;
+mod shared;

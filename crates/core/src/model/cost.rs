@@ -1,0 +1,93 @@
+//! The cost of one request at one level, from its own service times.
+//!
+//! Each period gives n requests, their work (service time, where n <= s) and their bytes. Sums decay with a time
+//! constant of about five periods of traffic, so the mean of many requests stands behind a cost; a period that differs
+//! by more than four standard errors replaces it, because then the server or the content has changed.
+//!
+//! Why not a + b x for all: one line does not fit content whose costs differ by more than its size (a script is not a
+//! file). The line ([`LinearModel`](super::LinearModel)) is for contracts and for what a size not yet seen will cost.
+
+/// Mean work and size of a request.
+#[derive(Clone, Debug, Default)]
+pub struct CostEstimate {
+    weight: f64,
+    seconds: f64,
+    bytes: f64,
+    /// Of one request's work.
+    variance: f64,
+}
+
+/// What one period showed: requests released, their work, their body bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Served {
+    /// n.
+    pub requests: f64,
+    /// Sum of work [server seconds].
+    pub work_seconds: f64,
+    /// Sum of body bytes.
+    pub bytes: f64,
+}
+
+const REMEMBER: f64 = 0.8;
+const STEP_DEVIATIONS: f64 = 4.0;
+/// Below this many requests a mean is no evidence of a step.
+const EVIDENCE: f64 = 8.0;
+
+impl CostEstimate {
+    /// Takes a period's sums; returns whether the cost stepped.
+    pub fn learn(&mut self, served: Served) -> bool {
+        let n = served.requests;
+        if n <= 0.0 {
+            return false;
+        }
+        let (seconds, bytes) = (served.work_seconds / n, served.bytes / n);
+        if self.weight == 0.0 {
+            // Service as variable as an exponential's, until more is known.
+            *self = CostEstimate { weight: n, seconds, bytes, variance: seconds * seconds };
+            return true;
+        }
+        let innovation = seconds - self.seconds;
+        let error_variance = self.variance * (1.0 / n + 1.0 / self.weight);
+        let step =
+            n >= EVIDENCE && innovation * innovation > STEP_DEVIATIONS * STEP_DEVIATIONS * error_variance;
+        self.variance += 0.125 * (n * innovation * innovation - self.variance);
+        // Never surer than 1 % of the mean: the next period's mix differs by that much.
+        self.variance = self.variance.max(1e-4 * self.seconds * self.seconds * n);
+        self.weight = if step { n } else { REMEMBER * self.weight + n };
+        self.seconds += n / self.weight * innovation;
+        self.bytes += n / self.weight * (bytes - self.bytes);
+        step
+    }
+
+    /// Work of one request [server seconds], if any was seen.
+    pub fn seconds(&self) -> Option<f64> {
+        (self.weight > 0.0).then_some(self.seconds)
+    }
+
+    /// Body bytes of one request, if any was seen.
+    pub fn bytes(&self) -> Option<f64> {
+        (self.weight > 0.0).then_some(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(requests: f64, each: f64) -> Served {
+        Served { requests, work_seconds: requests * each, bytes: requests * 100.0 }
+    }
+
+    #[test]
+    fn averages_noise_and_takes_a_step() {
+        let mut cost = CostEstimate::default();
+        assert_eq!(cost.seconds(), None);
+        for i in 0..40 {
+            cost.learn(served(100.0, if i % 2 == 0 { 0.011 } else { 0.009 }));
+        }
+        assert!((cost.seconds().expect("learned") - 0.010).abs() < 0.000_3);
+        assert!(cost.learn(served(100.0, 0.020)), "the server has slowed to half");
+        assert!((cost.seconds().expect("learned") - 0.020).abs() < 1e-9);
+        assert_eq!(cost.bytes(), Some(100.0));
+    }
+}

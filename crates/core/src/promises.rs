@@ -1,0 +1,284 @@
+//! What was promised, as plain data: plants, sites, classes, levels, and how the loops are set.
+//!
+//! This is what `config` yields, what a program that embeds the engine writes by hand, and what the engine is built
+//! from. Nothing here decides. Everything that a request is matched by is text; [`crate::classify`] gives it meaning.
+//! [`Promises::validate`] says what cannot be.
+
+use crate::time::Duration;
+use alloc::{format, string::String, vec::Vec};
+use core::net::IpAddr;
+
+/// The most levels a site may have; a level number fits the knob's byte, and counters have a fixed layout.
+pub const MAX_LEVELS: usize = 8;
+
+/// Everything that was promised, and the machines that must keep it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Promises {
+    /// The servers that the loops control: one per upstream, or per folder that the gateway serves itself.
+    pub plants: Vec<Plant>,
+    /// The virtual servers, matched in order: the first whose host matches.
+    pub sites: Vec<Site>,
+    /// How the loops run.
+    pub control: Control,
+}
+
+/// A server whose utilization is held at a set point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plant {
+    /// Its name in the configuration, metrics and status.
+    pub name: String,
+    /// How many requests it works on at once (s): Apache's `MaxRequestWorkers`, an application server's processes.
+    pub workers: u32,
+    /// The most requests in service at once, all threads together; beyond it requests wait. At least 1.
+    pub max_connections: u32,
+    /// The load line: the utilization U* to hold, in (0, 1].
+    pub set_point: f64,
+    /// How U is sensed.
+    pub sense: Sense,
+    /// The second resource of UC 7.2: the most bytes per second that the link carries, 1 / b'.
+    pub bandwidth_bytes_per_second: Option<f64>,
+    /// A mean service time over this in one period means U = 1 (CA 4.2.1).
+    pub response_time_limit: Option<Duration>,
+    /// The gateway shares the plant's machine: a rejection's cost c enters the plant's U (UC eq. 2).
+    pub same_host: bool,
+    /// Costs known beforehand (from a profile); learned online where absent.
+    pub costs: Option<Costs>,
+    /// The bounds of the queue in front of the plant.
+    pub queue: QueueBounds,
+}
+
+/// What tells the utilization of a plant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sense {
+    /// Gap estimation over s workers: U = time average of min(in service, s) / s (CA 4.2.1, generalized).
+    #[default]
+    Gap,
+    /// A reading pushed into `tick`: ORCA's `endpoint-load-metrics` of the upstream, or the gateway's own CPU for a
+    /// folder that it serves itself.
+    Reported,
+}
+
+/// The linear model's coefficients, UC eq. 1 and 2: what one request takes of the plant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// a: fixed part, utilization times seconds per request [s].
+    pub per_request_seconds: f64,
+    /// b: per delivered byte [s/byte].
+    pub per_byte_seconds: f64,
+    /// c: per rejected request [s].
+    pub per_rejection_seconds: f64,
+}
+
+/// How long, and how many, may wait for a plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// The most that wait at once; one more is rejected as `queue-full`.
+    pub max_waiting: u32,
+    /// A request that waited this long is answered instead of started.
+    pub max_wait: Duration,
+}
+
+impl Default for QueueBounds {
+    fn default() -> Self {
+        // Generous: a healthy burst must wait, not fail. The level loop empties the queue, these bounds only end it.
+        QueueBounds { max_waiting: 20_000, max_wait: Duration::from_secs(10) }
+    }
+}
+
+/// A virtual server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// Host patterns (see [`Condition`] for the pattern's form), any of which matches; empty matches every host.
+    pub hosts: Vec<String>,
+    /// The plant that serves it, unless a level says otherwise: an index into [`Promises::plants`].
+    pub plant: usize,
+    /// The levels of service 1..=M, lowest quality first. Level 0, rejection, is not listed. At least one.
+    pub levels: Vec<Level>,
+    /// The classes, matched in order; what matches none belongs to the site's last, built-in class `default`.
+    pub classes: Vec<Class>,
+    /// Never degraded, rejected or counted against the class: health checks. Any condition that holds exempts.
+    pub exempt: Vec<Condition>,
+    /// What a client is, for the hash that picks its level.
+    pub identity: Identity,
+    /// Which requests are the fraction F.
+    pub choice: Choice,
+}
+
+/// A version of the service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its name in headers, metrics and logs.
+    pub name: String,
+    /// The plant that serves this level, where it is not the site's.
+    pub plant: Option<usize>,
+    /// Cost relative to the level above, if the operator knows it: the first guess until it is measured.
+    pub cost_ratio: Option<f64>,
+}
+
+/// A group of clients or requests in a site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Its name.
+    pub name: String,
+    /// Who belongs to it.
+    pub condition: Condition,
+}
+
+/// All parts that are given must hold; a part holds if any of its alternatives does. An empty condition holds always.
+///
+/// A pattern is text with at most one `*`, which stands for any run of characters: `/buy/*`, `*.php`, `*.example.org`,
+/// `*`. Hosts and header names ignore case.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition {
+    /// Path patterns, compared with the path without its query.
+    pub paths: Vec<String>,
+    /// Methods, as sent.
+    pub methods: Vec<String>,
+    /// Header name and value pattern.
+    pub headers: Vec<(String, String)>,
+    /// Cookie name and value pattern.
+    pub cookies: Vec<(String, String)>,
+    /// Client networks.
+    pub clients: Vec<Network>,
+}
+
+/// A network in CIDR form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Any address of the network.
+    pub address: IpAddr,
+    /// How many leading bits count: at most 32, or 128 for IPv6.
+    pub prefix_bits: u8,
+}
+
+/// What makes two requests the same client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Identity {
+    /// Its address; of an IPv6 address the first 64 bits, since a household has that many.
+    #[default]
+    Address,
+    /// A header's value, the address where it is absent.
+    Header(String),
+    /// A cookie's value, the address where it is absent.
+    Cookie(String),
+}
+
+/// Which requests are the fraction F that is served at the higher level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// By a keyed hash of the client: a client keeps its level while m stands still (UC 4.2). A client that carries
+    /// more than a tenth of its class's load is chosen at random all the same.
+    #[default]
+    Client,
+    /// At random, request by request (CA 4.2.2).
+    Random,
+}
+
+/// How the loops run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// Whether decisions are acted on.
+    pub mode: Mode,
+    /// T, the control period.
+    pub period: Duration,
+    /// The law that moves m.
+    pub law: Law,
+    /// Told to a rejected client as `Retry-After`.
+    pub retry_after: Duration,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Control {
+            mode: Mode::Control,
+            period: Duration::from_secs(1),
+            law: Law::FeedForward,
+            retry_after: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Whether decisions are acted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    #[default]
+    Control,
+    /// Everything is decided, counted and logged, and every request passes at full quality.
+    Observe,
+    /// Nothing is decided: no level, no rejection, no queue. The twin of every scenario.
+    Off,
+}
+
+/// The law that moves m.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Law {
+    /// Feed-forward from the measured rate and costs, PI on what is left. The default.
+    #[default]
+    FeedForward,
+    /// The PI controller of UC 4.4 with its constants as printed, for this gain margin. For comparison.
+    Paper {
+        /// G_m, above 1.
+        gain_margin: f64,
+    },
+}
+
+impl Promises {
+    /// Says what cannot be, one sentence each: what an engine could not be built from.
+    ///
+    /// # Errors
+    /// All of them at once.
+    pub fn validate(&self) -> Result<(), Vec<String>> {
+        let mut wrong = Vec::new();
+        if self.control.period.is_zero() {
+            wrong.push("the control period is zero; 1 s is usual".into());
+        }
+        if let Law::Paper { gain_margin } = self.control.law
+            && (gain_margin.is_nan() || gain_margin <= 1.0)
+        {
+            wrong.push(format!("the gain margin is {gain_margin}; it must be above 1, 4 is usual"));
+        }
+        for plant in &self.plants {
+            plant.validate(&mut wrong);
+        }
+        for site in &self.sites {
+            site.validate(self.plants.len(), &mut wrong);
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+impl Plant {
+    fn validate(&self, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        if self.workers == 0 || self.max_connections == 0 {
+            wrong.push(format!("{name}: workers and connections must be at least 1"));
+        }
+        if !(self.set_point > 0.0 && self.set_point <= 1.0) {
+            wrong.push(format!(
+                "{name}: the set point is {}; it lies above 0 and at most at 1",
+                self.set_point
+            ));
+        }
+        if self.bandwidth_bytes_per_second.is_some_and(|b| b.is_nan() || b <= 0.0) {
+            wrong.push(format!("{name}: the bandwidth must be above 0"));
+        }
+    }
+}
+
+impl Site {
+    fn validate(&self, plants: usize, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        if self.levels.is_empty() || self.levels.len() > MAX_LEVELS {
+            wrong.push(format!("{name}: has {} levels; 1 to {MAX_LEVELS} are possible", self.levels.len()));
+        }
+        if self.plant >= plants || self.levels.iter().any(|level| level.plant.is_some_and(|p| p >= plants)) {
+            wrong.push(format!("{name}: names a plant that is not there"));
+        }
+        if self.levels.iter().any(|level| level.cost_ratio.is_some_and(|r| !(r > 0.0 && r <= 1.0))) {
+            wrong.push(format!("{name}: a level's cost ratio lies above 0 and at most at 1"));
+        }
+    }
+}

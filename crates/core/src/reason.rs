@@ -1,0 +1,64 @@
+//! Why a request was treated as it was: one enum for logs, response headers, metrics, dashboard and traces.
+
+use core::fmt;
+
+/// The reason of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Reason {
+    /// Served at the highest level.
+    Full,
+    /// Served at a lower level, to hold the utilization at its set point.
+    Degraded,
+    /// Not controlled: a health check, or a path that the operator exempts.
+    Exempt,
+    /// Rejected: even the lowest level for everybody would exceed the set point.
+    Overload,
+    /// Rejected: as many wait as may.
+    QueueFull,
+    /// Dropped: waited as long as it may.
+    WaitTimeout,
+    /// Dropped: the client left while it waited.
+    ClientLeft,
+    /// Refused: no site has this host.
+    NoSite,
+}
+
+impl Reason {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Reason; 8] = [
+        Reason::Full,
+        Reason::Degraded,
+        Reason::Exempt,
+        Reason::Overload,
+        Reason::QueueFull,
+        Reason::WaitTimeout,
+        Reason::ClientLeft,
+        Reason::NoSite,
+    ];
+
+    /// The word for headers, logs and metric labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Full => "full",
+            Reason::Degraded => "degraded",
+            Reason::Exempt => "exempt",
+            Reason::Overload => "overload",
+            Reason::QueueFull => "queue-full",
+            Reason::WaitTimeout => "wait-timeout",
+            Reason::ClientLeft => "client-left",
+            Reason::NoSite => "no-site",
+        }
+    }
+
+    /// Whether the request was turned away.
+    pub const fn is_rejection(self) -> bool {
+        !matches!(self, Reason::Full | Reason::Degraded | Reason::Exempt)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

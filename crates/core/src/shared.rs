@@ -1,0 +1,146 @@
+//! What threads share: per class a knob and the clients that are too heavy to hash, per plant a gate; and the lanes'
+//! counters, each written by one thread and summed by `tick`.
+//!
+//! A counter is an atomic only so that `tick` may read it: its one writer loads and stores, and never needs an atomic
+//! addition. Counters wrap; `tick` takes differences.
+
+use crate::gate::Gate;
+use crate::knob::Knob;
+use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
+use crate::reason::Reason;
+use crate::time::Duration;
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A monotone count with one writer.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Upper bounds of the size bins by which service times are summed [bytes]; the last bin is open. Bins give the
+/// regression of service time on bytes an excitation that the mean size alone does not have.
+pub(crate) const SIZE_BINS: [u64; 3] = [4 << 10, 32 << 10, 256 << 10];
+/// How many size bins there are.
+pub(crate) const BINS: usize = SIZE_BINS.len() + 1;
+
+/// Requests released in one size bin at one level.
+#[derive(Default)]
+pub(crate) struct ServiceCounters {
+    pub(crate) requests: Counter,
+    pub(crate) work_ns: Counter,
+    pub(crate) bytes: Counter,
+}
+
+/// The latest clients of a class in one lane, to find those that are too heavy.
+pub(crate) const RECENT: usize = 256;
+
+/// One lane's counters of one class.
+pub(crate) struct ClassCounters {
+    pub(crate) arrivals: Counter,
+    pub(crate) served: [Counter; MAX_LEVELS + 1],
+    pub(crate) reasons: [Counter; Reason::ALL.len()],
+    pub(crate) outcomes: [Counter; 3],
+    pub(crate) bytes: Counter,
+    pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
+    pub(crate) started: Counter,
+    pub(crate) queue_delay_ns: Counter,
+    pub(crate) released: Counter,
+    pub(crate) response_ns: Counter,
+    pub(crate) recent: [AtomicU64; RECENT],
+}
+
+impl Default for ClassCounters {
+    fn default() -> Self {
+        ClassCounters {
+            arrivals: Counter::default(),
+            served: Default::default(),
+            reasons: Default::default(),
+            outcomes: Default::default(),
+            bytes: Counter::default(),
+            services: Default::default(),
+            started: Counter::default(),
+            queue_delay_ns: Counter::default(),
+            released: Counter::default(),
+            response_ns: Counter::default(),
+            recent: [const { AtomicU64::new(0) }; RECENT],
+        }
+    }
+}
+
+/// One lane's counters of one plant.
+#[derive(Default)]
+pub(crate) struct PlantCounters {
+    /// Integral of min(in service, s) dt [server nanoseconds].
+    pub(crate) busy_ns: Counter,
+    pub(crate) releases: Counter,
+    pub(crate) service_ns: Counter,
+}
+
+/// One lane's counters: classes and plants by number.
+pub(crate) struct LaneCounters {
+    pub(crate) classes: Vec<ClassCounters>,
+    pub(crate) plants: Vec<PlantCounters>,
+}
+
+impl LaneCounters {
+    pub(crate) fn new(classes: usize, plants: usize) -> Self {
+        LaneCounters {
+            classes: (0..classes).map(|_| ClassCounters::default()).collect(),
+            plants: (0..plants).map(|_| PlantCounters::default()).collect(),
+        }
+    }
+}
+
+/// At most nine clients can each carry more than a tenth.
+pub(crate) const MOST_HEAVY: usize = 9;
+
+/// What the calls at the door need to know of a class.
+pub(crate) struct SharedClass {
+    pub(crate) knob: Knob,
+    pub(crate) top_level: u8,
+    pub(crate) choice: Choice,
+    /// The plant of each level; index 0 is not used.
+    pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
+    pub(crate) heavy: [AtomicU64; MOST_HEAVY],
+    pub(crate) heavy_count: AtomicU32,
+}
+
+impl SharedClass {
+    pub(crate) fn is_heavy(&self, client: u64) -> bool {
+        let count = self.heavy_count.load(Ordering::Relaxed) as usize;
+        count > 0 && self.heavy[..count.min(MOST_HEAVY)].iter().any(|h| h.load(Ordering::Relaxed) == client)
+    }
+
+    pub(crate) fn set_heavy(&self, clients: &[u64]) {
+        let clients = &clients[..clients.len().min(MOST_HEAVY)];
+        for (slot, client) in self.heavy.iter().zip(clients) {
+            slot.store(*client, Ordering::Relaxed);
+        }
+        self.heavy_count.store(clients.len() as u32, Ordering::Relaxed);
+    }
+}
+
+/// What the calls at the door need to know of a plant.
+pub(crate) struct SharedPlant {
+    pub(crate) gate: Gate,
+    pub(crate) workers: u32,
+    pub(crate) limit: u32,
+    pub(crate) queue: QueueBounds,
+}
+
+/// Everything that threads share.
+pub(crate) struct Shared {
+    pub(crate) mode: Mode,
+    pub(crate) retry_after: Duration,
+    pub(crate) classes: Vec<SharedClass>,
+    pub(crate) plants: Vec<SharedPlant>,
+    pub(crate) lanes: Vec<Arc<LaneCounters>>,
+}

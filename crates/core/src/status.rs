@@ -1,0 +1,127 @@
+//! What the engine knows, as plain data: for `/status`, `/metrics`, the demo's screen and the simulator's traces.
+//!
+//! Counters count from the engine's start. Everything else is of the last control period.
+
+use crate::door::Outcome;
+use crate::promises::{MAX_LEVELS, Mode};
+use crate::reason::Reason;
+use crate::time::{Duration, Instant};
+use alloc::{string::String, vec::Vec};
+
+/// A snapshot, taken by [`Engine::status`](crate::Engine::status).
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// When the last tick ran.
+    pub at: Instant,
+    /// Control, observe or off.
+    pub mode: Mode,
+    /// T.
+    pub period: Duration,
+    /// One row per plant, in the order of the promises.
+    pub plants: Vec<PlantStatus>,
+    /// One row per class, numbered as in [`Target::class`](crate::door::Target::class).
+    pub classes: Vec<ClassStatus>,
+    /// c: the gateway's CPU time per rejection [s], learned; `None` before anything was rejected.
+    pub rejection_cost_seconds: Option<f64>,
+}
+
+/// A plant, its loop and its model.
+#[derive(Clone, Debug, Default)]
+pub struct PlantStatus {
+    /// Its name.
+    pub name: String,
+    /// s.
+    pub workers: u32,
+    /// U*.
+    pub set_point: f64,
+    /// Measured utilization: by gaps, or as reported. Saturates at 1.
+    pub utilization: f64,
+    /// The linear model's utilization, a R + b W over its classes.
+    pub utilization_model: f64,
+    /// The offered load that drives the loop, backlog included: R times the cost at the level given, unclipped.
+    pub utilization_offered: f64,
+    /// m, 0..=M; classes with fewer levels clamp it.
+    pub service_level: f64,
+    /// What PI adds to the set point.
+    pub trim: f64,
+    /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
+    pub response_time_override: bool,
+    /// Requests in service now.
+    pub in_service: u32,
+    /// Requests waiting now.
+    pub waiting: u32,
+    /// Mean service time of the last period; zero if nothing was served.
+    pub service_time: Duration,
+}
+
+/// A class: its traffic, its model and its counters.
+#[derive(Clone, Debug, Default)]
+pub struct ClassStatus {
+    /// The site's name.
+    pub site: String,
+    /// The class's name: the operator's, or `default`, or `exempt`.
+    pub class: String,
+    /// Index of the site's plant.
+    pub plant: usize,
+    /// Names of the levels 1..=M.
+    pub levels: Vec<String>,
+    /// m as applied to this class.
+    pub service_level: f64,
+    /// R: arrivals per second.
+    pub request_rate: f64,
+    /// W: delivered body bytes per second.
+    pub bandwidth: f64,
+    /// The linear model of its content.
+    pub model: ModelStatus,
+    /// Cost of one request at each level 1..=M [utilization seconds]; `None` until it is known.
+    pub level_cost_seconds: Vec<Option<f64>>,
+    /// Clients that carry more than a tenth of the load and are chosen at random.
+    pub heavy_clients: u32,
+    /// Counters from the start.
+    pub counts: Counts,
+    /// Queue delay of requests started, mean over the last period.
+    pub queue_delay: Duration,
+    /// Response time (arrive to release), mean over the last period.
+    pub response_time: Duration,
+}
+
+/// The linear model U = a R + b W and how well it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModelStatus {
+    /// a [s per request].
+    pub per_request_seconds: f64,
+    /// b [s per byte].
+    pub per_byte_seconds: f64,
+    /// 0 (unknown) .. 1 (exact): one minus the relative standard error of the prediction for the present mix.
+    pub confidence: f64,
+    /// The last period did not excite it: nothing was learned.
+    pub frozen: bool,
+}
+
+/// Counters of one class, from the engine's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that arrived.
+    pub arrivals: u64,
+    /// Started, by level (index 0 is not used). In observe mode: by the level that would have been.
+    pub served: [u64; MAX_LEVELS + 1],
+    /// Decisions by reason, in the order of [`Reason::ALL`].
+    pub reasons: [u64; Reason::ALL.len()],
+    /// Departures by outcome, in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Delivered body bytes.
+    pub bytes: u64,
+}
+
+impl Counts {
+    /// Requests turned away, for whatever reason.
+    pub fn rejected(&self) -> u64 {
+        Reason::ALL.iter().filter(|r| r.is_rejection()).map(|r| self.reasons[*r as usize]).sum()
+    }
+
+    /// Requests under way: arrived, and neither turned away nor departed.
+    pub fn in_flight(&self) -> u64 {
+        let ended = self.rejected() + self.outcomes.iter().sum::<u64>();
+        self.arrivals.saturating_sub(ended)
+    }
+}
