@@ -1,0 +1,293 @@
+//! The table of keys: every section of the file, with type, default and meaning of each key.
+//!
+//! The structs, their reading, the suggestions, docs/configuration.md and docs/plimsoll.schema.json are all made from
+//! these lines. A new key is one line here and its use in `resolve`.
+
+use crate::field::{Many, Named, OneOrMany, Pairs, Within, section};
+use crate::gateway::{self, ReportWhen};
+use crate::http::{
+    ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
+    SetHeaderName,
+};
+use crate::scalar::{GainMargin, LawName, Share, Whole};
+use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, Seconds, Size, Text};
+use plimsoll_core::promises::{Choice, Control, Identity, Mode, Network, QueueBounds, Sense};
+use plimsoll_core::time::Duration;
+use std::net::{Ipv4Addr, SocketAddr};
+
+section! { "the file"
+    /// The whole configuration.
+    File {
+        /// Where the gateway listens, and whether it acts.
+        gateway: GatewayKeys, section;
+        /// The servers behind the gateway, by names of your choice.
+        upstream: Named<UpstreamKeys>, default(Named(Vec::new()));
+        /// Folders that the gateway serves itself, by names of your choice. A folder is controlled like an upstream.
+        folder: Named<FolderKeys>, default(Named(Vec::new()));
+        /// The virtual servers, matched in order. Absent: one site for every host, on the only upstream or folder.
+        site: Many<SiteKeys>, default(Many(Vec::new()));
+        /// The answer to rejected requests.
+        rejection: RejectionKeys, section;
+        /// The response header that carries level and reason.
+        report: ReportKeys, section;
+        /// Sizes beyond which a request is refused.
+        limits: LimitKeys, section;
+        /// Times after which something is given up.
+        timeouts: TimeoutKeys, section;
+        /// How the loops run. Nothing here needs to be set.
+        control: ControlKeys, section;
+    }
+}
+
+section! { "[gateway]"
+    /// Where the gateway listens, and whether it acts.
+    GatewayKeys {
+        /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too.
+        listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
+        /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
+        admin: Admin, default(Admin(Some((Ipv4Addr::LOCALHOST, 9090).into())));
+        /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
+        mode: Mode, default(Mode::default());
+        /// Worker threads. Default: one per CPU.
+        threads: Whole<1, 1024>, optional;
+        /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
+        trusted_proxies: OneOrMany<Network>, optional;
+    }
+}
+
+section! { "[upstream.NAME]"
+    /// A server behind the gateway, whose utilization is held at its load line.
+    UpstreamKeys {
+        /// Where it listens, HTTP/1.1 without TLS. Several addresses are equal members, together one capacity.
+        address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
+        /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
+        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here.
+        max_connections: Whole<1, 1_000_000>, optional;
+        /// The most requests that wait for it; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// How often a request is tried again where that is safe: nothing of it was sent, or its method is
+        /// idempotent and nothing of the response came.
+        retries: Whole<0, 10>, default(Whole(1));
+        /// What it can carry.
+        capacity: CapacityKeys, section;
+    }
+}
+
+section! { "[upstream.NAME.capacity]"
+    /// What an upstream can carry.
+    CapacityKeys {
+        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. nginx: `worker_processes`. An
+        /// application server: its processes times their threads. Several addresses: their sum.
+        workers: Whole<1, 1_000_000>, required(
+            "write how many requests it works on at once: Apache's `MaxRequestWorkers`, nginx's \
+             `worker_processes`, an application server's processes times threads"
+        );
+        /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
+        /// quality.
+        load_line: Share, default(Share(0.85));
+        /// What its network link carries, if that may be what runs out first.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// How utilization is sensed.
+        sense: Sense, default(Sense::default());
+        /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
+        costs: Within<CostKeys>, optional;
+        /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
+        same_host: bool, default(false);
+    }
+}
+
+section! { "costs"
+    /// What one request takes of the server, in time of one worker.
+    CostKeys {
+        /// The fixed part of a request.
+        request: Seconds, required("write the fixed part of a request's cost, such as `request = \"1.6ms\"`");
+        /// The part for each byte delivered.
+        byte: Seconds, default(Seconds(0.0));
+        /// A rejection. It counts where `same_host = true`.
+        rejection: Seconds, default(Seconds(0.0));
+    }
+}
+
+section! { "[folder.NAME]"
+    /// A folder that the gateway serves itself, held at a load line like an upstream. Its utilization is that of the
+    /// gateway's own CPU.
+    FolderKeys {
+        /// The folder. A relative path is taken from the folder of this file.
+        root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
+        /// What to serve for a folder: the first of these names that exists.
+        index: OneOrMany<Text>, default(OneOrMany(vec![crate::field::Located {
+            value: Text("index.html".to_owned()),
+            span: 0..0,
+        }]));
+        /// Whether links may lead out of the folder.
+        follow_symlinks: bool, default(false);
+        /// The most requests in service at once; beyond it requests wait.
+        max_connections: Whole<1, 1_000_000>, default(Whole(1024));
+        /// The most requests that wait; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// What the gateway can carry.
+        capacity: FolderCapacityKeys, section;
+    }
+}
+
+section! { "[folder.NAME.capacity]"
+    /// What the gateway can carry where it serves files itself.
+    FolderCapacityKeys {
+        /// The threads that serve. Default: the gateway's `threads`.
+        workers: Whole<1, 1_000_000>, optional;
+        /// The load line: the utilization to hold.
+        load_line: Share, default(Share(0.85));
+        /// What the network link carries, if that may be what runs out first. For files it often is.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// What requests cost, if known. Learned from traffic otherwise.
+        costs: Within<CostKeys>, optional;
+    }
+}
+
+section! { "[[site]]"
+    /// A virtual server. A request belongs to the first site whose host matches.
+    SiteKeys {
+        /// Its name in metrics, headers and logs.
+        name: Name, required("give the site a name: `name = \"shop\"`");
+        /// Hosts, without port; one `*` stands for anything. Absent: every host.
+        host: OneOrMany<HostPattern>, optional;
+        /// The upstream that serves it. May be left out where only one is defined.
+        upstream: Text, optional;
+        /// The folder that serves it, instead of an upstream.
+        folder: Text, optional;
+        /// What a client is: its address, a header's value or a cookie's value.
+        client: ClientIdentity, default(ClientIdentity(Identity::default()));
+        /// Which requests get the better level when not all can.
+        choice: Choice, default(Choice::default());
+        /// Requests that are never degraded nor rejected: health checks.
+        exempt: Many<MatchKeys>, default(Many(Vec::new()));
+        /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
+        level: Many<LevelKeys>, default(Many(Vec::new()));
+        /// Groups of clients or requests, matched in order. What matches none is the class `default`.
+        class: Many<ClassKeys>, default(Many(Vec::new()));
+    }
+}
+
+section! { "[[site.level]]"
+    /// A version of the service: how a request is changed to get it. The last level is full quality.
+    LevelKeys {
+        /// Its name in metrics, headers and logs.
+        name: Name, required("give the level a name: `name = \"light\"`");
+        /// Put before the path: `/light` makes `/light/page.html` of `/page.html`.
+        prefix: Prefix, optional;
+        /// Another upstream for this level.
+        upstream: Text, optional;
+        /// Another folder for this level.
+        folder: Text, optional;
+        /// Request headers to set, for a server that has versions of its own.
+        headers: Pairs<SetHeaderName, HeaderValue>, optional;
+        /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
+        /// measured.
+        cost: Share, optional;
+    }
+}
+
+section! { "[[site.class]]"
+    /// A group of clients or requests.
+    ClassKeys {
+        /// Its name in metrics, headers and logs.
+        name: Name, required("give the class a name: `name = \"premium\"`");
+        /// Who belongs to it.
+        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+    }
+}
+
+section! { "match"
+    /// Which requests are meant: all keys that are given must hold, and a key holds if any of its values does. In
+    /// patterns, one `*` stands for any run of characters. At least one key.
+    MatchKeys {
+        /// Patterns of the path, without the query.
+        path: OneOrMany<PathPattern>, optional;
+        /// Methods.
+        method: OneOrMany<Method>, optional;
+        /// Header names, and patterns of their values.
+        header: Pairs<HeaderName, OneOrMany<Pattern>>, optional;
+        /// Cookie names, and patterns of their values.
+        cookie: Pairs<CookieName, OneOrMany<Pattern>>, optional;
+        /// Networks or addresses of clients.
+        client: OneOrMany<Network>, optional;
+    }
+}
+
+section! { "[rejection]"
+    /// The answer to a request that is rejected.
+    RejectionKeys {
+        /// The status code.
+        status: Whole<400, 599>, default(Whole(gateway::Rejection::default().status.into()));
+        /// The body.
+        body: Text, default(Text(gateway::Rejection::default().body));
+        /// The body's media type.
+        content_type: ContentType, default(ContentType(gateway::Rejection::default().content_type));
+    }
+}
+
+section! { "[report]"
+    /// The response header that tells level and reason.
+    ReportKeys {
+        /// Which responses carry it.
+        when: ReportWhen, default(ReportWhen::default());
+        /// Its name.
+        header: HeaderName, default(HeaderName(gateway::Report::default().header));
+    }
+}
+
+section! { "[limits]"
+    /// Sizes beyond which a request is refused.
+    LimitKeys {
+        /// Request line and headers together; beyond it 431.
+        head: Size, default(Size(gateway::Limits::default().head_bytes));
+        /// The request's body; beyond it 413.
+        body: Size, default(Size(gateway::Limits::default().body_bytes));
+    }
+}
+
+section! { "[timeouts]"
+    /// Times after which something is given up.
+    TimeoutKeys {
+        /// A client sends its request's head.
+        head: Duration, default(gateway::Timeouts::default().head);
+        /// Between two reads of a request's body.
+        body: Duration, default(gateway::Timeouts::default().body);
+        /// A client's connection without a request.
+        keep_alive: Duration, default(gateway::Timeouts::default().keep_alive);
+        /// Between two writes to a client that reads slowly.
+        send: Duration, default(gateway::Timeouts::default().send);
+        /// Connecting to an upstream.
+        connect: Duration, default(gateway::Timeouts::default().connect);
+        /// From the request sent to the head of the upstream's response.
+        first_byte: Duration, default(gateway::Timeouts::default().first_byte);
+        /// Between two reads of an upstream's response.
+        upstream_idle: Duration, default(gateway::Timeouts::default().upstream_idle);
+        /// An upstream's connection without a request. Set it below the upstream's own.
+        upstream_keep_alive: Duration, default(gateway::Timeouts::default().upstream_keep_alive);
+        /// How long requests under way may take after the order to stop.
+        drain: Duration, default(gateway::Timeouts::default().drain);
+    }
+}
+
+section! { "[control]"
+    /// How the loops run. For experts: the defaults are meant to be kept.
+    ControlKeys {
+        /// The control period.
+        period: Duration, default(Control::default().period);
+        /// The law that moves the level.
+        law: LawName, default(LawName::FeedForward);
+        /// The gain margin of `law = "paper"`; 4 where absent.
+        gain_margin: GainMargin, optional;
+        /// Told to a rejected client as `Retry-After`, in whole seconds.
+        retry_after: Duration, default(Control::default().retry_after);
+    }
+}

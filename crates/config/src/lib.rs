@@ -1,0 +1,96 @@
+//! The configuration of Plimsoll: TOML in, plain structs or exact diagnostics out.
+//!
+//! ```text
+//! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
+//! ```
+//!
+//! One table of keys ([`keys`]) makes the reading, the suggestions, the reference ([`reference`]) and the JSON Schema
+//! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]).
+//!
+//! The parser is `toml`'s `DeTable::parse_recoverable`: it keeps the span of every key and value and goes on after an
+//! error of syntax. `toml-span` is smaller but stops at the first error and knows no dates; `toml_edit` keeps comments
+//! and layout, which nobody here needs; serde is not used at all (see `field`).
+//!
+//! Nothing here touches the file system or the network: names are looked up and folders opened by whoever serves.
+
+mod diagnostic;
+mod field;
+mod gateway;
+mod http;
+mod keys;
+mod quantity;
+mod reference;
+mod resolve;
+mod scalar;
+mod schema;
+mod shape;
+mod suggest;
+mod text;
+
+pub use diagnostic::{Code, Diagnostic, Diagnostics};
+pub use gateway::{Backend, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
+pub use reference::reference;
+pub use schema::json_schema;
+
+use diagnostic::{Complaint, Findings};
+use field::Section;
+use plimsoll_core::promises::Promises;
+use toml::de::DeTable;
+
+/// What a file says: what was promised, and how the gateway keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Configuration {
+    /// For the engine.
+    pub promises: Promises,
+    /// For the gateway.
+    pub gateway: Gateway,
+}
+
+/// Reads a configuration. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
+/// are taken from its folder.
+///
+/// # Errors
+/// All that is wrong with the file, at once.
+pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
+    let mut findings = Findings::default();
+    let (table, errors) = DeTable::parse_recoverable(source);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        let (code, complaint) = syntax(error.message());
+        findings.add(code, &span, complaint);
+    }
+    let file = keys::File::read_table(table.get_ref(), 0..0, &mut findings);
+    if errors.is_empty() {
+        let configuration = resolve::resolve(&file, name, &mut findings);
+        if findings.is_empty() {
+            return Ok(configuration);
+        }
+    } else {
+        findings.keep_beside_syntax(source);
+    }
+    Err(findings.into_diagnostics(source, name))
+}
+
+/// An error of syntax, with what helps in the common cases.
+fn syntax(message: &str) -> (Code, Complaint) {
+    if message.contains("duplicate key") {
+        let complaint =
+            Complaint::new("this key is given twice", "keep one of them; several values go into a list");
+        return (Code::Duplicate, complaint);
+    }
+    let help = if message.contains("string") {
+        "text stands in double quotes: `name = \"shop\"`"
+    } else {
+        "TOML is lines of `key = value` under `[section]` headers; see https://toml.io"
+    };
+    (Code::Syntax, Complaint::new(format!("this is not TOML: {message}"), help))
+}
+
+/// The section that has a key, for one that stands in the wrong place.
+fn elsewhere(key: &str) -> Option<&'static str> {
+    let sections = shape::sections(keys::File::shape());
+    sections
+        .iter()
+        .find(|section| section.keys.iter().any(|known| known.name == key))
+        .map(|section| section.title)
+}

@@ -1,0 +1,257 @@
+//! Sites with their levels and classes, and how each level changes a request.
+
+use super::plants::{Plants, ServedBy};
+use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::field::{Located, OneOrMany, Pairs};
+use crate::gateway::Rewrite;
+use crate::http::Pattern;
+use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
+use plimsoll_core::promises::{Choice, Class, Condition, Identity, Level, MAX_LEVELS, Site};
+use std::ops::Range;
+
+/// The engine's own name for what matches no class.
+const DEFAULT_CLASS: &str = "default";
+/// The name of the only level of a site that lists none.
+const ONLY_LEVEL: &str = "full";
+
+/// The sites of a file, and the rewrites of their levels.
+pub(super) fn resolve(
+    file: &File,
+    plants: &Plants,
+    findings: &mut Findings,
+) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+    let sites = &file.site.value.0;
+    if sites.is_empty() {
+        return implied(plants, findings);
+    }
+    super::unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
+    hosts(sites, findings);
+    sites.iter().map(|keys| site(keys, plants, findings)).unzip()
+}
+
+/// The site of a file that lists none.
+fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+    if plants.plants.len() > 1 {
+        let complaint = Complaint::new(
+            "there are several upstreams or folders, and no site says which requests go where",
+            "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each",
+        );
+        findings.add(Code::MissingKey, &(0..0), complaint);
+    }
+    let site = Site {
+        name: plants.plants.first().map_or(String::new(), |plant| plant.name.clone()),
+        hosts: Vec::new(),
+        plant: 0,
+        levels: vec![only_level()],
+        classes: Vec::new(),
+        exempt: Vec::new(),
+        identity: Identity::default(),
+        choice: Choice::default(),
+    };
+    (vec![site], vec![vec![Rewrite::default()]])
+}
+
+fn only_level() -> Level {
+    Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
+}
+
+fn name_of(name: Option<&Located<crate::text::Name>>) -> Option<(&str, &Range<usize>)> {
+    name.map(|name| (name.value.0.as_str(), &name.span))
+}
+
+fn text_of(name: Option<&Located<crate::text::Name>>) -> String {
+    name.map_or(String::new(), |name| name.value.0.clone())
+}
+
+fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
+    let Located { value: keys, span } = keys;
+    let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
+    if by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
+        let complaint = Complaint::new(
+            "this site does not say what serves it, and there are several",
+            "add `upstream = \"...\"` or `folder = \"...\"`",
+        );
+        findings.add(Code::MissingKey, span, complaint);
+    }
+    let plant = plants.find(&by, findings).unwrap_or(0);
+    let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
+    let exempt =
+        keys.exempt.value.0.iter().map(|keys| condition(&keys.value, &keys.span, findings)).collect();
+    let site = Site {
+        name: text_of(keys.name.as_ref()),
+        hosts: keys
+            .host
+            .iter()
+            .flat_map(|hosts| hosts.value.0.iter().map(|host| host.value.0.clone()))
+            .collect(),
+        plant,
+        levels,
+        classes: classes(&keys.class.value.0, findings),
+        exempt,
+        identity: keys.client.value.0.clone(),
+        choice: keys.choice.value,
+    };
+    (site, rewrites)
+}
+
+/// A host belongs to one site, and a site that takes every host comes last.
+fn hosts(sites: &[Located<SiteKeys>], findings: &mut Findings) {
+    let mut known: Vec<(&str, &Range<usize>)> = Vec::new();
+    let mut every: Option<&Range<usize>> = None;
+    for site in sites {
+        if let Some(every) = every {
+            let complaint = Complaint::new(
+                "no request reaches this site: one before it takes every host",
+                "move the site without `host` to the end, or give it one",
+            );
+            findings.add_with(
+                Code::Unreachable,
+                &site.span,
+                complaint,
+                Other { span: every, what: "that one is" },
+            );
+        }
+        let hosts = site.value.host.as_ref().map_or(&[][..], |hosts| &hosts.value.0);
+        for host in hosts {
+            if let Some((_, first)) = known.iter().find(|(name, _)| *name == host.value.0) {
+                let message = format!("the host `{}` is given twice", host.value.0);
+                let complaint =
+                    Complaint::new(message, "keep it in one site: the first takes all its requests");
+                findings.add_with(
+                    Code::Duplicate,
+                    &host.span,
+                    complaint,
+                    Other { span: first, what: "it is" },
+                );
+            }
+            known.push((&host.value.0, &host.span));
+        }
+        if site.value.host.is_none() || hosts.iter().any(|host| host.value.0 == "*") {
+            every = every.or(Some(&site.span));
+        }
+    }
+}
+
+fn levels(
+    keys: &[Located<LevelKeys>],
+    site_plant: usize,
+    plants: &Plants,
+    findings: &mut Findings,
+) -> (Vec<Level>, Vec<Rewrite>) {
+    if keys.is_empty() {
+        return (vec![only_level()], vec![Rewrite::default()]);
+    }
+    if let Some(first_too_many) = keys.get(MAX_LEVELS) {
+        let message = format!("{} levels, where at most {MAX_LEVELS} may be", keys.len());
+        findings.add(
+            Code::TooMany,
+            &first_too_many.span,
+            Complaint::new(message, "leave out those nearest to another"),
+        );
+    }
+    super::unique(keys.iter().filter_map(|level| name_of(level.value.name.as_ref())), "levels", findings);
+    if let Some(cost) = keys.last().and_then(|level| level.value.cost.as_ref()) {
+        let complaint = Complaint::new(
+            "`cost` compares a level with the one above, and above the last is none",
+            "leave it out here; the lowest quality comes first, the last level is full quality",
+        );
+        findings.add(Code::Conflict, &cost.span, complaint);
+    }
+    let mut served: Vec<(usize, Rewrite)> = Vec::new();
+    let mut levels = Vec::new();
+    for Located { value: level, span } in keys {
+        let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
+        let plant = plants.find(&by, findings);
+        let this = (plant.unwrap_or(site_plant), rewrite(level));
+        if let Some(same) = served.iter().position(|known| *known == this) {
+            let complaint = Complaint::new(
+                "this level is served like another: nothing would be saved",
+                "give one of them a `prefix`, another `upstream` or `folder`, or `headers`",
+            );
+            let other = Other { span: &keys[same].span, what: "the other is" };
+            findings.add_with(Code::Conflict, span, complaint, other);
+        }
+        served.push(this);
+        let cost_ratio = level.cost.as_ref().map(|cost| cost.value.0);
+        levels.push(Level { name: text_of(level.name.as_ref()), plant, cost_ratio });
+    }
+    (levels, served.into_iter().map(|(_, rewrite)| rewrite).collect())
+}
+
+fn rewrite(level: &LevelKeys) -> Rewrite {
+    let headers = level.headers.iter().flat_map(|headers| &headers.value.0);
+    Rewrite {
+        prefix: level.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
+        headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
+    }
+}
+
+fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
+    super::unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
+    for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
+        if name.value.0 == DEFAULT_CLASS {
+            let complaint = Complaint::new(
+                format!("`{DEFAULT_CLASS}` is the class of what matches no other"),
+                "choose another name",
+            );
+            findings.add(Code::Duplicate, &name.span, complaint);
+        }
+    }
+    let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| Class {
+        name: text_of(class.name.as_ref()),
+        condition: class
+            .condition
+            .as_ref()
+            .map_or(Condition::default(), |keys| condition(&keys.value.0, &keys.span, findings)),
+    };
+    keys.iter().map(|keys| class(keys, findings)).collect()
+}
+
+fn condition(keys: &MatchKeys, span: &Range<usize>, findings: &mut Findings) -> Condition {
+    let given = [
+        keys.path.is_some(),
+        keys.method.is_some(),
+        keys.header.as_ref().is_some_and(|header| !header.value.0.is_empty()),
+        keys.cookie.as_ref().is_some_and(|cookie| !cookie.value.0.is_empty()),
+        keys.client.is_some(),
+    ];
+    // A key that is there but wrong has its finding: then this one would only confuse.
+    if !given.contains(&true) && findings.is_empty() {
+        let complaint = Complaint::new(
+            "this matches every request",
+            "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway",
+        );
+        findings.add(Code::Unreachable, span, complaint);
+    }
+    Condition {
+        paths: keys
+            .path
+            .iter()
+            .flat_map(|list| list.value.0.iter().map(|path| path.value.0.clone()))
+            .collect(),
+        methods: keys
+            .method
+            .iter()
+            .flat_map(|list| list.value.0.iter().map(|method| method.value.0.clone()))
+            .collect(),
+        headers: pairs(keys.header.as_ref(), |name| &name.0),
+        cookies: pairs(keys.cookie.as_ref(), |name| &name.0),
+        clients: keys
+            .client
+            .iter()
+            .flat_map(|list| list.value.0.iter().map(|network| network.value))
+            .collect(),
+    }
+}
+
+fn pairs<N>(
+    keys: Option<&Located<Pairs<N, OneOrMany<Pattern>>>>,
+    name_of: fn(&N) -> &String,
+) -> Vec<(String, String)> {
+    let pairs = keys.iter().flat_map(|pairs| &pairs.value.0);
+    pairs
+        .flat_map(|(name, patterns)| {
+            patterns.value.0.iter().map(|pattern| (name_of(&name.value).clone(), pattern.value.0.clone()))
+        })
+        .collect()
+}

@@ -1,0 +1,227 @@
+//! Values that are numbers, words of a fixed list, or true and false.
+
+use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::field::{Field, wrong_type};
+use crate::gateway::ReportWhen;
+use crate::shape::Shape;
+use crate::suggest::nearest;
+use plimsoll_core::promises::{Choice, Mode, Sense};
+use toml::Spanned;
+use toml::de::{DeInteger, DeValue};
+
+impl Field for bool {
+    fn shape() -> Shape {
+        Shape::Boolean
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        if let DeValue::Boolean(read) = value.get_ref() {
+            return Some(*read);
+        }
+        wrong_type(value, "true or false", "write `true` or `false`, without quotes".to_owned(), findings);
+        None
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// A whole number from `MIN` to `MAX`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Whole<const MIN: u64, const MAX: u64>(pub(crate) u64);
+
+impl<const MIN: u64, const MAX: u64> Field for Whole<MIN, MAX> {
+    fn shape() -> Shape {
+        Shape::Whole { min: MIN, max: MAX }
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        let DeValue::Integer(number) = value.get_ref() else {
+            let help = match value.get_ref() {
+                DeValue::String(text) if text.trim().parse::<u64>().is_ok() => {
+                    format!("write `{}`, without quotes", text.trim())
+                }
+                _ => format!("write a number from {MIN} to {MAX}"),
+            };
+            wrong_type(value, "a whole number", help, findings);
+            return None;
+        };
+        match whole(number) {
+            Some(read) if (MIN..=MAX).contains(&read) => Some(Whole(read)),
+            _ => {
+                let complaint = Complaint::new(
+                    "this number is out of range",
+                    format!("write a number from {MIN} to {MAX}"),
+                );
+                findings.add(Code::OutOfRange, &value.span(), complaint);
+                None
+            }
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+fn whole(number: &DeInteger<'_>) -> Option<u64> {
+    u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix()).ok()
+}
+
+fn number(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Integer(number) => whole(number).map(|whole| whole as f64),
+        DeValue::Float(number) => number.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A share of one: above 0, at most 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share(pub(crate) f64);
+
+impl Field for Share {
+    fn shape() -> Shape {
+        Shape::Number { above: 0.0, to: 1.0 }
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        if !matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_)) {
+            let help = match value.get_ref() {
+                DeValue::String(text) => match text.trim().trim_end_matches('%').trim().parse::<f64>() {
+                    Ok(percent) if percent > 1.0 && percent <= 100.0 => {
+                        format!("write `{}`", percent / 100.0)
+                    }
+                    _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
+                },
+                _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
+            };
+            wrong_type(value, "a number", help, findings);
+            return None;
+        }
+        match number(value.get_ref()) {
+            Some(share) if share > 0.0 && share <= 1.0 => Some(Share(share)),
+            read => {
+                let help = match read {
+                    Some(percent) if percent > 1.0 && percent <= 100.0 => {
+                        format!("write a share of one: `{}`", percent / 100.0)
+                    }
+                    _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
+                };
+                findings.add(
+                    Code::OutOfRange,
+                    &value.span(),
+                    Complaint::new("this is no share of one", help),
+                );
+                None
+            }
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// A gain margin: above 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GainMargin(pub(crate) f64);
+
+impl Field for GainMargin {
+    fn shape() -> Shape {
+        Shape::Number { above: 1.0, to: 1000.0 }
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        let help = "write a number above 1, such as `4`";
+        match number(value.get_ref()) {
+            Some(margin) if margin > 1.0 && margin <= 1000.0 => return Some(GainMargin(margin)),
+            Some(_) => {
+                let complaint = Complaint::new("a gain margin is above 1, and at most 1000", help);
+                findings.add(Code::OutOfRange, &value.span(), complaint);
+            }
+            None => wrong_type(value, "a number", help.to_owned(), findings),
+        }
+        None
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// The law's name; its numbers are keys of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LawName {
+    FeedForward,
+    Paper,
+}
+
+/// Makes a type a word of a fixed list: `"word" => Variant, "its meaning"`.
+macro_rules! words {
+    ($name:ident { $($word:literal => $variant:ident, $meaning:literal;)+ }) => {
+        impl Field for $name {
+            fn shape() -> Shape {
+                Shape::Word(&[$(($word, $meaning)),+])
+            }
+
+            fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+                match read_word(value, &[$($word),+], findings)? {
+                    $($word => Some($name::$variant),)+
+                    _ => None,
+                }
+            }
+
+            fn show(&self) -> String {
+                match self { $($name::$variant => concat!("\"", $word, "\"")),+ }.to_owned()
+            }
+        }
+    };
+}
+
+words!(Mode {
+    "control" => Control, "decisions are acted on";
+    "observe" => Observe, "everything is decided, counted and logged, and every request passes at full quality";
+    "off" => Off, "nothing is decided: no level, no rejection, no queue; for comparison";
+});
+words!(Choice {
+    "client" => Client, "by a keyed hash of the client: a client keeps its level while the load stands still";
+    "random" => Random, "at random, request by request";
+});
+words!(Sense {
+    "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";
+    "reported" => Reported, "from the upstream's own `endpoint-load-metrics` response header (ORCA)";
+});
+words!(ReportWhen {
+    "rejections" => Rejections, "on rejections";
+    "always" => Always, "on every response";
+    "never" => Never, "on none";
+});
+words!(LawName {
+    "feed-forward" => FeedForward, "from the measured rate and costs, with feedback on what is left";
+    "paper" => Paper, "the PI controller of the utilization control paper with its constants as printed; for comparison";
+});
+
+fn read_word<'a>(
+    value: &Spanned<DeValue<'_>>,
+    words: &[&'a str],
+    findings: &mut Findings,
+) -> Option<&'a str> {
+    let all: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+    let all = all.join(" or ");
+    let DeValue::String(text) = value.get_ref() else {
+        wrong_type(value, "a word", format!("write {all}"), findings);
+        return None;
+    };
+    if let Some(word) = words.iter().find(|word| **word == text.as_ref()) {
+        return Some(word);
+    }
+    let help = match nearest(text, words.iter().copied()) {
+        Some(word) => format!("did you mean `\"{word}\"`?"),
+        None => format!("write {all}"),
+    };
+    let complaint = Complaint::new(format!("`{}` is none of the words known here", quoted(text)), help);
+    findings.add(Code::UnknownWord, &value.span(), complaint);
+    None
+}

@@ -1,0 +1,105 @@
+//! What a file may hold, as data: read by the walk, the reference, the JSON Schema and the suggestions alike.
+//!
+//! Shapes are made from the field types themselves (see [`crate::field`]), so what is documented is what is read.
+
+/// What a value may be.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    Boolean,
+    /// A whole number from `min` to `max`.
+    Whole {
+        min: u64,
+        max: u64,
+    },
+    /// A number above `above`, at most `to` where that is finite.
+    Number {
+        above: f64,
+        to: f64,
+    },
+    /// Text of a certain form.
+    Text(TextShape),
+    /// One of these words, each with its meaning.
+    Word(&'static [(&'static str, &'static str)]),
+    /// One, or a list of them.
+    OneOrMany(Box<Shape>),
+    /// A table from names that the user chooses to values.
+    Pairs {
+        name: &'static str,
+        value: Box<Shape>,
+    },
+    /// A table of known keys.
+    Section(fn() -> SectionShape),
+    /// A table from names that the user chooses to sections: `[upstream.NAME]`.
+    Named(fn() -> SectionShape),
+    /// A list of sections: `[[site]]`.
+    Many(fn() -> SectionShape),
+}
+
+impl Shape {
+    /// The section within, if there is one.
+    pub(crate) fn section(&self) -> Option<SectionShape> {
+        match self {
+            Shape::Section(section) | Shape::Named(section) | Shape::Many(section) => Some(section()),
+            Shape::OneOrMany(inner) => inner.section(),
+            _ => None,
+        }
+    }
+}
+
+/// A form of text.
+#[derive(Clone, Debug)]
+pub(crate) struct TextShape {
+    /// `a duration`.
+    pub(crate) what: &'static str,
+    /// One that is right.
+    pub(crate) example: &'static str,
+    /// For the JSON Schema: the regular expression of the form, where there is one worth having.
+    pub(crate) pattern: Option<&'static str>,
+}
+
+/// A table of known keys.
+#[derive(Clone, Debug)]
+pub(crate) struct SectionShape {
+    /// As it stands in a file: `[upstream.NAME]`.
+    pub(crate) title: &'static str,
+    /// What it is about.
+    pub(crate) doc: &'static str,
+    pub(crate) keys: Vec<KeyShape>,
+}
+
+/// One key of a section.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyShape {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) presence: Presence,
+    pub(crate) shape: Shape,
+}
+
+/// Whether a key must be there, and what holds if it is not.
+#[derive(Clone, Debug)]
+pub(crate) enum Presence {
+    Required,
+    Optional,
+    /// As it would be written.
+    Default(String),
+}
+
+/// Every section of the file, each before those within it, in the order of the table.
+pub(crate) fn sections(root: SectionShape) -> Vec<SectionShape> {
+    let mut found = Vec::new();
+    collect(root, &mut found);
+    found
+}
+
+fn collect(section: SectionShape, found: &mut Vec<SectionShape>) {
+    // Two keys may hold the same section: a class's match and a site's exempt.
+    if found.iter().any(|known| known.title == section.title) {
+        return;
+    }
+    let inner: Vec<SectionShape> = section.keys.iter().filter_map(|key| key.shape.section()).collect();
+    found.push(section);
+    for section in inner {
+        collect(section, found);
+    }
+}

@@ -1,0 +1,91 @@
+//! Every example is right, and means what its comments say.
+
+use plimsoll_config::{Backend, Configuration, ReportWhen, parse};
+use plimsoll_core::promises::{Choice, Control, Identity, Mode, QueueBounds, Sense};
+use std::path::Path;
+
+fn example(name: &str) -> Configuration {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    parse(&source, name).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
+}
+
+#[test]
+fn every_example_parses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".toml") {
+            example(&name);
+            count += 1;
+        }
+    }
+    assert!(count >= 4, "only {count} examples found");
+}
+
+#[test]
+fn one_site() {
+    let Configuration { promises, gateway } = example("one-site.toml");
+    assert_eq!(gateway.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    assert_eq!(gateway.admin, Some("127.0.0.1:9090".parse().unwrap()));
+    let plant = &promises.plants[0];
+    assert_eq!((plant.name.as_str(), plant.workers, plant.max_connections), ("app", 8, 8));
+    assert_eq!((plant.set_point, plant.sense, plant.same_host), (0.85, Sense::Gap, false));
+    assert_eq!(plant.queue, QueueBounds::default());
+    assert_eq!(
+        gateway.backends,
+        [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()], retries: 1 }]
+    );
+    let site = &promises.sites[0];
+    assert_eq!((site.name.as_str(), site.plant, site.choice), ("shop", 0, Choice::Client));
+    assert!(site.hosts.is_empty());
+    assert_eq!(site.exempt[0].paths, ["/healthz"]);
+    let levels: Vec<_> = site.levels.iter().map(|level| (level.name.as_str(), level.cost_ratio)).collect();
+    assert_eq!(levels, [("light", Some(0.15)), ("full", None)]);
+    assert_eq!(gateway.rewrites[0][0].prefix.as_deref(), Some("/light"));
+    assert_eq!(gateway.rewrites[0][1].prefix, None);
+    assert_eq!(promises.control, Control::default());
+}
+
+#[test]
+fn folder() {
+    let Configuration { promises, gateway } = example("folder.toml");
+    let plant = &promises.plants[0];
+    assert_eq!(
+        (plant.workers, plant.set_point, plant.sense, plant.same_host),
+        (2, 0.8, Sense::Reported, true)
+    );
+    assert_eq!(plant.bandwidth_bytes_per_second, Some(12.5e6));
+    let files =
+        Backend::Files { root: "www".into(), index: vec!["index.html".to_owned()], follow_symlinks: false };
+    assert_eq!(gateway.backends, [files]);
+    assert_eq!(promises.sites[0].hosts, ["pictures.example", "*.pictures.example"]);
+    assert_eq!(gateway.rewrites[0][1].prefix.as_deref(), Some("/full"));
+}
+
+#[test]
+fn classes() {
+    let Configuration { promises, gateway } = example("classes.toml");
+    assert_eq!((gateway.listen.len(), gateway.trusted_proxies.len()), (2, 1));
+    let shop = &promises.sites[0];
+    assert_eq!(shop.identity, Identity::Cookie("session".to_owned()));
+    assert_eq!(shop.levels.iter().map(|level| level.plant).collect::<Vec<_>>(), [Some(1), None, None]);
+    assert_eq!(
+        shop.classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>(),
+        ["checkout", "gold"]
+    );
+    assert_eq!(shop.classes[0].condition.methods, ["GET", "POST"]);
+    assert_eq!(shop.classes[1].condition.headers, [("x-plan".to_owned(), "gold*".to_owned())]);
+    assert_eq!(gateway.rewrites[0][1].headers, [("x-quality".to_owned(), "low".to_owned())]);
+    assert_eq!((promises.sites.len(), gateway.rewrites.len()), (2, 2));
+    assert_eq!((promises.sites[1].levels.len(), gateway.rewrites[1].len()), (1, 1));
+}
+
+#[test]
+fn observe() {
+    let Configuration { promises, gateway } = example("observe.toml");
+    assert_eq!(promises.control.mode, Mode::Observe);
+    assert_eq!(gateway.report.when, ReportWhen::Always);
+    assert_eq!((promises.sites.len(), promises.sites[0].name.as_str()), (1, "app"));
+}
