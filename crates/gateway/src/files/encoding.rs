@@ -1,0 +1,150 @@
+//! Content codings of precompressed copies, and the choice among them (RFC 9110, 12.5.3).
+//!
+//! Copies are found beside their original: `app.js.br`, `app.js.zst`, `app.js.gz`. Of those with the highest weight the
+//! smallest is sent: the operator compressed them, so their sizes say which is best. Weights are thousandths.
+
+/// A content coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    Brotli,
+    Zstandard,
+    Gzip,
+}
+
+impl Coding {
+    pub(super) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstandard, Coding::Gzip];
+
+    /// As in `content-encoding`.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Coding::Brotli => "br",
+            Coding::Zstandard => "zstd",
+            Coding::Gzip => "gzip",
+        }
+    }
+
+    /// The ending of the copy's file name.
+    pub(super) const fn ending(self) -> &'static str {
+        match self {
+            Coding::Brotli => ".br",
+            Coding::Zstandard => ".zst",
+            Coding::Gzip => ".gz",
+        }
+    }
+}
+
+/// What `accept-encoding` gives each coding, in thousandths; zero is "not acceptable".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Weights {
+    codings: [u16; 3],
+    identity: u16,
+}
+
+/// The number of the variant to send. `variants` are coding and size; the first is the original (no coding).
+///
+/// If nothing is acceptable the original is sent all the same, which the RFC allows and clients prefer to a 406.
+pub(super) fn choose(accept: Option<&str>, variants: impl Iterator<Item = (Option<Coding>, u64)>) -> usize {
+    let weights = parse(accept.unwrap_or_default());
+    let weight = |coding: Option<Coding>| coding.map_or(weights.identity, |c| weights.codings[c as usize]);
+    variants
+        .enumerate()
+        .filter(|(_, (coding, _))| weight(*coding) > 0)
+        .max_by_key(|(_, (coding, size))| (weight(*coding), std::cmp::Reverse(*size)))
+        .map_or(0, |(number, _)| number)
+}
+
+fn parse(accept: &str) -> Weights {
+    let mut named = [None; 4];
+    let mut others = None;
+    for element in accept.split(',') {
+        let mut parts = element.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let weight = parts.next().map_or(Some(1000), parse_weight);
+        // A weight that cannot be read says nothing: be careful and take it for a refusal.
+        let weight = weight.unwrap_or(0);
+        let is = |word: &str| name.eq_ignore_ascii_case(word);
+        match () {
+            () if is("br") => named[0] = Some(weight),
+            () if is("zstd") => named[1] = Some(weight),
+            () if is("gzip") || is("x-gzip") => named[2] = Some(weight),
+            () if is("identity") => named[3] = Some(weight),
+            () if name == "*" => others = Some(weight),
+            () => {}
+        }
+    }
+    let [brotli, zstandard, gzip, identity] = named;
+    let coding = |weight: Option<u16>| weight.or(others).unwrap_or(0);
+    // Not named, the original is acceptable, after everything that is asked for.
+    Weights {
+        codings: [coding(brotli), coding(zstandard), coding(gzip)],
+        identity: identity.or(others).unwrap_or(1),
+    }
+}
+
+/// `q=0.8`: at most three digits behind the point.
+fn parse_weight(parameter: &str) -> Option<u16> {
+    let (name, value) = parameter.split_once('=')?;
+    if !name.trim().eq_ignore_ascii_case("q") {
+        return None;
+    }
+    let (whole, decimals) = value.trim().split_once('.').unwrap_or((value.trim(), ""));
+    if decimals.len() > 3 || !decimals.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths = decimals.bytes().chain(std::iter::repeat(b'0')).take(3);
+    let fraction = thousandths.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    match whole {
+        "0" => Some(fraction),
+        "1" if fraction == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [(Option<Coding>, u64); 4] = [
+        (None, 1000),
+        (Some(Coding::Brotli), 200),
+        (Some(Coding::Zstandard), 250),
+        (Some(Coding::Gzip), 300),
+    ];
+
+    #[test]
+    fn the_heaviest_then_the_smallest() {
+        for (accept, coding) in [
+            ("gzip, deflate, br, zstd", Some(Coding::Brotli)),
+            ("gzip, deflate", Some(Coding::Gzip)),
+            ("GZIP;q=1.0, br;q=0.5", Some(Coding::Gzip)),
+            ("gzip;q=0.001", Some(Coding::Gzip)),
+            ("br;q=0, *;q=0.5", Some(Coding::Zstandard)),
+            ("*", Some(Coding::Brotli)),
+            ("x-gzip", Some(Coding::Gzip)),
+            ("identity, gzip;q=0.5", None),
+            ("gzip, identity", Some(Coding::Gzip)),
+            ("identity;q=0", None),
+            ("br;q=2", None),
+            ("br;q=0.1234", None),
+            ("br;level=4", None),
+            ("brotli", None),
+            ("", None),
+        ] {
+            assert_eq!(ALL[choose(Some(accept), ALL.into_iter())].0, coding, "{accept}");
+        }
+        assert_eq!(choose(None, ALL.into_iter()), 0);
+        assert_eq!(choose(Some("br"), ALL[..1].iter().copied()), 0);
+    }
+
+    #[test]
+    fn weights() {
+        for (text, weight) in
+            [("q=1", 1000), ("q=1.000", 1000), ("q=0.5", 500), ("Q = 0.05", 50), ("q=0.", 0)]
+        {
+            assert_eq!(parse_weight(text), Some(weight), "{text}");
+        }
+        for text in ["q=1.001", "q=-1", "q=.5", "q", "q=a", "q=0.5a", "r=1"] {
+            assert_eq!(parse_weight(text), None, "{text}");
+        }
+    }
+}

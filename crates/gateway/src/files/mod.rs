@@ -1,0 +1,226 @@
+//! Static files from content trees, for the gateway's own HTTP/1.1 codec.
+//!
+//! One [`Files`] per tree and thread: it keeps `Rc`s and a plain map, so a request takes no lock. A request goes in as
+//! a [`FileRequest`], what to send comes back as a [`FileResponse`]: status, a prebuilt block of header lines, and a
+//! body that is in memory or is a slice of an open file. The caller writes the status line, `date`, `content-length`
+//! (from [`FileResponse::content_length`]), `connection`, and any body that it wants below an error status.
+//!
+//! **Small files** (up to [`SMALL_FILE_BYTES`]) are answered from memory, with header lines made once. That was
+//! measured at 7 us of CPU a request, nginx's sendfile at 12, a pool of blocking threads at 84.
+//!
+//! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per
+//! [`REVALIDATE`]; a change is seen by every request that comes later than that. inotify would tell sooner, but needs a
+//! watch per folder, says nothing on network file systems, overflows under load, and loses the tree when a link is
+//! switched to a new one. Opening by name sees all of these alike: the whole path is resolved anew each time, and the
+//! root once a second, so `current -> releases/42` may be switched under load. A stamp of size and times can miss a
+//! second write within the clock's tick: content read within two seconds of its last change is read again (see
+//! [`resource`]).
+//!
+//! **Large files** are read in line, 64 to 128 KiB a turn ([`FileSlice::read`]), not handed to a blocking pool. A read
+//! from the page cache is a copy of about 10 us, cheaper than waking another thread; the kernel reads ahead of a
+//! sequential reader. A cold file on a slow disk does stall its thread for the length of a disk read; nginx without
+//! its thread pool makes the same trade. Keep trees on network file systems behind an upstream instead.
+//!
+//! **No path escapes.** [`path`] refuses what could name anything outside by text, and [`tree`] resolves beneath an
+//! open root in the kernel, in one system call, so that there is no check that a rename could outrun.
+//!
+//! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads, a 404's fallback to
+//! another tree.
+
+mod cache;
+mod conditional;
+mod encoding;
+mod path;
+mod range;
+mod request;
+mod resource;
+mod response;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod types;
+
+use cache::Cache;
+use conditional::Precondition;
+use range::Selection;
+pub use request::{FileFields, FileRequest};
+use resource::{Found, Resource, Variant};
+pub use response::{FileBody, FileHeaders, FileResponse, FileSlice};
+use rustix::io::Errno;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tree::Tree;
+
+/// The largest file that is kept in memory. Above it a copy from the page cache is small beside sending the bytes.
+pub const SMALL_FILE_BYTES: u64 = 64 * 1024;
+
+/// How long an answer may rest on what was last seen of the disk.
+pub const REVALIDATE: Duration = Duration::from_secs(1);
+
+const ALLOW: &str = "GET, HEAD, OPTIONS";
+
+/// How a tree is served.
+#[derive(Clone, Debug)]
+pub struct FilesSettings {
+    /// The folder. It may be a link; where it points to is looked up again every [`REVALIDATE`].
+    pub root: PathBuf,
+    /// What stands for a folder, first found first: `index.html`.
+    pub index: Vec<String>,
+    /// Follow links that leave the tree. Relative links within it are followed in any case.
+    pub follow_symlinks: bool,
+    /// The most memory for small files, per thread.
+    pub cache_bytes: usize,
+}
+
+impl FilesSettings {
+    /// This folder, `index.html`, no links that leave it, 64 MiB of memory.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        FilesSettings {
+            root: root.into(),
+            index: vec!["index.html".to_owned()],
+            follow_symlinks: false,
+            cache_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A tree's server, one per thread.
+#[derive(Debug)]
+pub struct Files {
+    index: Vec<String>,
+    tree: Tree,
+    cache: Cache,
+}
+
+impl Files {
+    /// Opens the tree.
+    ///
+    /// # Errors
+    /// The root does not exist, is no folder, or may not be opened.
+    pub fn new(settings: FilesSettings) -> std::io::Result<Files> {
+        Ok(Files {
+            index: settings.index,
+            tree: Tree::open(settings.root, settings.follow_symlinks)?,
+            cache: Cache::new(settings.cache_bytes),
+        })
+    }
+
+    /// Answers one request. Reads small files and metadata in line; never waits for anything but the disk.
+    pub fn respond(&mut self, now: Instant, request: &FileRequest<'_>) -> FileResponse {
+        match request.method {
+            "GET" | "HEAD" => {}
+            "OPTIONS" => return FileResponse::bare(204).with("allow", ALLOW),
+            _ => return FileResponse::bare(405).with("allow", ALLOW),
+        }
+        let relative = match path::normalize(request.path) {
+            Ok(relative) => relative,
+            Err(status) => return FileResponse::bare(status),
+        };
+        if self.tree.follow_root(now) {
+            self.cache.clear();
+        }
+        match self.find(now, &relative) {
+            Ok(Found::File(resource)) => self.answer(request, &relative, &resource),
+            Ok(Found::Folder) => redirect(&relative, request.query),
+            Err(error) => FileResponse::bare(status_of(error)),
+        }
+    }
+
+    /// The resource from memory, or from disk where memory is older than [`REVALIDATE`].
+    fn find(&mut self, now: Instant, relative: &[u8]) -> Result<Found, Errno> {
+        let known = self.cache.get(relative);
+        if let Some((checked, resource)) = &known
+            && now.saturating_duration_since(*checked) < REVALIDATE
+        {
+            return Ok(Found::File(resource.clone()));
+        }
+        let found = self.load(relative, known.as_ref().map(|(_, resource)| resource));
+        match &found {
+            Ok(Found::File(resource)) => self.cache.put(relative, now, resource.clone()),
+            _ => self.cache.remove(relative),
+        }
+        found
+    }
+
+    fn load(&self, relative: &[u8], known: Option<&Rc<Resource>>) -> Result<Found, Errno> {
+        if !(relative.is_empty() || relative.ends_with(b"/")) {
+            return resource::load(&self.tree, relative, known);
+        }
+        for index in &self.index {
+            let name = [relative, index.as_bytes()].concat();
+            match resource::load(&self.tree, &name, known) {
+                Ok(Found::Folder) | Err(Errno::NOENT) => {}
+                found => return found,
+            }
+        }
+        Err(Errno::NOENT)
+    }
+
+    fn answer(&mut self, request: &FileRequest<'_>, relative: &[u8], resource: &Resource) -> FileResponse {
+        let mut variant = resource.choose(request.fields.accept_encoding);
+        let mut file = None;
+        if variant.content.is_none() {
+            // The file may have changed since it was last looked at: the headers must be those of what is sent.
+            match variant.open(&self.tree) {
+                Ok((opened, same)) => {
+                    file = Some(opened);
+                    variant = same;
+                }
+                Err(error) => {
+                    self.cache.remove(relative);
+                    return FileResponse::bare(status_of(error));
+                }
+            }
+        }
+        respond_with(request, &variant, file)
+    }
+}
+
+/// RFC 9110, 13.2.2: preconditions first, then the range.
+fn respond_with(request: &FileRequest<'_>, variant: &Variant, file: Option<std::fs::File>) -> FileResponse {
+    let fields = &request.fields;
+    match conditional::evaluate(fields, variant) {
+        Precondition::Holds => {}
+        Precondition::NotModified => return FileResponse::not_modified(variant),
+        Precondition::Fails => return FileResponse::bare(412),
+    }
+    let size = variant.size();
+    let head_only = request.method == "HEAD";
+    let selection = match fields.range {
+        Some(range) if !head_only && conditional::range_applies(fields, variant) => {
+            range::select(range, size)
+        }
+        _ => Selection::Whole,
+    };
+    match selection {
+        Selection::Whole if head_only => FileResponse::head(variant),
+        Selection::Whole => FileResponse::content(variant, file, None),
+        Selection::Part(part) => FileResponse::content(variant, file, Some(part)),
+        Selection::Unsatisfiable => FileResponse::bare(416).with("content-range", format!("bytes */{size}")),
+    }
+}
+
+/// A folder that was asked for without its final slash, else its relative links would miss it.
+///
+/// The location is relative, since the client knows nothing of the prefix that its level put in front, and begins with
+/// `./`, so that neither `//host` nor `scheme:` can be made of a name.
+fn redirect(relative: &[u8], query: Option<&str>) -> FileResponse {
+    let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let mut location = format!("./{}/", path::encode(name));
+    if let Some(query) = query.filter(|query| query.bytes().all(|byte| byte.is_ascii_graphic())) {
+        location.push('?');
+        location.push_str(query);
+    }
+    FileResponse::bare(301).with("location", location)
+}
+
+fn status_of(error: Errno) -> u16 {
+    match error {
+        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL => 404,
+        // A link that leaves the tree (XDEV), a link where none is followed (LOOP), or no permission.
+        Errno::XDEV | Errno::LOOP | Errno::ACCESS | Errno::PERM => 403,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
+        _ => 500,
+    }
+}

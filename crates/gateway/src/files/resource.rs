@@ -1,0 +1,233 @@
+//! A file as seen on disk: itself and its precompressed copies, each with its header lines and, if small, its content.
+//!
+//! The validators are a strong entity tag of size and modification time in nanoseconds, the same on every machine that
+//! holds the same copy, and `last-modified`. A compressed copy has a tag of its own, as it must.
+//!
+//! A copy that is older than its original is passed over: it is what the original was. Whole seconds are compared,
+//! since some compressors copy no more than these.
+//!
+//! Two writes within one tick of the file system's clock leave the same size and times. So what was read within
+//! [`SETTLE_SECONDS`] of its last change is *unsettled*: it is read again at the next comparison, whatever its stamp.
+
+use super::SMALL_FILE_BYTES;
+use super::encoding::{self, Coding};
+use super::tree::Tree;
+use super::types::{self, ContentType};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// More than the tick of any file system's clock in use (FAT has 2 s).
+const SETTLE_SECONDS: i64 = 2;
+
+/// What a name led to.
+pub(super) enum Found {
+    File(Rc<Resource>),
+    Folder,
+}
+
+/// A file and its compressed copies.
+#[derive(Debug)]
+pub(super) struct Resource {
+    /// The original first; never empty.
+    variants: Vec<Rc<Variant>>,
+}
+
+/// One representation of a file.
+#[derive(Debug)]
+pub(super) struct Variant {
+    kind: Kind,
+    stamp: Stamp,
+    /// It had rested when it was read.
+    pub(super) settled: bool,
+    pub(super) etag: String,
+    /// Header lines: validators first, then what describes the content.
+    pub(super) block: Rc<str>,
+    /// How much of the block is validators.
+    pub(super) validators_length: usize,
+    /// If it is small.
+    pub(super) content: Option<Rc<[u8]>>,
+}
+
+/// What a representation is, whatever its content.
+#[derive(Clone, Debug)]
+struct Kind {
+    name: Rc<[u8]>,
+    coding: Option<Coding>,
+    content_type: ContentType,
+    /// Whether the answer depends on `accept-encoding`.
+    varies: bool,
+}
+
+/// What changes when a file does. The time of status change betrays a copy that kept size and modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size_bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// `None` for what is neither a file nor a folder; the flag says folder.
+    fn of(file: &File) -> Result<(Stamp, bool), Errno> {
+        let metadata = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        if !(metadata.is_file() || metadata.is_dir()) {
+            return Err(Errno::NOENT);
+        }
+        let stamp = Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size_bytes: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        };
+        Ok((stamp, metadata.is_dir()))
+    }
+}
+
+/// A file or a copy of it, opened.
+struct Opened {
+    coding: Option<Coding>,
+    name: Rc<[u8]>,
+    file: File,
+    stamp: Stamp,
+}
+
+/// Looks at a file and its copies; hands `known` back if nothing changed.
+pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Result<Found, Errno> {
+    let file = tree.open_name(name)?;
+    let (stamp, is_folder) = Stamp::of(&file)?;
+    if is_folder {
+        return Ok(Found::Folder);
+    }
+    let mut opened = vec![Opened { coding: None, name: name.into(), file, stamp }];
+    let content_type = types::of(name);
+    if content_type.compressible {
+        opened.extend(Coding::ALL.into_iter().filter_map(|coding| open_copy(tree, name, coding, stamp)));
+    }
+    if let Some(known) = known
+        && known.is_still(&opened)
+    {
+        return Ok(Found::File(known.clone()));
+    }
+    let varies = opened.len() > 1;
+    let now = SystemTime::now();
+    let variants = opened.into_iter().map(|Opened { coding, name, file, stamp }| {
+        let content = read_small(&file, stamp);
+        let kind = Kind { name, coding, content_type, varies };
+        Rc::new(Variant { content, ..Variant::describe(kind, stamp, now) })
+    });
+    Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
+}
+
+fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Option<Opened> {
+    let name: Rc<[u8]> = [name, coding.ending().as_bytes()].concat().into();
+    let file = tree.open_name(&name).ok()?;
+    let (stamp, is_folder) = Stamp::of(&file).ok()?;
+    let usable = !is_folder && stamp.modified.0 >= original.modified.0;
+    usable.then_some(Opened { coding: Some(coding), name, file, stamp })
+}
+
+/// The content, unless it is large, or changed while it was read.
+fn read_small(file: &File, stamp: Stamp) -> Option<Rc<[u8]>> {
+    if stamp.size_bytes > SMALL_FILE_BYTES {
+        return None;
+    }
+    let mut content = Vec::with_capacity(stamp.size_bytes as usize + 1);
+    file.take(SMALL_FILE_BYTES + 1).read_to_end(&mut content).ok()?;
+    let unchanged = Stamp::of(file).is_ok_and(|(after, _)| after == stamp);
+    (unchanged && content.len() as u64 == stamp.size_bytes).then(|| content.into())
+}
+
+impl Resource {
+    /// The variant to send.
+    pub(super) fn choose(&self, accept_encoding: Option<&str>) -> Rc<Variant> {
+        let number = match self.variants.len() {
+            1 => 0,
+            _ => encoding::choose(accept_encoding, self.variants.iter().map(|v| (v.kind.coding, v.size()))),
+        };
+        self.variants[number].clone()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let bytes = |variant: &Rc<Variant>| {
+            let texts = variant.kind.name.len() + variant.etag.len() + variant.block.len();
+            size_of::<Variant>() + texts + variant.content.as_ref().map_or(0, |content| content.len())
+        };
+        self.variants.iter().map(bytes).sum()
+    }
+
+    fn is_still(&self, seen: &[Opened]) -> bool {
+        seen.len() == self.variants.len()
+            && self.variants.iter().zip(seen).all(|(variant, seen)| {
+                // A small one without content changed while it was read: try again.
+                let is_complete = variant.content.is_some() || variant.size() > SMALL_FILE_BYTES;
+                let is_same = variant.kind.coding == seen.coding && variant.kind.name == seen.name;
+                variant.settled && is_complete && is_same && variant.stamp == seen.stamp
+            })
+    }
+}
+
+impl Variant {
+    fn describe(kind: Kind, stamp: Stamp, now: SystemTime) -> Variant {
+        let age_seconds =
+            now.duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64) - stamp.modified.0;
+        let (seconds, nanoseconds) = stamp.modified;
+        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.as_str()));
+        let etag = format!("\"{:x}-{seconds:x}.{nanoseconds:x}{suffix}\"", stamp.size_bytes);
+        let mut block = format!("etag: {etag}\r\n");
+        // An origin must not name a time to come (RFC 9110, 8.8.2.1); before 1970 is an artefact of archives.
+        if age_seconds >= 0
+            && let Ok(seconds) = u64::try_from(seconds)
+        {
+            let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+            line(&mut block, "last-modified", &date);
+        }
+        if kind.varies {
+            line(&mut block, "vary", "accept-encoding");
+        }
+        let validators_length = block.len();
+        line(&mut block, "content-type", kind.content_type.text);
+        if let Some(coding) = kind.coding {
+            line(&mut block, "content-encoding", coding.as_str());
+        }
+        line(&mut block, "accept-ranges", "bytes");
+        let settled = age_seconds >= SETTLE_SECONDS;
+        Variant { kind, stamp, settled, etag, block: block.into(), validators_length, content: None }
+    }
+
+    /// Opens it to be read from disk, and describes what was opened if that is not what this describes.
+    pub(super) fn open(self: &Rc<Self>, tree: &Tree) -> Result<(File, Rc<Variant>), Errno> {
+        let file = tree.open_name(&self.kind.name)?;
+        let (stamp, is_folder) = Stamp::of(&file)?;
+        if is_folder {
+            return Err(Errno::NOENT);
+        }
+        let variant = match stamp == self.stamp {
+            true => self.clone(),
+            false => Rc::new(Variant::describe(self.kind.clone(), stamp, SystemTime::now())),
+        };
+        Ok((file, variant))
+    }
+
+    /// Its length in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.stamp.size_bytes
+    }
+
+    /// When it was changed, in seconds since 1970; `None` before that.
+    pub(super) fn modified_seconds(&self) -> Option<u64> {
+        u64::try_from(self.stamp.modified.0).ok()
+    }
+}
+
+fn line(block: &mut String, name: &str, value: &str) {
+    for part in [name, ": ", value, "\r\n"] {
+        block.push_str(part);
+    }
+}

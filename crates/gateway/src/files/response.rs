@@ -1,0 +1,167 @@
+//! What the file server hands back: status, header lines, body.
+
+use super::resource::Variant;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+/// The answer to a [`FileRequest`](super::FileRequest).
+#[derive(Debug)]
+pub struct FileResponse {
+    /// The status code. From 400 on the body is empty: the caller has the pages for these.
+    pub status: u16,
+    /// The header fields, less `date`, `connection` and `content-length`.
+    pub headers: FileHeaders,
+    /// The `content-length` to send: of the body, or for HEAD of the body that GET would have had. `None` where the
+    /// status has no such header (204, 304).
+    pub content_length: Option<u64>,
+    /// The body.
+    pub body: FileBody,
+}
+
+/// Header fields: a block of lines that was made when the file was read, and what this answer adds.
+#[derive(Debug, Default)]
+pub struct FileHeaders {
+    block: Option<(Rc<str>, usize)>,
+    extra: Vec<(&'static str, Cow<'static, str>)>,
+}
+
+impl FileHeaders {
+    /// Prebuilt lines, each `name: value` and CRLF, names in lower case; to be copied as they are.
+    pub fn block(&self) -> &str {
+        self.block.as_ref().map_or("", |(text, used)| &text[..*used])
+    }
+
+    /// What comes on top of the block.
+    pub fn extra(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.extra.iter().map(|(name, value)| (*name, value.as_ref()))
+    }
+
+    /// All fields.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let prebuilt = self.block().split_terminator("\r\n").filter_map(|line| line.split_once(": "));
+        prebuilt.chain(self.extra.iter().map(|(name, value)| (*name, value.as_ref())))
+    }
+}
+
+/// A body.
+#[derive(Debug)]
+pub enum FileBody {
+    /// Nothing to send.
+    Empty,
+    /// A small file, or a part of one.
+    Memory {
+        /// The file's bytes.
+        bytes: Rc<[u8]>,
+        /// Which of them to send.
+        range: Range<usize>,
+    },
+    /// A part of an open file.
+    File(FileSlice),
+}
+
+/// A part of an open file, read from its beginning to its end.
+#[derive(Debug)]
+pub struct FileSlice {
+    file: File,
+    offset: u64,
+    remaining: u64,
+}
+
+impl FileSlice {
+    /// The open file, for `sendfile`.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+    /// Where the next byte to send stands in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+    /// How many bytes are still to be sent.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+    /// Takes note of `count` bytes that were sent from [`file`](Self::file) otherwise than by [`read`](Self::read).
+    pub fn advance(&mut self, count: u64) {
+        self.offset += count;
+        self.remaining = self.remaining.saturating_sub(count);
+    }
+
+    /// Reads the next bytes; 64 to 128 KiB a turn is a good size. Zero at the end.
+    ///
+    /// # Errors
+    /// The disk's, and `UnexpectedEof` if the file became shorter than the length that was promised to the client:
+    /// the connection must be closed then, so that the client sees that its copy is cut short.
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
+        if wanted == 0 {
+            return Ok(0);
+        }
+        loop {
+            match self.file.read_at(&mut buffer[..wanted], self.offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.advance(count as u64);
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl FileResponse {
+    pub(super) fn bare(status: u16) -> Self {
+        let content_length = (status != 204).then_some(0);
+        FileResponse { status, headers: FileHeaders::default(), content_length, body: FileBody::Empty }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.headers.extra.push((name, value.into()));
+        self
+    }
+
+    fn of(status: u16, variant: &Variant) -> Self {
+        let block = Some((variant.block.clone(), variant.block.len()));
+        let headers = FileHeaders { block, extra: Vec::new() };
+        FileResponse { status, headers, content_length: Some(variant.size()), body: FileBody::Empty }
+    }
+
+    /// Validators and `vary` alone: a 304 does not repeat what the client has (RFC 9110, 15.4.5).
+    pub(super) fn not_modified(variant: &Variant) -> Self {
+        let headers = FileHeaders {
+            block: Some((variant.block.clone(), variant.validators_length)),
+            extra: Vec::new(),
+        };
+        FileResponse { status: 304, headers, content_length: None, body: FileBody::Empty }
+    }
+
+    pub(super) fn head(variant: &Variant) -> Self {
+        FileResponse::of(200, variant)
+    }
+
+    /// The whole, or a part: also a part that is all of it is a 206, since players ask so whether they may seek.
+    pub(super) fn content(variant: &Variant, file: Option<File>, part: Option<Range<u64>>) -> Self {
+        let size = variant.size();
+        let Range { start, end } = part.clone().unwrap_or(0..size);
+        let mut response = FileResponse::of(if part.is_some() { 206 } else { 200 }, variant);
+        response.content_length = Some(end - start);
+        response.body = match (&variant.content, file) {
+            _ if start == end => FileBody::Empty,
+            // Small by definition: the casts lose nothing.
+            (Some(bytes), _) => {
+                FileBody::Memory { bytes: bytes.clone(), range: start as usize..end as usize }
+            }
+            (None, Some(file)) => FileBody::File(FileSlice { file, offset: start, remaining: end - start }),
+            (None, None) => return FileResponse::bare(500),
+        };
+        if part.is_some() {
+            return response.with("content-range", format!("bytes {start}-{}/{size}", end - 1));
+        }
+        response
+    }
+}

@@ -1,0 +1,173 @@
+//! What leaves the tree, and what is no file.
+
+use super::super::tree::Confinement;
+use super::*;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+#[test]
+fn links_that_leave_the_tree() {
+    let place = Place::new();
+    place.write("outside/a.txt", "secret");
+    place.write("root/in.txt", "inside");
+    let link = |target: &Path, name: &str| symlink(target, place.0.join("root").join(name)).unwrap();
+    link(&place.0.join("secret.txt"), "absolute");
+    link(Path::new("../secret.txt"), "relative");
+    link(Path::new("../outside"), "folder");
+    link(Path::new("in.txt"), "within");
+    link(Path::new("loop"), "loop");
+    link(Path::new("../secret.txt"), "in.txt.gz");
+    let escapes = ["/absolute", "/relative", "/folder/a.txt", "/folder"];
+    let mut server = place.server();
+    for path in escapes {
+        assert_eq!(server.get(path).status, 403, "{path}");
+    }
+    assert_eq!(server.get("/within").text(), "inside");
+    assert_eq!(server.get("/loop").status, 403);
+    assert_eq!(server.ask("GET", "/in.txt", &[("accept-encoding", "gzip")]).text(), "inside");
+
+    let mut walking = place.server();
+    walking.files.tree.confine(Confinement::Walk);
+    for path in escapes.into_iter().chain(["/within", "/loop"]) {
+        assert!(matches!(walking.get(path).status, 403 | 404), "{path}");
+    }
+    assert_eq!(walking.get("/in.txt").text(), "inside");
+    assert_eq!(walking.get("/").status, 404);
+
+    let settings = FilesSettings { follow_symlinks: true, ..place.settings() };
+    let mut following = Server { files: Files::new(settings).unwrap(), now: Instant::now() };
+    for path in &escapes[..3] {
+        assert_eq!(following.get(path).text(), "secret", "{path}");
+    }
+    assert_eq!(following.get("/../secret.txt").status, 400);
+}
+
+#[test]
+fn what_is_no_file() {
+    let place = Place::new();
+    place.write("root/closed.txt", "closed");
+    fs::set_permissions(place.0.join("root/closed.txt"), fs::Permissions::from_mode(0o000)).unwrap();
+    let pipe = place.0.join("root/pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o644), 0)
+        .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place.0.join("root/socket")).unwrap();
+    let mut server = place.server();
+    assert_eq!(server.get("/pipe").status, 404, "and does not wait for a writer");
+    assert_eq!(server.get("/socket").status, 404);
+    assert_eq!(server.get(&format!("/{}", "a".repeat(300))).status, 404);
+    assert_eq!(server.get(&format!("/{}", "a/".repeat(4000))).status, 404);
+    // The superuser may read it all the same.
+    if fs::read(place.0.join("root/closed.txt")).is_err() {
+        assert_eq!(server.get("/closed.txt").status, 403);
+    }
+    let missing = FilesSettings { root: place.0.join("nowhere"), ..place.settings() };
+    assert!(Files::new(missing).is_err());
+    let file = FilesSettings { root: place.0.join("secret.txt"), ..place.settings() };
+    assert!(Files::new(file).is_err());
+}
+
+/// The generator of Steele, Lea and Flood (2014): a seed replays the run.
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % bound as u64) as usize
+    }
+}
+
+/// What the tree and its surroundings hold, and what climbs: most of all pieces, so that paths get somewhere.
+const STEPS: &[&str] = &["..", "sub", "root", "out", "a.txt", "secret.txt", ".git", "index.html"];
+
+const PIECES: &[&str] = &[
+    "/",
+    "//",
+    ".",
+    "...",
+    "../",
+    "/..",
+    "%2e",
+    "%2E%2e",
+    "%2f",
+    "%5c",
+    "\\",
+    "..\\",
+    "%00",
+    "%",
+    "%%",
+    "%2",
+    "%252e",
+    "%c0%ae",
+    "%c0%af",
+    "%e0%80%ae",
+    "\u{ff0e}",
+    ";",
+    "~",
+    "~root",
+    "etc/passwd",
+    "proc/self/root",
+    ".well-known",
+    "C:",
+    "?",
+    "#",
+    "*",
+    " ",
+    "%0d%0a",
+];
+
+fn random_path(random: &mut SplitMix) -> String {
+    let count = random.below(8);
+    let mut path = String::from("/");
+    for _ in 0..count {
+        let pieces = [STEPS, STEPS, PIECES][random.below(3)];
+        path.push_str(pieces[random.below(pieces.len())]);
+        path.push_str(["/", "/", ""][random.below(3)]);
+    }
+    path.push_str(STEPS[random.below(STEPS.len())]);
+    path
+}
+
+/// Whatever the path: no answer has bytes from outside the tree, none is a server's error, and headers stay lines.
+#[test]
+fn fuzz_smoke_no_path_escapes() {
+    let place = Place::new();
+    place.write("root/a.txt", "inside");
+    place.write("root/sub/a.txt", "inside");
+    place.write("root/index.html", "inside");
+    place.write("root/.git/a.txt", "secret");
+    place.write("sub/a.txt", "secret");
+    symlink("..", place.0.join("root/out")).unwrap();
+    symlink("/", place.0.join("root/sub/out")).unwrap();
+    for confinement in [Confinement::Kernel, Confinement::Walk] {
+        let mut server = place.server();
+        server.files.tree.confine(confinement);
+        let mut random = SplitMix(20_260_101);
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let path = random_path(&mut random);
+            let answer = server.get(&path);
+            assert!(matches!(answer.status, 200 | 301 | 400 | 403 | 404), "{path:?}: {}", answer.status);
+            assert!(answer.body.is_empty() || answer.body == b"inside", "{path:?}");
+            assert!(answer.headers.iter().all(|(_, value)| !value.contains(['\r', '\n'])), "{path:?}");
+            if let Some(location) = answer.header("location") {
+                assert!(
+                    location.starts_with("./") && !location[2..].starts_with('/'),
+                    "{path:?}: {location}"
+                );
+            }
+            found += usize::from(answer.status == 200);
+        }
+        assert!(found > 100, "the generator finds what there is: {found}");
+    }
+    // The canary: the same paths, resolved by joining text, do reach the secret.
+    let mut random = SplitMix(20_260_101);
+    let escapes = (0..20_000).map(|_| random_path(&mut random)).filter(|path| {
+        fs::read(format!("{}{path}", place.0.join("root").display()))
+            .is_ok_and(|content| content == b"secret")
+    });
+    let escaped = escapes.count();
+    assert!(escaped > 30, "{escaped}");
+}

@@ -1,0 +1,142 @@
+//! A content tree: opening names beneath an open root.
+//!
+//! Linux's `openat2` with `RESOLVE_BENEATH` resolves the whole name in the kernel and fails (`EXDEV`) where it would
+//! leave the root: by `..`, by an absolute link, or by a link that climbs too far. Checking and opening are one step, so
+//! that a folder replaced by a link in between gains nothing. `canonicalize` and compare, the portable way, has that
+//! gap. Size and times come from the file that was opened, never from its name a second time.
+//!
+//! Where the kernel or a container's filter has no `openat2`, names are walked folder by folder with `O_NOFOLLOW`: as
+//! safe, but no link is followed at all. An absolute link counts as leaving the tree even if it comes back; write it
+//! relative, or allow links.
+
+use super::REVALIDATE;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Reading only; a pipe must not block the thread, and a terminal must not become ours.
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
+#[cfg(target_os = "linux")]
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// How names are kept beneath the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Confinement {
+    /// By the kernel.
+    Kernel,
+    /// By walking, following no link.
+    Walk,
+    /// Not at all where links lead: the operator allowed it.
+    Links,
+}
+
+/// An open root.
+#[derive(Debug)]
+pub(super) struct Tree {
+    path: PathBuf,
+    root: File,
+    /// Device and inode of the root.
+    identity: (u64, u64),
+    confinement: Confinement,
+    followed: Option<Instant>,
+}
+
+impl Tree {
+    pub(super) fn open(path: PathBuf, follow_symlinks: bool) -> std::io::Result<Tree> {
+        let (root, identity) = open_root(&path)?;
+        let confinement = match follow_symlinks {
+            true => Confinement::Links,
+            false if kernel_confines(&root) => Confinement::Kernel,
+            false => Confinement::Walk,
+        };
+        Ok(Tree { path, root, identity, confinement, followed: None })
+    }
+
+    #[cfg(test)]
+    pub(super) fn confine(&mut self, confinement: Confinement) {
+        self.confinement = confinement;
+    }
+
+    /// Looks up where the root's path leads now, at most once per [`REVALIDATE`]. True if it leads elsewhere.
+    ///
+    /// While it leads nowhere, between a remove and a rename, the last root is kept.
+    pub(super) fn follow_root(&mut self, now: Instant) -> bool {
+        if self.followed.is_some_and(|followed| now.saturating_duration_since(followed) < REVALIDATE) {
+            return false;
+        }
+        self.followed = Some(now);
+        match open_root(&self.path) {
+            Ok((root, identity)) if identity != self.identity => {
+                self.root = root;
+                self.identity = identity;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Opens what has this name, whatever it is.
+    pub(super) fn open_name(&self, name: &[u8]) -> Result<File, Errno> {
+        match self.confinement {
+            Confinement::Kernel => beneath(&self.root, name),
+            Confinement::Walk => walk(&self.root, name),
+            Confinement::Links => Ok(openat(&self.root, name, FILE, Mode::empty())?.into()),
+        }
+    }
+}
+
+fn open_root(path: &Path) -> std::io::Result<(File, (u64, u64))> {
+    let root = File::from(openat(CWD, path, FOLDER, Mode::empty())?);
+    let metadata = root.metadata()?;
+    Ok((root, (metadata.dev(), metadata.ino())))
+}
+
+#[cfg(target_os = "linux")]
+fn kernel_confines(root: &File) -> bool {
+    // Old kernels say ENOSYS, some containers' filters EPERM: whatever it says, it does not work.
+    beneath(root, b".").is_ok()
+}
+
+#[cfg(target_os = "linux")]
+fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut tries = 0;
+    loop {
+        match openat2(root, name, FILE, Mode::empty(), resolve) {
+            // A rename anywhere on the machine while a link's `..` was resolved: the kernel asks to try again.
+            Err(Errno::AGAIN) if tries < 8 => tries += 1,
+            opened => return opened.map(File::from),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel_confines(_root: &File) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
+    walk(root, name)
+}
+
+fn walk(root: &File, name: &[u8]) -> Result<File, Errno> {
+    let mut segments = name.split(|&byte| byte == b'/').filter(|segment| !segment.is_empty()).peekable();
+    let mut folder: Option<File> = None;
+    while let Some(segment) = segments.next() {
+        if segment == b".." {
+            return Err(Errno::XDEV);
+        }
+        let flags = if segments.peek().is_some() { FOLDER } else { FILE };
+        let opened =
+            openat(folder.as_ref().unwrap_or(root), segment, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        folder = Some(opened.into());
+    }
+    folder.ok_or(Errno::NOENT)
+}

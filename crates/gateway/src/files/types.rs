@@ -1,0 +1,158 @@
+//! Content types by file name.
+//!
+//! A table of what web sites hold, after the IANA registry and nginx's `mime.types`. The crates for this carry a
+//! thousand types, build scripts and a hash table; a site needs these. Text says that it is UTF-8, as every tool
+//! writes it today; a page in another encoding can still say so itself only if its type is taken out of here.
+
+/// What a name's ending says of its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentType {
+    /// The value of `content-type`.
+    pub(super) text: &'static str,
+    /// Whether a compressed copy beside it can be worth a look: false for what is compressed already.
+    pub(super) compressible: bool,
+}
+
+const UNKNOWN: ContentType = ContentType { text: "application/octet-stream", compressible: true };
+
+/// By the ending after the last dot of the name, any case.
+pub(super) fn of(name: &[u8]) -> ContentType {
+    let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let mut parts = name.rsplitn(2, |&byte| byte == b'.');
+    let (Some(ending), Some(_)) = (parts.next(), parts.next()) else { return UNKNOWN };
+    let is = |(known, _): &&(&str, &str)| known.as_bytes().eq_ignore_ascii_case(ending);
+    if let Some(&(_, text)) = COMPRESSIBLE.iter().find(is) {
+        return ContentType { text, compressible: true };
+    }
+    match PACKED.iter().find(is) {
+        Some(&(_, text)) => ContentType { text, compressible: false },
+        None => UNKNOWN,
+    }
+}
+
+/// Commonest first: the table is searched in order, once per change of a file.
+const COMPRESSIBLE: &[(&str, &str)] = &[
+    ("html", "text/html; charset=utf-8"),
+    ("css", "text/css; charset=utf-8"),
+    ("js", "text/javascript; charset=utf-8"),
+    ("mjs", "text/javascript; charset=utf-8"),
+    ("json", "application/json"),
+    ("svg", "image/svg+xml"),
+    ("ico", "image/x-icon"),
+    ("txt", "text/plain; charset=utf-8"),
+    ("xml", "text/xml; charset=utf-8"),
+    ("htm", "text/html; charset=utf-8"),
+    ("xhtml", "application/xhtml+xml"),
+    ("map", "application/json"),
+    ("webmanifest", "application/manifest+json"),
+    ("jsonld", "application/ld+json"),
+    ("geojson", "application/geo+json"),
+    ("rss", "application/rss+xml"),
+    ("atom", "application/atom+xml"),
+    ("wasm", "application/wasm"),
+    ("md", "text/markdown; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("ics", "text/calendar; charset=utf-8"),
+    ("vcf", "text/vcard; charset=utf-8"),
+    ("vtt", "text/vtt; charset=utf-8"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("toml", "application/toml"),
+    ("pdf", "application/pdf"),
+    ("rtf", "application/rtf"),
+    ("ps", "application/postscript"),
+    ("bmp", "image/bmp"),
+    ("tif", "image/tiff"),
+    ("tiff", "image/tiff"),
+    ("ttf", "font/ttf"),
+    ("otf", "font/otf"),
+    ("eot", "application/vnd.ms-fontobject"),
+    ("wav", "audio/wav"),
+    ("tar", "application/x-tar"),
+    ("doc", "application/msword"),
+    ("xls", "application/vnd.ms-excel"),
+    ("ppt", "application/vnd.ms-powerpoint"),
+    ("m3u8", "application/vnd.apple.mpegurl"),
+    ("mpd", "application/dash+xml"),
+    ("kml", "application/vnd.google-earth.kml+xml"),
+];
+
+const PACKED: &[(&str, &str)] = &[
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("avif", "image/avif"),
+    ("jxl", "image/jxl"),
+    ("heic", "image/heic"),
+    ("apng", "image/apng"),
+    ("woff2", "font/woff2"),
+    ("woff", "font/woff"),
+    ("mp4", "video/mp4"),
+    ("m4v", "video/mp4"),
+    ("webm", "video/webm"),
+    ("mov", "video/quicktime"),
+    ("avi", "video/x-msvideo"),
+    ("mpg", "video/mpeg"),
+    ("mpeg", "video/mpeg"),
+    ("ogv", "video/ogg"),
+    ("ts", "video/mp2t"),
+    ("m4s", "video/iso.segment"),
+    ("mp3", "audio/mpeg"),
+    ("m4a", "audio/mp4"),
+    ("aac", "audio/aac"),
+    ("ogg", "audio/ogg"),
+    ("oga", "audio/ogg"),
+    ("opus", "audio/ogg"),
+    ("flac", "audio/flac"),
+    ("weba", "audio/webm"),
+    ("zip", "application/zip"),
+    ("gz", "application/gzip"),
+    ("tgz", "application/gzip"),
+    ("bz2", "application/x-bzip2"),
+    ("xz", "application/x-xz"),
+    ("zst", "application/zstd"),
+    ("br", "application/octet-stream"),
+    ("7z", "application/x-7z-compressed"),
+    ("rar", "application/vnd.rar"),
+    ("jar", "application/java-archive"),
+    ("epub", "application/epub+zip"),
+    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("odt", "application/vnd.oasis.opendocument.text"),
+    ("kmz", "application/vnd.google-earth.kmz"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_ending() {
+        for (name, text) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("A.HTML", "text/html; charset=utf-8"),
+            ("a.min.js", "text/javascript; charset=utf-8"),
+            ("a/b.d/photo.JPG", "image/jpeg"),
+            ("a/b.js/readme", "application/octet-stream"),
+            ("html", "application/octet-stream"),
+            ("a.", "application/octet-stream"),
+            ("a.unheard-of", "application/octet-stream"),
+            ("site.tar.gz", "application/gzip"),
+        ] {
+            assert_eq!(of(name.as_bytes()).text, text, "{name}");
+        }
+        assert!(!of(b"a.png").compressible && of(b"a.svg").compressible && of(b"a.unheard-of").compressible);
+    }
+
+    #[test]
+    fn each_ending_stands_once() {
+        let mut endings: Vec<_> = COMPRESSIBLE.iter().chain(PACKED).map(|(ending, _)| ending).collect();
+        let count = endings.len();
+        endings.sort_unstable();
+        endings.dedup();
+        assert_eq!(endings.len(), count);
+    }
+}
