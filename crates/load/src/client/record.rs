@@ -1,0 +1,102 @@
+//! What is kept of one request.
+
+use std::time::Duration;
+
+/// One request, from its intended arrival to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The simulated client.
+    pub client: u32,
+    /// Which of the paths, by its place in the list.
+    pub path: u16,
+    /// When it was due, from the start of the load.
+    pub arrival: Duration,
+    /// How much later it was dispatched.
+    pub lateness: Duration,
+    /// From when it was due to its end: lateness is in it, so a slow client does not flatter the server.
+    pub latency: Duration,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A complete answer.
+    Answer(Answer),
+    /// None, or not all of it.
+    Error(ErrorKind),
+}
+
+/// A complete answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The number that the level header begins with, if there is one.
+    pub level: Option<u8>,
+    /// Body bytes received.
+    pub bytes: u64,
+}
+
+/// Why there is no complete answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    /// The connection was refused or could not be made.
+    Connect,
+    /// The connection was closed without an answer.
+    Closed,
+    /// The connection was reset.
+    Reset,
+    /// The answer's body ended early.
+    Truncated,
+    /// What came is not HTTP.
+    Malformed,
+    /// No complete answer in time.
+    Timeout,
+    /// This machine had no socket, port or file left; says nothing about the server.
+    LocalLimit,
+}
+
+impl ErrorKind {
+    /// All kinds, in the order of [`ErrorKind::index`].
+    pub const ALL: [ErrorKind; 7] = [
+        ErrorKind::Connect,
+        ErrorKind::Closed,
+        ErrorKind::Reset,
+        ErrorKind::Truncated,
+        ErrorKind::Malformed,
+        ErrorKind::Timeout,
+        ErrorKind::LocalLimit,
+    ];
+
+    /// The place in [`ErrorKind::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name for reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Connect => "connect",
+            ErrorKind::Closed => "closed",
+            ErrorKind::Reset => "reset",
+            ErrorKind::Truncated => "truncated",
+            ErrorKind::Malformed => "malformed",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::LocalLimit => "local-limit",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_the_place_in_the_list() {
+        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind.index(), place, "{}", kind.name());
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The origin of known capacity, and the clients that load it.
+//!
+//! [`Origin`] is a web server whose capacity, and whose busy time at every instant, are known exactly. [`OpenLoop`]
+//! and [`ClosedLoop`] are clients on loopback addresses of their own. Demo, tests, benchmarks and profiler use them.
+//!
+//! All HTTP here is hyper's, on purpose: a gateway tested by its own parser would agree with its own mistakes.
+
+mod alarm;
+mod arrivals;
+mod body;
+mod histogram;
+mod open_files;
+mod origin;
+mod random;
+
+pub use arrivals::{PoissonArrivals, Step};
+pub use histogram::Histogram;
+pub use open_files::raise_open_files;
+pub use origin::{BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served};
+pub use random::Random;

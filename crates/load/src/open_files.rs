@@ -1,0 +1,27 @@
+//! Sockets are files, and the usual soft limit of 1024 files ends a load test before the server does.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use std::io;
+
+/// Raises this process's limit of open files to the hard limit and returns it.
+///
+/// # Errors
+/// Where the system refuses (a sandbox may); the old limit is then still in force.
+pub fn raise_open_files() -> io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn afterwards_the_soft_limit_is_the_hard_one() {
+        let limit = raise_open_files().unwrap();
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (limit, limit));
+    }
+}

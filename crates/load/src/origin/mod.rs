@@ -1,0 +1,227 @@
+//! The origin of known capacity: an HTTP/1.1 server whose truth is known.
+//!
+//! It answers as a server of s workers would whose requests cost `fixed + per_kilobyte * size`, but nobody burns a
+//! cycle for that: completion times come from [`plant`] in exact virtual time, and one alarm reports them. So a
+//! claim about the gateway can be judged by the plant's own busy time on the same machine that runs the gateway.
+//!
+//! Two busy times, on purpose (see [`OriginHandle::busy`] and [`OriginHandle::held`]).
+//!
+//! It runs on one thread of its own with a single-threaded tokio runtime, inside the caller's process. Its HTTP is
+//! hyper's, on purpose: an implementation independent of the gateway's.
+
+pub(crate) mod ledger;
+mod listener;
+mod plant;
+mod service;
+mod site;
+
+pub use ledger::{BusyLedger, BusyReading};
+pub use site::{Cost, PathClass};
+
+use crate::Histogram;
+use listener::Listener;
+use service::{Counters, Service};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How the origin behaves. The default: 8 workers, full pages of 32 KB at 8 ms, light ones of 4 KB at 0.15 of that.
+#[derive(Clone, Debug)]
+pub struct OriginSettings {
+    /// Where to listen; port 0 takes a free one.
+    pub bind: SocketAddr,
+    /// The number of workers, s; at least 1 is used.
+    pub workers: u32,
+    /// How many may wait beyond the workers; whoever comes then is closed at once, without an answer.
+    pub queue: usize,
+    /// Service time by size.
+    pub cost: Cost,
+    /// What is served; a path in none of the classes is answered 404 at no cost.
+    pub classes: Vec<PathClass>,
+    /// With a seed, service times are exponential with the cost as mean; without, the cost itself.
+    pub exponential: Option<u64>,
+    /// Prefork: an open connection holds a worker, and further *connections* wait in the queue.
+    pub worker_per_connection: bool,
+    /// A connection that is idle for longer is closed.
+    pub keep_alive: Duration,
+}
+
+impl Default for OriginSettings {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            workers: 8,
+            queue: 511,
+            // 8 ms for 32 KB and 1.2 ms for 4 KB, exactly: (8 - 1.2) / 28 ms per KB.
+            cost: Cost {
+                fixed: Duration::from_nanos(228_571),
+                per_kilobyte: Duration::from_nanos(242_857),
+            },
+            classes: vec![
+                PathClass::new("full", "/", 32 * 1024),
+                PathClass::new("light", "/light/", 4 * 1024),
+            ],
+            exponential: None,
+            worker_per_connection: false,
+            keep_alive: Duration::from_secs(60),
+        }
+    }
+}
+
+impl OriginSettings {
+    /// Requests per second of the class `name` that keep every worker busy, s / S; none if there is no such class.
+    pub fn capacity(&self, name: &str) -> Option<f64> {
+        let class = self.classes.iter().find(|class| class.name == name)?;
+        Some(f64::from(self.workers.max(1)) / self.cost.of(class.bytes).as_secs_f64())
+    }
+}
+
+/// What one path class has received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// The class's name.
+    pub name: String,
+    /// Answers handed to a socket.
+    pub answers: u64,
+    /// Their body bytes.
+    pub bytes: u64,
+}
+
+/// The origin's counters since its start.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// By path class, in the order of the settings.
+    pub classes: Vec<ClassCount>,
+    /// Requests or, in prefork mode, connections closed because the queue was full.
+    pub refused: u64,
+    /// Requests worked on whose client had left by the end.
+    pub abandoned: u64,
+    /// Requests answered 404.
+    pub not_found: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// How long after its exact end an answer was handed to the socket.
+    pub lateness: Histogram,
+}
+
+impl Served {
+    /// Answers of all classes.
+    pub fn answers(&self) -> u64 {
+        self.classes.iter().map(|class| class.answers).sum()
+    }
+}
+
+/// The origin itself; see [`Origin::start`].
+#[derive(Debug)]
+pub struct Origin;
+
+impl Origin {
+    /// Starts an origin on a thread of its own.
+    ///
+    /// # Errors
+    /// If the address cannot be bound, or the thread, the runtime or its timer cannot be made.
+    pub fn start(settings: OriginSettings) -> io::Result<OriginHandle> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(16).build()?;
+        let entered = runtime.enter();
+        let service = Service::new(&settings)?;
+        let listener = Listener::open(&settings, Arc::clone(&service))?;
+        runtime.spawn(Arc::clone(&service).report_ends());
+        drop(entered);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let handle = runtime.handle().clone();
+        let thread = std::thread::Builder::new().name("origin".into()).spawn(move || {
+            // Either way the handle is gone; dropping the runtime drops every connection.
+            runtime.block_on(async { stopped.await.unwrap_or(()) });
+        })?;
+        Ok(OriginHandle { service, listener, runtime: handle, stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// A running origin. Dropping it stops it.
+#[derive(Debug)]
+pub struct OriginHandle {
+    service: Arc<Service>,
+    listener: Listener,
+    runtime: tokio::runtime::Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl OriginHandle {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// The instant that [`BusyReading::at`] counts from.
+    pub fn started(&self) -> Instant {
+        self.service.started()
+    }
+
+    /// The plant's exact busy time: a request is inside from the time it was fully read to its exact end.
+    ///
+    /// This is what judges a gateway: it does not contain how late this machine reported the end.
+    pub fn busy(&self) -> BusyReading {
+        self.service.busy()
+    }
+
+    /// Busy time including the machine's own delay: a request is inside until its answer is handed to the socket.
+    ///
+    /// The difference to [`OriginHandle::busy`] is what timer and scheduling cost; where it is more than a percent
+    /// the machine is too busy to be believed.
+    pub fn held(&self) -> BusyReading {
+        self.service.held()
+    }
+
+    /// The counters.
+    pub fn served(&self) -> Served {
+        let counters: Counters = self.service.counters();
+        Served { connections: self.listener.accepted(), ..counters.into_served() }
+    }
+
+    /// Stops all workers where they are (`true`), or lets them go on. Connections stay open, requests are accepted.
+    pub fn stall(&self, stalled: bool) {
+        self.service.set_stalled(stalled);
+    }
+
+    /// Work done per unit of time: 0.5 doubles every service time, also of what is in service.
+    pub fn set_speed(&self, speed: f64) {
+        self.service.set_speed(speed);
+    }
+
+    /// Closes every open connection at once. Work in service goes on to its end, unseen.
+    pub fn drop_connections(&self) {
+        self.listener.drop_connections();
+    }
+
+    /// Down (`true`): stops listening and closes every connection, so that connects are refused. Up again: same port.
+    ///
+    /// # Errors
+    /// If the port has been taken meanwhile.
+    pub fn set_down(&mut self, down: bool) -> io::Result<()> {
+        let _entered = self.runtime.enter();
+        if down {
+            self.listener.close();
+            Ok(())
+        } else {
+            self.listener.reopen()
+        }
+    }
+
+    /// Ends the origin, closes its sockets, and waits for its thread.
+    pub fn stop(self) {}
+}
+
+impl Drop for OriginHandle {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has printed itself; a second one in a drop would abort.
+            let _ = thread.join();
+        }
+    }
+}
