@@ -150,8 +150,8 @@ impl Rules {
             first_class += class_count(site) as u16;
             rules
         };
-        let mut random = crate::lane::Random::new(seed);
-        Rules { sites: promises.sites.iter().map(compile).collect(), key: (random.next(), random.next()) }
+        let mut random = crate::random::Random::new(seed);
+        Rules { sites: promises.sites.iter().map(compile).collect(), key: (random.bits(), random.bits()) }
     }
 
     pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {

@@ -5,10 +5,11 @@ use crate::control::utilization::{Period, UtilizationLoop};
 use crate::door::{Readings, Verdicts};
 use crate::gate::{Gate, MOST_IN_SERVICE};
 use crate::knob::Knob;
-use crate::lane::{Lane, Random};
+use crate::lane::Lane;
 use crate::model::{LinearModel, Served};
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
 use crate::promises::{MAX_LEVELS, Promises, Site};
+use crate::random::Random;
 use crate::shared::{LaneCounters, RECENT, Shared, SharedClass, SharedPlant};
 use crate::status::{ClassStatus, ModelStatus, Status};
 use crate::time::{Duration, Instant};
@@ -65,7 +66,7 @@ impl Engine {
                 shared: shared.clone(),
                 rules: rules.clone(),
                 counters: counters.clone(),
-                random: Random::new(seeds.next()),
+                random: Random::new(seeds.bits()),
                 not_sync: PhantomData,
             })
             .collect();
@@ -292,7 +293,8 @@ impl GatewayCost {
             let served = sum(|m| m.window.started);
             self.rejections_seen |= rejected > 0.0;
             let work_seconds = cpu.saturating_sub(last).as_secs_f64();
-            self.line.learn(Served { requests: served, bytes: rejected * Self::COLUMN, work_seconds }, 1.0);
+            let sample = Served { requests: served, bytes: rejected * Self::COLUMN, work_seconds };
+            self.line.learn([sample].into_iter());
         }
         self.last_cpu = Some(cpu);
     }

@@ -9,6 +9,7 @@ use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target,
 use crate::gate::{Change, Entry, MOST_IN_SERVICE, Waiting};
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Choice, Mode};
+use crate::random::Random;
 use crate::reason::Reason;
 use crate::shared::{BINS, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant};
 use crate::time::Instant;
@@ -24,24 +25,6 @@ pub struct Lane {
     pub(crate) counters: Arc<LaneCounters>,
     pub(crate) random: Random,
     pub(crate) not_sync: PhantomData<Cell<()>>,
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): the core's seeded generator, enough for the choice of clients.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
 }
 
 impl Lane {
@@ -149,7 +132,7 @@ impl Lane {
             return class.top_level;
         }
         let by_chance = class.choice == Choice::Random || class.is_heavy(target.client);
-        let place = if by_chance { self.random.next() & (FRACTION_ONE - 1) } else { target.client };
+        let place = if by_chance { self.random.bits() & (FRACTION_ONE - 1) } else { target.client };
         class.knob.get().level_of(place).min(class.top_level)
     }
 

@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod door;
 pub mod promises;
+pub mod random;
 pub mod reason;
 pub mod status;
 pub mod time;

@@ -148,12 +148,8 @@ impl ClassMonitor {
         for (level, cost) in self.costs.iter_mut().enumerate() {
             stepped |= cost.learn(self.window.served_at(level));
         }
-        let samples = || self.window.services.as_flattened().iter().map(served);
-        let requests: f64 = samples().map(|sample| sample.requests).sum();
-        self.frozen = requests == 0.0;
-        for sample in samples() {
-            self.line.learn(sample, sample.requests / requests);
-        }
+        let samples = self.window.services.as_flattened().iter().map(served);
+        self.frozen = !self.line.learn(samples);
         stepped
     }
 }

@@ -172,7 +172,8 @@ impl UtilizationLoop {
             };
             let requests = released(|s| s.requests);
             let bytes = released(|s| s.bytes);
-            line.learn(Served { requests, bytes, work_seconds: reported * period.seconds }, 1.0);
+            let work_seconds = reported * period.seconds;
+            line.learn([Served { requests, bytes, work_seconds }].into_iter());
         }
         let mean_service_ns = window.service_ns.checked_div(window.releases).unwrap_or(0);
         self.status.service_time = Duration::from_nanos(mean_service_ns);
