@@ -28,7 +28,10 @@ pub(crate) struct Alarm(AsyncFd<Descriptor>);
 
 impl Alarm {
     /// An alarm of the current runtime, not set.
-    #[expect(deprecated, reason = "deprecated for types whose raw descriptor may not be their own; ours owns it")]
+    #[expect(
+        deprecated,
+        reason = "deprecated for types whose raw descriptor may not be their own; ours owns it"
+    )]
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_value_lies_in_its_bucket_within_a_thirtysecond() {
         for shift in 0..64 {
-            for value in [1_u64 << shift, (1_u64 << shift) - 1, (1_u64 << shift) | (1_u64 << shift) / 3] {
+            for value in [1_u64 << shift, (1_u64 << shift) - 1, (1_u64 << shift) + (1_u64 << shift) / 3] {
                 let edge = upper_edge(bucket(value));
                 assert!(edge >= value, "{value} above its edge {edge}");
                 assert!(edge - value <= value / 32, "{value} too far below its edge {edge}");

@@ -8,13 +8,20 @@
 mod alarm;
 mod arrivals;
 mod body;
+mod client;
 mod histogram;
 mod open_files;
 mod origin;
 mod random;
 
 pub use arrivals::{PoissonArrivals, Step};
+pub use client::{
+    Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
+    Slot, Tally, Target, client_address,
+};
 pub use histogram::Histogram;
 pub use open_files::raise_open_files;
-pub use origin::{BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served};
+pub use origin::{
+    BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
+};
 pub use random::Random;

@@ -52,7 +52,7 @@ pub struct Tally {
     pub requests: u64,
     /// Answers by status.
     pub by_status: BTreeMap<u16, Answers>,
-    /// Answers below 500 by level; `None`: without a level header.
+    /// Answers of every status by level; `None`: without a level header.
     pub by_level: BTreeMap<Option<u8>, Answers>,
     /// Errors, in the order of [`ErrorKind::ALL`].
     pub errors: [u64; ErrorKind::ALL.len()],
@@ -112,13 +112,18 @@ impl Tally {
     }
 
     fn add_answer(&mut self, record: &Record, answer: Answer, end: Duration) {
-        let served = answer.status < 500;
         let by_status = self.by_status.entry(answer.status).or_default();
-        by_status.count += 1;
-        by_status.bytes += answer.bytes;
+        let by_level = self.by_level.entry(answer.level).or_default();
+        for answers in [by_status, by_level] {
+            answers.count += 1;
+            answers.bytes += answer.bytes;
+        }
+        if let Some(level) = answer.level {
+            self.remember_level(record.client, level);
+        }
         let slot = self.slot_at(end);
         slot.bytes += answer.bytes;
-        if !served {
+        if answer.status >= 500 {
             slot.refusals += 1;
             return;
         }
@@ -126,16 +131,13 @@ impl Tally {
         slot.latency_sum += record.latency;
         slot.latency_max = slot.latency_max.max(record.latency);
         self.latency.record_ns(nanoseconds(record.latency));
-        let by_level = self.by_level.entry(answer.level).or_default();
-        by_level.count += 1;
-        by_level.bytes += answer.bytes;
-        let client = record.client as usize;
-        self.by_client[client] += 1;
-        if let Some(level) = answer.level {
-            self.levels[client].0 = level;
-            if !std::mem::replace(&mut self.seen_flags[client], true) {
-                self.seen.push(record.client);
-            }
+        self.by_client[record.client as usize] += 1;
+    }
+
+    fn remember_level(&mut self, client: u32, level: u8) {
+        self.levels[client as usize].0 = level;
+        if !std::mem::replace(&mut self.seen_flags[client as usize], true) {
+            self.seen.push(client);
         }
     }
 
@@ -214,6 +216,7 @@ mod tests {
         assert_eq!((tally.slots[1].answers, tally.slots[1].refusals, tally.slots[1].bytes), (1, 1, 200));
         assert_eq!((tally.status(200), tally.status(503), tally.answers()), (1, 1, 2));
         assert_eq!((tally.server_errors(), tally.errors_of(ErrorKind::LocalLimit)), (1, 1));
+        assert_eq!((tally.by_level[&Some(2)].count, tally.by_level[&Some(0)].count), (1, 1));
         assert_eq!(tally.by_client, [1, 0]);
         assert_eq!((tally.latency.count(), tally.requests), (1, 4));
     }

@@ -56,10 +56,7 @@ impl Default for OriginSettings {
             workers: 8,
             queue: 511,
             // 8 ms for 32 KB and 1.2 ms for 4 KB, exactly: (8 - 1.2) / 28 ms per KB.
-            cost: Cost {
-                fixed: Duration::from_nanos(228_571),
-                per_kilobyte: Duration::from_nanos(242_857),
-            },
+            cost: Cost { fixed: Duration::from_nanos(228_571), per_kilobyte: Duration::from_nanos(242_857) },
             classes: vec![
                 PathClass::new("full", "/", 32 * 1024),
                 PathClass::new("light", "/light/", 4 * 1024),

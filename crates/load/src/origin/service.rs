@@ -103,12 +103,7 @@ impl Service {
             armed_ns: u64::MAX,
             ended: Vec::new(),
         };
-        Ok(Arc::new(Self {
-            site,
-            started: Instant::now(),
-            alarm: Alarm::new()?,
-            state: Mutex::new(state),
-        }))
+        Ok(Arc::new(Self { site, started: Instant::now(), alarm: Alarm::new()?, state: Mutex::new(state) }))
     }
 
     pub(super) fn started(&self) -> Instant {

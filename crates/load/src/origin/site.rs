@@ -29,7 +29,9 @@ impl Cost {
         let kilobytes = larger.0 as f64 / 1024.0 - smaller.0 as f64 / 1024.0;
         let seconds = larger.1.as_secs_f64() - smaller.1.as_secs_f64();
         if kilobytes <= 0.0 || seconds < 0.0 {
-            return Err("the first page must be the larger one, and must not cost less than the second".into());
+            return Err(
+                "the first page must be the larger one, and must not cost less than the second".into()
+            );
         }
         let per_kilobyte = seconds / kilobytes;
         let fixed = larger.1.as_secs_f64() - per_kilobyte * larger.0 as f64 / 1024.0;

@@ -1,0 +1,280 @@
+//! One client connection, and one exchange on it.
+//!
+//! A client is its source address, 127.x.y.z, bound before the connect. `IP_BIND_ADDRESS_NO_PORT` leaves the port to
+//! the connect, which may then reuse a port for another destination; without it a bind takes a whole port and some
+//! thousands of clients exhaust them.
+
+use super::record::{Answer, ErrorKind};
+use crate::body::{Whole, next_length};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Uri};
+use hyper_util::rt::TokioIo;
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::TcpSocket;
+
+/// The server under load, and what a client asks of it.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// The `Host` header.
+    pub host: String,
+    /// The response header whose leading number is the level; none: levels are not read.
+    pub level_header: Option<String>,
+    /// A request without a complete answer by then is an error; counted from its dispatch, connecting included.
+    pub timeout: Duration,
+}
+
+impl Target {
+    /// `address`, with itself as host, no level header, and 10 s to answer.
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, host: address.to_string(), level_header: None, timeout: Duration::from_secs(10) }
+    }
+}
+
+/// Paths with their weights; at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paths(Vec<(String, f64)>);
+
+impl Paths {
+    /// One path for every request.
+    pub fn one(path: &str) -> Self {
+        Self(vec![(path.into(), 1.0)])
+    }
+
+    /// Each path with the share of its weight in the sum; without any it is `/`.
+    pub fn weighted(paths: Vec<(String, f64)>) -> Self {
+        if paths.is_empty() { Self::one("/") } else { Self(paths) }
+    }
+
+    /// The place of the path that `uniform` in `[0, 1)` falls on.
+    fn place(&self, uniform: f64) -> usize {
+        let mut rest = uniform * self.0.iter().map(|(_, weight)| weight).sum::<f64>();
+        for (place, (_, weight)) in self.0.iter().enumerate() {
+            if rest < *weight {
+                return place;
+            }
+            rest -= weight;
+        }
+        self.0.len() - 1
+    }
+}
+
+/// What all requests of one load share: parsed once.
+pub(crate) struct Requests {
+    pub(crate) target: Target,
+    paths: Paths,
+    uris: Vec<Uri>,
+    host: HeaderValue,
+    level_header: Option<HeaderName>,
+    first_address: Ipv4Addr,
+    max_sockets: usize,
+    open: Arc<AtomicUsize>,
+}
+
+impl Requests {
+    /// # Errors
+    /// If the host, the level header or a path is not valid in HTTP; says which.
+    pub(crate) fn new(
+        target: Target,
+        paths: Paths,
+        first_address: Ipv4Addr,
+        max_sockets: usize,
+    ) -> io::Result<Self> {
+        let invalid = |what: &str, value: &str| {
+            let text = format!("{what} {value:?} is not valid in HTTP");
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        };
+        let host = HeaderValue::from_str(&target.host).map_err(|_| invalid("the host", &target.host))?;
+        let header = |name: &String| name.parse().map_err(|_| invalid("the level header", name));
+        let level_header = target.level_header.as_ref().map(header).transpose()?;
+        let uri = |(path, _): &(String, f64)| path.parse().map_err(|_| invalid("the path", path));
+        let uris = paths.0.iter().map(uri).collect::<io::Result<_>>()?;
+        let open = Arc::new(AtomicUsize::new(0));
+        Ok(Self { target, paths, uris, host, level_header, first_address, max_sockets, open })
+    }
+
+    /// Sockets open now.
+    pub(crate) fn open_sockets(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// The place of a path, drawn by its weight.
+    pub(crate) fn draw(&self, uniform: f64) -> u16 {
+        self.paths.place(uniform) as u16
+    }
+
+    fn request(&self, path: u16) -> Request<Whole> {
+        let mut request = Request::new(Whole::default());
+        *request.uri_mut() = self.uris[usize::from(path)].clone();
+        request.headers_mut().insert(HOST, self.host.clone());
+        request
+    }
+
+    /// Opens a connection from the address of `client`; its driver runs as a task of the current runtime.
+    pub(crate) async fn connect(&self, client: u32) -> Result<Connection, ErrorKind> {
+        let open = OpenSocket::take(&self.open, self.max_sockets).ok_or(ErrorKind::LocalLimit)?;
+        let socket = self.socket(client).map_err(|_| ErrorKind::LocalLimit)?;
+        let stream = socket.connect(self.target.address).await.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => ErrorKind::LocalLimit,
+            _ => ErrorKind::Connect,
+        })?;
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (sender, driver) = handshake.map_err(|error| error_kind(&error))?;
+        tokio::spawn(async move {
+            // How it ended, the exchange on it has been told.
+            let _ = driver.await;
+            drop(open);
+        });
+        Ok(Connection { sender })
+    }
+
+    fn socket(&self, client: u32) -> io::Result<TcpSocket> {
+        let IpAddr::V4(server) = self.target.address.ip() else { return TcpSocket::new_v6() };
+        let socket = TcpSocket::new_v4()?;
+        socket.set_nodelay(true)?;
+        if server.is_loopback() {
+            setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
+            socket.bind(SocketAddr::from((client_address(self.first_address, client), 0)))?;
+        }
+        Ok(socket)
+    }
+}
+
+/// The address of client number `client`, counted on from `first`, skipping final bytes 0 and 255.
+pub fn client_address(first: Ipv4Addr, client: u32) -> Ipv4Addr {
+    let first = u32::from(first);
+    let hosts = (first >> 8) * 254 + (first & 0xff).clamp(1, 254) - 1;
+    let host = hosts.wrapping_add(client);
+    Ipv4Addr::from(((host / 254) << 8) + host % 254 + 1)
+}
+
+/// Counts a socket for as long as it is open.
+struct OpenSocket(Arc<AtomicUsize>);
+
+impl OpenSocket {
+    fn take(open: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let taken = Self(Arc::clone(open));
+        (open.fetch_add(1, Ordering::Relaxed) < most).then_some(taken)
+    }
+}
+
+impl Drop for OpenSocket {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection on which nothing is under way.
+pub(crate) struct Connection {
+    sender: SendRequest<Whole>,
+}
+
+/// Why an exchange failed.
+pub(crate) enum Failure {
+    /// Nothing of the request was written, so it may be sent on another connection without asking twice.
+    Unsent,
+    /// It may have been seen by the server.
+    Error(ErrorKind),
+}
+
+impl Connection {
+    /// Whether the other side has closed it, as far as is known.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Sends one request and reads the whole answer.
+    pub(crate) async fn exchange(&mut self, requests: &Requests, path: u16) -> Result<Answer, Failure> {
+        self.sender.ready().await.map_err(|_| Failure::Unsent)?;
+        let sent = self.sender.try_send_request(requests.request(path)).await;
+        let response = sent.map_err(|mut error| match error.take_message() {
+            Some(_) => Failure::Unsent,
+            None => Failure::Error(error_kind(error.error())),
+        })?;
+        let (head, mut body) = response.into_parts();
+        let mut bytes = 0;
+        while let Some(length) = next_length(&mut body).await {
+            bytes += length.map_err(|error| Failure::Error(body_error(&error)))? as u64;
+        }
+        let header = requests.level_header.as_ref();
+        let level = header.and_then(|name| leading_number(&head.headers, name));
+        Ok(Answer { status: head.status.as_u16(), level, bytes })
+    }
+}
+
+fn leading_number(headers: &HeaderMap, name: &HeaderName) -> Option<u8> {
+    let text = headers.get(name)?.to_str().ok()?.trim_start();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    text[..digits].parse().ok()
+}
+
+fn error_kind(error: &hyper::Error) -> ErrorKind {
+    if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
+        return ErrorKind::Closed;
+    }
+    if error.is_parse() {
+        return ErrorKind::Malformed;
+    }
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    match source.map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => ErrorKind::Reset,
+        _ => ErrorKind::Closed,
+    }
+}
+
+fn body_error(error: &hyper::Error) -> ErrorKind {
+    match error_kind(error) {
+        ErrorKind::Closed => ErrorKind::Truncated,
+        kind => kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_addresses_are_distinct_and_stay_in_order() {
+        let first = Ipv4Addr::new(127, 1, 0, 1);
+        assert_eq!(client_address(first, 0), first);
+        assert_eq!(client_address(first, 253), Ipv4Addr::new(127, 1, 0, 254));
+        assert_eq!(client_address(first, 254), Ipv4Addr::new(127, 1, 1, 1));
+        assert_eq!(client_address(first, 254 * 256), Ipv4Addr::new(127, 2, 0, 1));
+        assert_eq!(client_address(Ipv4Addr::new(127, 1, 0, 0), 1), Ipv4Addr::new(127, 1, 0, 2));
+    }
+
+    #[test]
+    fn paths_are_drawn_by_weight() {
+        let paths = Paths::weighted(vec![("/a".into(), 1.0), ("/b".into(), 0.0), ("/c".into(), 3.0)]);
+        assert_eq!([0.0, 0.24, 0.26, 0.999].map(|uniform| paths.place(uniform)), [0, 0, 2, 2]);
+        assert_eq!(Paths::weighted(Vec::new()), Paths::one("/"));
+    }
+
+    #[test]
+    fn the_level_is_the_leading_number() {
+        let name = HeaderName::from_static("level");
+        for (text, wanted) in
+            [("2; reason=\"hash\"", Some(2)), (" 0", Some(0)), ("high", None), ("999", None)]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(&name, HeaderValue::from_str(text).unwrap());
+            assert_eq!(leading_number(&headers, &name), wanted, "{text}");
+        }
+        assert_eq!(leading_number(&HeaderMap::new(), &name), None);
+    }
+
+    #[test]
+    fn a_host_that_is_no_header_is_refused_by_name() {
+        let mut target = Target::new(SocketAddr::from(([127, 0, 0, 1], 1)));
+        target.host = "a\nb".into();
+        let error = Requests::new(target, Paths::one("/"), Ipv4Addr::LOCALHOST, 1).err().unwrap();
+        assert!(error.to_string().contains("the host \"a\\nb\""), "{error}");
+    }
+}

@@ -1,0 +1,191 @@
+//! The open loop: arrivals come when they come, whatever has become of the earlier ones.
+//!
+//! This is the load of a site that was linked from somewhere large, and the only one that shows overload: a closed
+//! loop slows down with its server. Each arrival belongs to one of n simulated clients, uniformly drawn. It takes an
+//! idle connection of that client (the last one used) or opens one. An arrival that is dispatched late (this thread
+//! was busy) is dispatched at once, never skipped, and its lateness is recorded and contained in its latency.
+
+use super::connection::{Connection, Failure, Paths, Requests, Target};
+use super::record::{Answer, ErrorKind, Outcome, Record};
+use super::run::{LoadHandle, Run, Sink};
+use super::tally::Tally;
+use crate::alarm::Alarm;
+use crate::{PoissonArrivals, Random, Step};
+use std::future::poll_fn;
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// An open-loop load; see [`OpenLoop::start`].
+#[derive(Clone, Debug)]
+pub struct OpenLoop {
+    /// The server under load.
+    pub target: Target,
+    /// Rates in arrivals per second, one after the other.
+    pub steps: Vec<Step>,
+    /// What is asked for.
+    pub paths: Paths,
+    /// The number of simulated clients, each with its own address; at least 1 is used.
+    pub clients: u32,
+    /// The address of the first client; the others follow.
+    pub first_address: Ipv4Addr,
+    /// Determines arrival times, clients and paths.
+    pub seed: u64,
+    /// Arrivals that would need more sockets than this are counted as [`ErrorKind::LocalLimit`].
+    pub max_sockets: usize,
+    /// A connection idle for longer is not used again: most servers close theirs some time after.
+    pub idle_limit: Duration,
+    /// The length of a slot of the tally.
+    pub slot: Duration,
+}
+
+impl OpenLoop {
+    /// `steps` on `target`: 1000 clients from 127.1.0.1 on, path `/`, at most 8000 sockets, slots of a second.
+    pub fn new(target: Target, steps: Vec<Step>) -> Self {
+        Self {
+            target,
+            steps,
+            paths: Paths::one("/"),
+            clients: 1000,
+            first_address: Ipv4Addr::new(127, 1, 0, 1),
+            seed: 1,
+            max_sockets: 8000,
+            idle_limit: Duration::from_secs(30),
+            slot: Duration::from_secs(1),
+        }
+    }
+
+    /// Starts the load on a thread of its own; `sink` is called with every record.
+    ///
+    /// # Errors
+    /// If a host, header or path is not valid in HTTP, or the thread, its runtime or its timer cannot be made.
+    pub fn start(self, sink: Option<Sink>) -> io::Result<LoadHandle> {
+        let requests = Requests::new(self.target, self.paths, self.first_address, self.max_sockets)?;
+        let clients = self.clients.max(1);
+        let run = Run::new(requests, Tally::new(clients, self.slot), sink);
+        let mut random = Random::seeded(self.seed);
+        let arrivals = PoissonArrivals::new(self.steps, Random::seeded(random.bits()));
+        let idle = (0..clients).map(|_| Vec::new()).collect();
+        let pool = Arc::new(Pool { idle: Mutex::new(idle), limit: self.idle_limit });
+        LoadHandle::start("open-loop", run, |run| Driver { run, pool, arrivals, random, clients }.drive())
+    }
+}
+
+/// Idle connections by client.
+struct Pool {
+    idle: Mutex<Vec<Vec<(Connection, Instant)>>>,
+    limit: Duration,
+}
+
+impl Pool {
+    fn take(&self, client: u32) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let connections = &mut idle[client as usize];
+        while let Some((connection, since)) = connections.pop() {
+            if !connection.is_closed() && since.elapsed() < self.limit {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn put(&self, client: u32, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle[client as usize].push((connection, Instant::now()));
+    }
+}
+
+struct Driver {
+    run: Arc<Run>,
+    pool: Arc<Pool>,
+    arrivals: PoissonArrivals,
+    random: Random,
+    clients: u32,
+}
+
+impl Driver {
+    async fn drive(mut self) {
+        let Ok(alarm) = Alarm::new() else { return };
+        while let Some(due) = self.arrivals.next() {
+            while let Some(wait) = due.checked_sub(self.run.since_start()).filter(|wait| !wait.is_zero()) {
+                alarm.set(wait);
+                let woken = first_of(alarm.rung(), self.run.changed.notified());
+                if woken.await.is_err() || self.run.is_stopping() {
+                    break;
+                }
+            }
+            if self.run.is_stopping() {
+                break;
+            }
+            self.dispatch(due);
+        }
+        // Every request ends by its time-out, so this ends.
+        while self.run.in_flight.load(Ordering::Relaxed) > 0 {
+            self.run.changed.notified().await;
+        }
+    }
+
+    fn dispatch(&mut self, due: Duration) {
+        let client = self.random.below(self.clients);
+        let path = self.run.requests.draw(self.random.uniform());
+        self.run.in_flight.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(serve_arrival(Arc::clone(&self.run), Arc::clone(&self.pool), due, (client, path)));
+    }
+}
+
+/// One arrival, from its dispatch to its record.
+async fn serve_arrival(run: Arc<Run>, pool: Arc<Pool>, due: Duration, (client, path): (u32, u16)) {
+    let lateness = run.since_start().saturating_sub(due);
+    let attempt = tokio::time::timeout(run.requests.target.timeout, ask(&run, &pool, client, path)).await;
+    let outcome = match attempt {
+        Ok(Ok(answer)) => Outcome::Answer(answer),
+        Ok(Err(kind)) => Outcome::Error(kind),
+        Err(_) => Outcome::Error(ErrorKind::Timeout),
+    };
+    let latency = run.since_start().saturating_sub(due);
+    run.record(&Record { client, path, arrival: due, lateness, latency, outcome });
+    if run.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
+        run.changed.notify_one();
+    }
+}
+
+async fn ask(run: &Run, pool: &Pool, client: u32, path: u16) -> Result<Answer, ErrorKind> {
+    loop {
+        let reused = pool.take(client);
+        let fresh = reused.is_none();
+        let mut connection = match reused {
+            Some(connection) => connection,
+            None => run.requests.connect(client).await?,
+        };
+        match connection.exchange(&run.requests, path).await {
+            Ok(answer) => {
+                pool.put(client, connection);
+                return Ok(answer);
+            }
+            // The server closed it while it was idle, as it may. Each round uses up one idle connection.
+            Err(Failure::Unsent) if !fresh => run.count_resent(),
+            Err(Failure::Unsent) => return Err(ErrorKind::Closed),
+            Err(Failure::Error(kind)) => return Err(kind),
+        }
+    }
+}
+
+/// Waits for whichever comes first.
+async fn first_of(
+    alarm: impl Future<Output = io::Result<()>>,
+    notified: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut alarm = pin!(alarm);
+    let mut notified = pin!(notified);
+    poll_fn(|context| {
+        if notified.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        alarm.as_mut().poll(context)
+    })
+    .await
+}

@@ -1,0 +1,159 @@
+//! What every load has: a thread with a runtime, a tally that may be read meanwhile, an end.
+
+use super::connection::Requests;
+use super::record::Record;
+use super::tally::{LevelChanges, Tally};
+use std::future::Future;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Called with every record, on the load's thread: it must be quick.
+pub type Sink = Box<dyn FnMut(&Record) + Send>;
+
+/// Where records go, and what the handle and the load's tasks share.
+pub(crate) struct Run {
+    pub(crate) requests: Requests,
+    pub(crate) started: Instant,
+    pub(crate) in_flight: AtomicUsize,
+    /// Told when `in_flight` falls to zero, and at a stop.
+    pub(crate) changed: Notify,
+    stopping: AtomicBool,
+    books: Mutex<Books>,
+}
+
+struct Books {
+    tally: Tally,
+    sink: Option<Sink>,
+}
+
+impl Run {
+    pub(crate) fn new(requests: Requests, tally: Tally, sink: Option<Sink>) -> Arc<Self> {
+        Arc::new(Self {
+            requests,
+            started: Instant::now(),
+            in_flight: AtomicUsize::new(0),
+            changed: Notify::new(),
+            stopping: AtomicBool::new(false),
+            books: Mutex::new(Books { tally, sink }),
+        })
+    }
+
+    pub(crate) fn since_start(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn record(&self, record: &Record) {
+        let mut books = self.books();
+        books.tally.add(record);
+        if let Some(sink) = &mut books.sink {
+            sink(record);
+        }
+    }
+
+    pub(crate) fn count_resent(&self) {
+        self.books().tally.resent += 1;
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // A sink that panicked has ended its load; the counts up to then are still true.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running load. Dropping it stops it.
+pub struct LoadHandle {
+    run: Arc<Run>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for LoadHandle {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("LoadHandle").field("started", &self.run.started).finish_non_exhaustive()
+    }
+}
+
+impl LoadHandle {
+    /// Runs `load` on a thread named `name`, to its end. Tasks it leaves behind are dropped.
+    pub(crate) fn start<F>(name: &str, run: Arc<Run>, load: impl FnOnce(Arc<Run>) -> F) -> io::Result<Self>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(16).build()?;
+        let future = {
+            let _entered = runtime.enter();
+            load(Arc::clone(&run))
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || runtime.block_on(future))?;
+        Ok(Self { run, thread: Some(thread) })
+    }
+
+    /// The instant that records count from.
+    pub fn started(&self) -> Instant {
+        self.run.started
+    }
+
+    /// What has been added up so far.
+    pub fn tally(&self) -> Tally {
+        self.run.books().tally.clone()
+    }
+
+    /// Looks at what has been added up so far without copying it; the load waits meanwhile.
+    pub fn with_tally<T>(&self, look: impl FnOnce(&Tally) -> T) -> T {
+        look(&self.run.books().tally)
+    }
+
+    /// Ends a period of the level memory; see [`Tally::mark_period`].
+    pub fn mark_period(&self) -> LevelChanges {
+        self.run.books().tally.mark_period()
+    }
+
+    /// Requests under way.
+    pub fn in_flight(&self) -> usize {
+        self.run.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// Sockets open, idle ones too.
+    pub fn open_sockets(&self) -> usize {
+        self.run.requests.open_sockets()
+    }
+
+    /// Whether it has ended by itself.
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// No new requests from now on; those under way are waited for (see [`LoadHandle::join`]).
+    pub fn stop(&self) {
+        self.run.stopping.store(true, Ordering::Relaxed);
+        self.run.changed.notify_one();
+    }
+
+    /// Waits for its end, requests under way included, and returns everything added up.
+    pub fn join(mut self) -> Tally {
+        self.wait();
+        self.tally()
+    }
+
+    fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic in there has printed itself; a second one in a drop would abort.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LoadHandle {
+    fn drop(&mut self) {
+        self.stop();
+        self.wait();
+    }
+}
