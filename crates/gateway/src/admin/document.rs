@@ -1,0 +1,111 @@
+//! `/status`: all that the engine knows, as one JSON object.
+//!
+//! The fields are those of [`Status`] with their units in their names; durations are seconds. What is not known yet is
+//! `null`. Counters count from the start, everything else is of the last control period.
+
+use super::json::Json;
+use plimsoll_core::door::Outcome;
+use plimsoll_core::promises::Mode;
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::{ClassStatus, PlantStatus, Status};
+use std::time::Duration;
+
+/// The document, indented.
+pub fn render_status(status: &Status) -> String {
+    format!("{:#}\n", status_json(status))
+}
+
+/// The document as a value.
+pub fn status_json(status: &Status) -> Json {
+    let classes = status.classes.iter().map(|class| class_json(status, class));
+    Json::object([
+        ("at_seconds", Json::Number(status.at.as_secs_f64())),
+        ("mode", text(mode_word(status.mode))),
+        ("period_seconds", seconds(status.period)),
+        ("rejection_cost_seconds", optional(status.rejection_cost_seconds)),
+        ("upstreams", Json::List(status.plants.iter().map(plant_json).collect())),
+        ("classes", Json::List(classes.collect())),
+    ])
+}
+
+/// The configuration's word for a mode.
+pub(super) const fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Control => "control",
+        Mode::Observe => "observe",
+        Mode::Off => "off",
+    }
+}
+
+fn plant_json(plant: &PlantStatus) -> Json {
+    let utilization = Json::object([
+        ("set_point", Json::Number(plant.set_point)),
+        ("measured", Json::Number(plant.utilization)),
+        ("model", Json::Number(plant.utilization_model)),
+        ("offered", Json::Number(plant.utilization_offered)),
+    ]);
+    Json::object([
+        ("name", text(&plant.name)),
+        ("workers", Json::Count(plant.workers.into())),
+        ("utilization", utilization),
+        ("level", Json::Number(plant.service_level)),
+        ("trim", Json::Number(plant.trim)),
+        ("response_time_override", Json::Bool(plant.response_time_override)),
+        ("in_service", Json::Count(plant.in_service.into())),
+        ("waiting", Json::Count(plant.waiting.into())),
+        ("service_time_seconds", seconds(plant.service_time)),
+    ])
+}
+
+fn class_json(status: &Status, class: &ClassStatus) -> Json {
+    let counts = &class.counts;
+    let upstream = status.plants.get(class.plant).map_or(Json::Null, |plant| text(&plant.name));
+    let levels = class.levels.iter().enumerate().map(|(index, name)| {
+        Json::object([
+            ("level", Json::Count(index as u64 + 1)),
+            ("name", text(name)),
+            ("cost_seconds", optional(class.level_cost_seconds.get(index).copied().flatten())),
+            ("served", Json::Count(counts.served.get(index + 1).copied().unwrap_or(0))),
+        ])
+    });
+    let model = Json::object([
+        ("per_request_seconds", Json::Number(class.model.per_request_seconds)),
+        ("per_byte_seconds", Json::Number(class.model.per_byte_seconds)),
+        ("confidence", Json::Number(class.model.confidence)),
+        ("frozen", Json::Bool(class.model.frozen)),
+    ]);
+    let reasons = Reason::ALL.map(|reason| (reason.as_str(), Json::Count(counts.reasons[reason as usize])));
+    let outcomes =
+        Outcome::ALL.map(|outcome| (outcome.as_str(), Json::Count(counts.outcomes[outcome as usize])));
+    Json::object([
+        ("site", text(&class.site)),
+        ("class", text(&class.class)),
+        ("upstream", upstream),
+        ("level", Json::Number(class.service_level)),
+        ("levels", Json::List(levels.collect())),
+        ("request_rate_per_second", Json::Number(class.request_rate)),
+        ("bandwidth_bytes_per_second", Json::Number(class.bandwidth)),
+        ("queue_delay_seconds", seconds(class.queue_delay)),
+        ("response_time_seconds", seconds(class.response_time)),
+        ("model", model),
+        ("heavy_clients", Json::Count(class.heavy_clients.into())),
+        ("arrivals", Json::Count(counts.arrivals)),
+        ("rejected", Json::Count(counts.rejected())),
+        ("in_flight", Json::Count(counts.in_flight())),
+        ("delivered_bytes", Json::Count(counts.bytes)),
+        ("reasons", Json::object(reasons)),
+        ("outcomes", Json::object(outcomes)),
+    ])
+}
+
+fn text(text: &str) -> Json {
+    Json::Text(text.to_owned())
+}
+
+fn seconds(duration: Duration) -> Json {
+    Json::Number(duration.as_secs_f64())
+}
+
+fn optional(value: Option<f64>) -> Json {
+    value.map_or(Json::Null, Json::Number)
+}

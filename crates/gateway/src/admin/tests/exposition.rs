@@ -1,0 +1,154 @@
+//! The metrics against the rules of their format and Prometheus' naming conventions, as `promtool check metrics` has
+//! them, and the names that dashboards depend on.
+
+use super::*;
+use std::collections::BTreeSet;
+
+/// What is wrong with an exposition, or its families and series.
+pub(super) fn lint(text: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
+    let (mut families, mut series) = (Vec::new(), Vec::new());
+    let mut kind = "";
+    let mut helped = "";
+    if !text.ends_with('\n') {
+        return Err("the last line has no end".to_owned());
+    }
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, help) = rest.split_once(' ').ok_or("no help")?;
+            check(help.ends_with('.') && !help.contains('\\'), "help is no sentence", line)?;
+            helped = name;
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, this) = rest.split_once(' ').ok_or("no type")?;
+            check(name == helped, "type without help before it", line)?;
+            check(!families.contains(&name), "a family twice", line)?;
+            check(matches!(this, "counter" | "gauge"), "no such type", line)?;
+            check((this == "counter") == name.ends_with("_total"), "_total is of counters", line)?;
+            let strange =
+                ["_ms", "_ns", "_us", "_percent", "_kb", "_count", "_sum", "_bucket", "_gauge", "_counter"];
+            check(
+                !strange.iter().any(|part| name.ends_with(part)),
+                "a unit or suffix that is not used",
+                line,
+            )?;
+            families.push(name);
+            kind = this;
+        } else {
+            let (identity, value) = sample_line(line)?;
+            let name = identity.split('{').next().unwrap_or_default();
+            check(families.last() == Some(&name), "a sample outside its family", line)?;
+            check(!series.contains(&identity), "a series twice", line)?;
+            check(kind == "gauge" || value >= 0.0, "a counter below zero", line)?;
+            series.push(identity);
+        }
+    }
+    Ok((families, series))
+}
+
+fn check(holds: bool, what: &str, line: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("{what}: {line}")) }
+}
+
+fn sample_line(line: &str) -> Result<(&str, f64), String> {
+    let (identity, value) = line.rsplit_once(' ').ok_or_else(|| format!("no value: {line}"))?;
+    let is_number = !value.contains("inf") && !value.contains("nan");
+    let value = value.parse().ok().filter(|_| is_number).ok_or_else(|| format!("no number: {line}"))?;
+    let (name, labels) = match identity.split_once('{') {
+        None => (identity, None),
+        Some((name, labels)) => {
+            (name, Some(labels.strip_suffix('}').ok_or_else(|| format!("no end: {line}"))?))
+        }
+    };
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_lowercase())
+            && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    check(is_word(name) && name.starts_with("plimsoll_"), "name", line)?;
+    let mut rest = labels.unwrap_or_default();
+    let mut names = BTreeSet::new();
+    while !rest.is_empty() {
+        let (label, after) = rest.split_once("=\"").ok_or_else(|| format!("label: {line}"))?;
+        check(is_word(label) && names.insert(label), "label's name", line)?;
+        let end = end_of_value(after).ok_or_else(|| format!("label's value: {line}"))?;
+        rest = &after[end + 1..];
+        check(rest.is_empty() || rest.len() > 1 && rest.starts_with(','), "label's end", line)?;
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+    }
+    check(labels != Some(""), "no labels in braces", line)?;
+    Ok((identity, value))
+}
+
+/// Where the closing quote stands, all escapes before it being known ones.
+fn end_of_value(text: &str) -> Option<usize> {
+    let mut characters = text.char_indices();
+    loop {
+        match characters.next()? {
+            (end, '"') => return Some(end),
+            (_, '\\') if !matches!(characters.next()?.1, '\\' | '"' | 'n') => return None,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_exposition_is_well_formed_and_complete() {
+    let text = render_metrics(&sample());
+    let (families, series) = lint(&text).unwrap();
+    assert_eq!(families.len(), 28, "{families:#?}");
+    for expected in [
+        "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
+        "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
+        "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"2\",level_name=\"full\"} 20",
+        "plimsoll_departures_total{site=\"shop\",class=\"default\",outcome=\"completed\"} 70",
+        "plimsoll_arrivals_total{site=\"shop\",class=\"default\"} 100",
+        "plimsoll_bytes_total{site=\"shop\",class=\"default\"} 9007199254740993",
+        "plimsoll_utilization{upstream=\"origin\",kind=\"measured\"} 0.84",
+        "plimsoll_utilization{upstream=\"origin\",kind=\"offered\"} 2.5",
+        "plimsoll_utilization{upstream=\"origin\",kind=\"set_point\"} 0.85",
+        "plimsoll_level{site=\"shop\",class=\"default\"} 1.25",
+        "plimsoll_in_service{upstream=\"origin\"} 7",
+        "plimsoll_waiting{upstream=\"origin\"} 3",
+        "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",
+        "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",
+        "plimsoll_mode{mode=\"control\"} 1",
+        "plimsoll_mode{mode=\"observe\"} 0",
+        "plimsoll_last_tick_seconds 12.5",
+        "plimsoll_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0",
+    ] {
+        assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
+    }
+    let unknown = "level=\"2\",level_name=\"full\"}";
+    assert!(!series.iter().any(|one| one.starts_with("plimsoll_level_cost") && one.ends_with(unknown)));
+    assert!(!text.contains("plimsoll_rejection_cost_seconds"), "what is not known is left out");
+    let known = Status { rejection_cost_seconds: Some(1e-5), ..sample() };
+    assert!(render_metrics(&known).contains("\nplimsoll_rejection_cost_seconds 0.00001\n"));
+}
+
+/// The lint finds what it is for.
+#[test]
+fn the_lint_can_fail() {
+    let head = "# HELP plimsoll_a A.\n# TYPE plimsoll_a gauge\n";
+    assert!(
+        lint(&format!("{head}plimsoll_a 1\nplimsoll_a{{b=\"c\"}} NaN\nplimsoll_a{{b=\"\\\\\"}} +Inf\n"))
+            .is_ok()
+    );
+    for (wrong, tail) in [
+        ("no line end", "plimsoll_a 1"),
+        ("no value", "plimsoll_a\n"),
+        ("no number", "plimsoll_a one\n"),
+        ("Rust's infinity", "plimsoll_a inf\n"),
+        ("another family", "plimsoll_b 1\n"),
+        ("twice", "plimsoll_a 1\nplimsoll_a 2\n"),
+        ("a bare quote", "plimsoll_a{b=\"c\"d\"} 1\n"),
+        ("an unknown escape", "plimsoll_a{b=\"\\t\"} 1\n"),
+        ("no quotes", "plimsoll_a{b=c} 1\n"),
+        ("a label twice", "plimsoll_a{b=\"c\",b=\"d\"} 1\n"),
+        ("a comma at the end", "plimsoll_a{b=\"c\",} 1\n"),
+        ("an empty line", "\n"),
+        ("the family again", "# HELP plimsoll_a A.\n# TYPE plimsoll_a gauge\nplimsoll_a 1\n"),
+        ("no help", "# TYPE plimsoll_b gauge\nplimsoll_b 1\n"),
+        ("a counter without _total", "# HELP plimsoll_b B.\n# TYPE plimsoll_b counter\nplimsoll_b 1\n"),
+        ("milliseconds", "# HELP plimsoll_b_ms B.\n# TYPE plimsoll_b_ms gauge\nplimsoll_b_ms 1\n"),
+    ] {
+        assert!(lint(&format!("{head}{tail}")).is_err(), "{wrong}");
+    }
+}

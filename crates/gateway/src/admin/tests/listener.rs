@@ -1,0 +1,82 @@
+//! The listener on a real socket, asked by blocking clients.
+
+use super::*;
+use std::future::{Future, poll_fn};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::pin::pin;
+use std::task::Poll;
+
+/// Serves the sample while `clients` run on a thread of their own.
+fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = pin!(serve(listener, sample));
+        let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
+        poll_fn(|context| {
+            let done = clients.as_mut().poll(context);
+            if done.is_pending() {
+                let Poll::Pending = server.as_mut().poll(context);
+            }
+            done
+        })
+        .await
+        .unwrap();
+    });
+}
+
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn pages_over_the_wire() {
+    with_listener(|address| {
+        // This one says nothing: the others do not wait for it.
+        let _silent = TcpStream::connect(address).unwrap();
+        let metrics = ask(address, "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n");
+        let (head, body) = metrics.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+        assert_eq!(body, render_metrics(&sample()));
+        let answer = ask(address, "HEAD /status HTTP/1.1\r\n\r\n");
+        assert!(answer.ends_with("\r\n\r\n") && !answer.contains("content-length: 0"), "{answer}");
+        for (request, line) in [
+            ("GET /healthz HTTP/1.0\r\n\r\n".to_owned(), "HTTP/1.1 200 OK"),
+            (
+                "POST /status HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc".to_owned(),
+                "HTTP/1.1 405 Method Not Allowed",
+            ),
+            ("GET /nothing HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 404 Not Found"),
+            ("\u{1}\u{2}\r\n\r\n".to_owned(), "HTTP/1.1 400 Bad Request"),
+            (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "a".repeat(20_000)), "HTTP/1.1 431 "),
+            (format!("GET / HTTP/1.1\r\n{}\r\n", "a: a\r\n".repeat(65)), "HTTP/1.1 431 "),
+        ] {
+            let answer = ask(address, &request);
+            assert!(answer.starts_with(line), "{request}: {answer}");
+        }
+    });
+}
+
+#[test]
+fn more_connections_than_the_bound_are_closed_and_places_come_back() {
+    with_listener(|address| {
+        let mut silent: Vec<_> = (0..32).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut one_more = TcpStream::connect(address).unwrap();
+        one_more.set_read_timeout(Some(Duration::from_secs(4))).unwrap();
+        assert!(matches!(one_more.read(&mut [0; 1]), Ok(0)), "closed at once, long before the time-out");
+        // A place is free once the listener has closed its side of a connection that its client ended.
+        for mut stream in silent.drain(..) {
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let _ = stream.read(&mut [0; 1]);
+        }
+        assert!(ask(address, "GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"));
+    });
+}

@@ -1,0 +1,140 @@
+//! Pages from a made-up status.
+
+mod exposition;
+mod listener;
+
+use super::*;
+use plimsoll_core::door::Outcome;
+use plimsoll_core::promises::{MAX_LEVELS, Mode};
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::{ClassStatus, Counts, ModelStatus, PlantStatus};
+use std::time::{Duration, Instant};
+
+/// One upstream and two classes; one name needs escaping, one level's cost is not known.
+fn sample() -> Status {
+    let plant = PlantStatus {
+        name: "origin".to_owned(),
+        workers: 8,
+        set_point: 0.85,
+        utilization: 0.84,
+        utilization_model: 0.83,
+        utilization_offered: 2.5,
+        service_level: 1.25,
+        trim: -0.01,
+        response_time_override: false,
+        in_service: 7,
+        waiting: 3,
+        service_time: Duration::from_millis(40),
+    };
+    let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, ..Counts::default() };
+    counts.served[1..3].copy_from_slice(&[60, 20]);
+    counts.reasons[Reason::Full as usize] = 20;
+    counts.reasons[Reason::Degraded as usize] = 60;
+    counts.reasons[Reason::Overload as usize] = 10;
+    counts.outcomes[Outcome::Completed as usize] = 70;
+    let class = ClassStatus {
+        site: "shop".to_owned(),
+        class: "default".to_owned(),
+        plant: 0,
+        levels: vec!["light".to_owned(), "full".to_owned()],
+        service_level: 1.25,
+        request_rate: 50.0,
+        bandwidth: 1e6,
+        model: ModelStatus {
+            per_request_seconds: 0.005,
+            per_byte_seconds: 1e-9,
+            confidence: 0.9,
+            frozen: false,
+        },
+        level_cost_seconds: vec![Some(0.00075), None],
+        heavy_clients: 1,
+        counts,
+        queue_delay: Duration::from_millis(2),
+        response_time: Duration::from_millis(42),
+    };
+    let odd = ClassStatus {
+        class: "a \"b\"\\\nc".to_owned(),
+        levels: vec!["only".to_owned()],
+        ..ClassStatus::default()
+    };
+    Status {
+        at: plimsoll_core::time::Instant::from_nanos(12_500_000_000),
+        mode: Mode::Control,
+        period: Duration::from_secs(1),
+        plants: vec![plant],
+        classes: vec![class, odd],
+        rejection_cost_seconds: None,
+    }
+}
+
+fn get(target: &str) -> Page {
+    route("GET", target, &sample(), Health::Running)
+}
+
+#[test]
+fn routes() {
+    assert_eq!((get("/metrics").status, get("/metrics").content_type), (200, EXPOSITION));
+    assert_eq!((get("/status?x=1").status, get("/status?x=1").content_type), (200, "application/json"));
+    assert_eq!((get("/healthz").status, &*get("/healthz").body), (200, "ok\n"));
+    assert_eq!(get("/").body, INDEX);
+    for target in ["/metrics/", "/Metrics", "/nothing", "", "*"] {
+        assert_eq!(get(target).status, 404, "{target}");
+    }
+    assert_eq!(route("HEAD", "/metrics", &sample(), Health::Running).status, 200);
+    assert_eq!(route("POST", "/metrics", &sample(), Health::Running).status, 405);
+    let stalled = route("GET", "/healthz", &sample(), Health::Stalled(Duration::from_secs(12)));
+    assert_eq!(stalled.status, 503);
+    assert!(stalled.body.contains("12 s"));
+}
+
+#[test]
+fn a_stall_is_a_tick_that_does_not_come() {
+    let (mut pulse, start, mut status) = (Pulse::default(), Instant::now(), sample());
+    let after = |seconds| start + Duration::from_secs(seconds);
+    assert_eq!(pulse.look(start, &status), Health::Running, "the first look cannot tell");
+    assert_eq!(pulse.look(after(5), &status), Health::Running);
+    assert_eq!(pulse.look(after(6), &status), Health::Stalled(Duration::from_secs(6)));
+    status.at += Duration::from_secs(1);
+    assert_eq!(pulse.look(after(7), &status), Health::Running);
+    assert_eq!(pulse.look(after(12), &status), Health::Running);
+    assert_eq!(pulse.look(after(13), &status), Health::Stalled(Duration::from_secs(6)));
+    status.period = Duration::from_secs(60);
+    assert_eq!(pulse.look(after(300), &status), Health::Running, "a long period may take its time");
+    assert!(matches!(pulse.look(after(308), &status), Health::Stalled(_)));
+}
+
+#[test]
+fn the_status_document() {
+    let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
+    let expected = r#"{
+"at_seconds":12.5,"mode":"control","period_seconds":1,"rejection_cost_seconds":null,
+"upstreams":[{"name":"origin","workers":8,
+"utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
+"level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,
+"service_time_seconds":0.04}],
+"classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,
+"levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
+{"level":2,"name":"full","cost_seconds":null,"served":20}],
+"request_rate_per_second":50,"bandwidth_bytes_per_second":1000000,
+"queue_delay_seconds":0.002,"response_time_seconds":0.042,
+"model":{"per_request_seconds":0.005,"per_byte_seconds":0.000000001,"confidence":0.9,"frozen":false},
+"heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
+"reasons":{"full":20,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"client-left":0,"no-site":0},
+"outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
+    assert_eq!(status_json(&status).to_string(), expected.replace('\n', ""));
+    let text = render_status(&status);
+    assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
+}
+
+#[test]
+fn a_status_before_the_first_tick_renders() {
+    let mut status = sample();
+    status.classes[0].level_cost_seconds.clear();
+    status.classes[0].levels = vec![String::new(); MAX_LEVELS];
+    status.plants[0].utilization_offered = f64::NAN;
+    exposition::lint(&render_metrics(&status)).unwrap();
+    assert!(render_status(&status).contains("\"offered\": null"));
+    let empty = Status { plants: Vec::new(), classes: Vec::new(), ..sample() };
+    exposition::lint(&render_metrics(&empty)).unwrap();
+    assert_eq!(status_json(&empty).to_string().matches("[]").count(), 2);
+}
