@@ -177,7 +177,12 @@ fn first_line(span: &str) -> &str {
 fn printable(c: char) -> char {
     match c {
         '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
+        // Control characters, and those that turn the direction of text.
+        c if c.is_control()
+            || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+        {
+            '\u{fffd}'
+        }
         c => c,
     }
 }
@@ -195,6 +200,8 @@ pub(crate) fn quoted(text: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Finding>,
+    /// What stands for NAME in the titles of the sections under reading.
+    name: Option<String>,
 }
 
 /// One error before its place is turned into line and column.
@@ -241,15 +248,43 @@ impl Findings {
         self.found.is_empty()
     }
 
-    /// After errors of syntax what was read is partly a guess: keep only what does not follow from the guess.
+    /// How many values were refused: if more after reading than before, what was read is not sound.
+    pub(crate) fn refused(&self) -> usize {
+        self.found.iter().filter(|finding| finding.code != Code::MissingKey).count()
+    }
+
+    /// Reads a section that has a name of the user's choice.
+    pub(crate) fn under_name<T>(&mut self, name: &str, read: impl FnOnce(&mut Findings) -> T) -> T {
+        let outer = self.name.replace(quoted(name));
+        let read = read(self);
+        self.name = outer;
+        read
+    }
+
+    /// A section's title with the name it really has.
+    pub(crate) fn title(&self, title: &str) -> String {
+        match &self.name {
+            Some(name) => title.replace("NAME", name),
+            None => title.to_owned(),
+        }
+    }
+
+    /// After errors of syntax what was read is partly a guess: keep only what does not follow from the guess. That is
+    /// what is wrong in other lines, under headers that could be read, and not merely absent.
     pub(crate) fn keep_beside_syntax(&mut self, source: &str) {
-        let line =
-            |at: usize| source.as_bytes()[..at.min(source.len())].iter().filter(|&&b| b == b'\n').count();
-        let broken: Vec<usize> =
-            self.found.iter().filter(|f| f.code == Code::Syntax).map(|f| line(f.span.start)).collect();
+        let lines = Lines::new(source);
+        let line = |finding: &Finding| lines.of(finding.span.start).0;
+        let broken: Vec<usize> = self.found.iter().filter(|f| f.code == Code::Syntax).map(line).collect();
+        let header_lines: Vec<usize> = (1..)
+            .zip(source.lines())
+            .filter(|(_, text)| text.trim_start().starts_with('['))
+            .map(|(at, _)| at)
+            .collect();
         self.found.retain(|finding| {
-            finding.code == Code::Syntax
-                || (finding.code != Code::MissingKey && !broken.contains(&line(finding.span.start)))
+            let at = line(finding);
+            let header = header_lines.iter().rev().find(|header| **header <= at);
+            let guessed = broken.contains(&at) || header.is_some_and(|header| broken.contains(header));
+            finding.code == Code::Syntax || (finding.code != Code::MissingKey && !guessed)
         });
     }
 

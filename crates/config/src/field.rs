@@ -16,6 +16,29 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) span: Range<usize>,
+    /// Nothing in it was refused: what is absent is meant to be absent.
+    pub(crate) sound: bool,
+}
+
+impl<T> Located<T> {
+    /// A value that was read without a finding, or that nobody wrote.
+    pub(crate) fn sound(value: T, span: Range<usize>) -> Self {
+        Located { value, span, sound: true }
+    }
+
+    /// A value under reading: sound if reading it finds nothing.
+    fn read(span: Range<usize>, findings: &mut Findings, read: impl FnOnce(&mut Findings) -> T) -> Self {
+        let before = findings.refused();
+        let value = read(findings);
+        Located { value, span, sound: findings.refused() == before }
+    }
+}
+
+impl<T> Located<Option<T>> {
+    fn transpose(self) -> Option<Located<T>> {
+        let Located { value, span, sound } = self;
+        value.map(|value| Located { value, span, sound })
+    }
 }
 
 /// A type of value that a key may have.
@@ -41,7 +64,7 @@ pub(crate) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "text",
         DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number",
+        DeValue::Float(_) => "a number with decimals",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
@@ -72,7 +95,8 @@ impl<'a, 'i> Keys<'a, 'i> {
     ) -> Self {
         for (key, _) in table.iter() {
             if shape.keys.iter().all(|known| known.name != key.get_ref()) {
-                findings.add(Code::UnknownKey, &key.span(), unknown_key(key.get_ref(), shape));
+                let complaint = unknown_key(key.get_ref(), shape, &findings.title(shape.title));
+                findings.add(Code::UnknownKey, &key.span(), complaint);
             }
         }
         Keys { table, title: shape.title, span }
@@ -81,7 +105,7 @@ impl<'a, 'i> Keys<'a, 'i> {
     /// The value of a key that may be absent.
     pub(crate) fn optional<T: Field>(&self, name: &str, findings: &mut Findings) -> Option<Located<T>> {
         let value = self.table.get(name)?;
-        T::read(value, findings).map(|read| Located { value: read, span: value.span() })
+        Located::read(value.span(), findings, |findings| T::read(value, findings)).transpose()
     }
 
     /// The value of a key that must be there.
@@ -92,7 +116,7 @@ impl<'a, 'i> Keys<'a, 'i> {
         findings: &mut Findings,
     ) -> Option<Located<T>> {
         if !self.table.contains_key(name) {
-            let message = format!("`{}` needs the key `{name}`", self.title);
+            let message = format!("`{}` needs the key `{name}`", findings.title(self.title));
             findings.add(Code::MissingKey, &self.span, Complaint::new(message, help));
         }
         self.optional(name, findings)
@@ -100,7 +124,7 @@ impl<'a, 'i> Keys<'a, 'i> {
 
     /// The value of a key, or what holds without it.
     pub(crate) fn or<T: Field>(&self, name: &str, default: T, findings: &mut Findings) -> Located<T> {
-        self.optional(name, findings).unwrap_or(Located { value: default, span: self.span.clone() })
+        self.optional(name, findings).unwrap_or(Located::sound(default, self.span.clone()))
     }
 
     /// A section that counts as empty where it is absent.
@@ -108,29 +132,31 @@ impl<'a, 'i> Keys<'a, 'i> {
         let (span, empty) = (self.span.clone(), DeTable::new());
         match self.table.get(name) {
             Some(value) => match value.get_ref() {
-                DeValue::Table(table) => {
-                    let value_span = value.span();
-                    Located { value: T::read_table(table, value_span.clone(), findings), span: value_span }
-                }
+                DeValue::Table(table) => Located::read(value.span(), findings, |findings| {
+                    T::read_table(table, value.span(), findings)
+                }),
                 _ => {
                     let title = T::shape().title;
                     wrong_type(value, "a table", format!("write a section `{title}`"), findings);
                     // Its required keys are not what is wrong: read it for the defaults only.
-                    Located { value: T::read_table(&empty, span.clone(), &mut Findings::default()), span }
+                    Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
                 }
             },
-            None => Located { value: T::read_table(&empty, span.clone(), findings), span },
+            None => Located::read(span.clone(), findings, |findings| T::read_table(&empty, span, findings)),
         }
     }
 }
 
 /// What to say of a key that the section does not have.
-fn unknown_key(key: &str, shape: &SectionShape) -> Complaint {
-    let message = format!("`{}` has no key `{}`", shape.title, quoted(key));
+fn unknown_key(key: &str, shape: &SectionShape, title: &str) -> Complaint {
+    let message = match title.starts_with("the ") {
+        true => format!("there is no section `{}`", quoted(key)),
+        false => format!("`{title}` has no key `{}`", quoted(key)),
+    };
     let help = match nearest(key, shape.keys.iter().map(|known| known.name)) {
         Some(known) => format!("did you mean `{known}`?"),
         None => match crate::elsewhere(key) {
-            Some(section) => format!("`{key}` belongs to `{section}`"),
+            Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
             None => {
                 let known: Vec<String> = shape.keys.iter().map(|key| format!("`{}`", key.name)).collect();
                 format!("its keys are {}", known.join(", "))
@@ -151,7 +177,7 @@ impl<T: Field> Field for OneOrMany<T> {
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
         let read = |value: &Spanned<DeValue<'_>>, findings: &mut Findings| {
-            T::read(value, findings).map(|read| Located { value: read, span: value.span() })
+            Located::read(value.span(), findings, |findings| T::read(value, findings)).transpose()
         };
         let DeValue::Array(list) = value.get_ref() else {
             return read(value, findings).map(|one| OneOrMany(vec![one]));
@@ -201,9 +227,11 @@ impl<T: Section> Field for Named<T> {
             if let Err(complaint) = crate::text::check_name(key.get_ref()) {
                 findings.add(Code::BadValue, &key.span(), complaint);
             }
-            let name = Located { value: key.get_ref().to_string(), span: key.span() };
-            let section = T::read_table(inner, key.span(), findings);
-            sections.push((name, Located { value: section, span: key.span() }));
+            let name = Located::sound(key.get_ref().to_string(), key.span());
+            let section = Located::read(key.span(), findings, |findings| {
+                findings.under_name(key.get_ref(), |findings| T::read_table(inner, key.span(), findings))
+            });
+            sections.push((name, section));
         }
         sections.sort_by_key(|(name, _)| name.span.start);
         Some(Named(sections))
@@ -230,8 +258,9 @@ impl<T: Section> Field for Many<T> {
         for item in list.iter() {
             match item.get_ref() {
                 DeValue::Table(table) => {
-                    let section = T::read_table(table, item.span(), findings);
-                    sections.push(Located { value: section, span: item.span() });
+                    sections.push(Located::read(item.span(), findings, |findings| {
+                        T::read_table(table, item.span(), findings)
+                    }));
                 }
                 _ => wrong_type(item, "a section", help(), findings),
             }
@@ -290,8 +319,8 @@ impl<N: crate::text::TextField, T: Field> Field for Pairs<N, T> {
                 }
             };
             if let Some(read) = T::read(value, findings) {
-                let value = Located { value: read, span: value.span() };
-                pairs.push((Located { value: name, span: key.span() }, value));
+                let value = Located::sound(read, value.span());
+                pairs.push((Located::sound(name, key.span()), value));
             }
         }
         pairs.sort_by_key(|(name, _)| name.span.start);
@@ -367,7 +396,7 @@ macro_rules! section {
     }};
     (@describe section $kind:ty) => {
         (
-            crate::shape::Presence::Optional,
+            crate::shape::Presence::Implied,
             crate::shape::Shape::Section(<$kind as crate::field::Section>::shape),
         )
     };

@@ -19,11 +19,15 @@ pub struct Gateway {
     pub threads: Option<usize>,
     /// Whose `Forwarded` and `X-Forwarded-For` are believed.
     pub trusted_proxies: Vec<Network>,
+    /// Which request headers tell the upstream who asked.
+    pub forwarded: Forwarded,
+    /// The key of the hash that picks which clients get the better level.
+    pub seed: u64,
     /// The response header that carries level and reason.
     pub report: Report,
     /// The answer to a rejected request.
     pub rejection: Rejection,
-    /// Sizes beyond which a request is refused.
+    /// What is too much.
     pub limits: Limits,
     /// Times after which something is given up.
     pub timeouts: Timeouts,
@@ -31,6 +35,20 @@ pub struct Gateway {
     pub backends: Vec<Backend>,
     /// How each level changes a request: one list per site of the promises, one entry per level, in their order.
     pub rewrites: Vec<Vec<Rewrite>>,
+}
+
+/// Which request headers tell the upstream who asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarded {
+    /// `X-Forwarded-For`, `-Proto` and `-Host`.
+    #[default]
+    XForwarded,
+    /// `Forwarded`, RFC 7239.
+    Standard,
+    /// Both.
+    Both,
+    /// None.
+    None,
 }
 
 /// The response header that carries level and reason.
@@ -81,18 +99,20 @@ impl Default for Rejection {
     }
 }
 
-/// Sizes beyond which a request is refused.
+/// What is too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Request line and headers together; beyond it 431.
+    /// Request line and headers together, at most 64 KiB; beyond it 431.
     pub head_bytes: u64,
     /// The body; beyond it 413.
     pub body_bytes: u64,
+    /// The most client connections; beyond it new ones wait in the kernel's queue.
+    pub connections: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { head_bytes: 32 << 10, body_bytes: 1 << 30 }
+        Limits { head_bytes: 32 << 10, body_bytes: 1 << 30, connections: 50_000 }
     }
 }
 
@@ -115,6 +135,8 @@ pub struct Timeouts {
     pub upstream_idle: Duration,
     /// An upstream's connection without a request.
     pub upstream_keep_alive: Duration,
+    /// Without a byte either way on an upgraded connection.
+    pub tunnel: Duration,
     /// Between the order to stop and the end: how long requests under way may take.
     pub drain: Duration,
 }
@@ -129,7 +151,9 @@ impl Default for Timeouts {
             connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(60),
             upstream_idle: Duration::from_secs(60),
-            upstream_keep_alive: Duration::from_secs(60),
+            // Apache closes an idle connection after 5 s: going first spares the race with its close.
+            upstream_keep_alive: Duration::from_secs(4),
+            tunnel: Duration::from_secs(3600),
             drain: Duration::from_secs(30),
         }
     }
@@ -142,8 +166,6 @@ pub enum Backend {
     Upstream {
         /// `host:port` each, looked up when connecting; equal members of one plant.
         addresses: Vec<String>,
-        /// How often a request is tried again where that is safe.
-        retries: u32,
     },
     /// A folder that the gateway serves itself.
     Files {
@@ -153,6 +175,8 @@ pub enum Backend {
         index: Vec<String>,
         /// Whether links may lead out of the folder.
         follow_symlinks: bool,
+        /// The most memory for small files, per thread.
+        cache_bytes: u64,
     },
 }
 

@@ -3,8 +3,8 @@
 //! The structs, their reading, the suggestions, docs/configuration.md and docs/plimsoll.schema.json are all made from
 //! these lines. A new key is one line here and its use in `resolve`.
 
-use crate::field::{Many, Named, OneOrMany, Pairs, Within, section};
-use crate::gateway::{self, ReportWhen};
+use crate::field::{Located, Many, Named, OneOrMany, Pairs, Within, section};
+use crate::gateway::{self, Forwarded, ReportWhen};
 use crate::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
@@ -30,7 +30,7 @@ section! { "the file"
         rejection: RejectionKeys, section;
         /// The response header that carries level and reason.
         report: ReportKeys, section;
-        /// Sizes beyond which a request is refused.
+        /// What is too much.
         limits: LimitKeys, section;
         /// Times after which something is given up.
         timeouts: TimeoutKeys, section;
@@ -52,6 +52,11 @@ section! { "[gateway]"
         threads: Whole<1, 1024>, optional;
         /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
         trusted_proxies: OneOrMany<Network>, optional;
+        /// Which request headers tell the upstream who asked.
+        forwarded: Forwarded, default(Forwarded::default());
+        /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
+        /// a client keeps its level from one to the other. Choose your own, so that nobody can compute its luck.
+        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(0));
     }
 }
 
@@ -67,9 +72,6 @@ section! { "[upstream.NAME]"
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection.
         max_wait: Duration, default(QueueBounds::default().max_wait);
-        /// How often a request is tried again where that is safe: nothing of it was sent, or its method is
-        /// idempotent and nothing of the response came.
-        retries: Whole<0, 10>, default(Whole(1));
         /// What it can carry.
         capacity: CapacityKeys, section;
     }
@@ -119,12 +121,14 @@ section! { "[folder.NAME]"
         /// The folder. A relative path is taken from the folder of this file.
         root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
         /// What to serve for a folder: the first of these names that exists.
-        index: OneOrMany<Text>, default(OneOrMany(vec![crate::field::Located {
-            value: Text("index.html".to_owned()),
-            span: 0..0,
-        }]));
+        index: OneOrMany<Text>, default(OneOrMany(vec![Located::sound(
+            Text("index.html".to_owned()),
+            0..0,
+        )]));
         /// Whether links may lead out of the folder.
         follow_symlinks: bool, default(false);
+        /// The most memory for small files, per thread.
+        cache: Size, default(Size(64 << 20));
         /// The most requests in service at once; beyond it requests wait.
         max_connections: Whole<1, 1_000_000>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
@@ -160,9 +164,9 @@ section! { "[[site]]"
         /// Hosts, without port; one `*` stands for anything. Absent: every host.
         host: OneOrMany<HostPattern>, optional;
         /// The upstream that serves it. May be left out where only one is defined.
-        upstream: Text, optional;
+        upstream: Name, optional;
         /// The folder that serves it, instead of an upstream.
-        folder: Text, optional;
+        folder: Name, optional;
         /// What a client is: its address, a header's value or a cookie's value.
         client: ClientIdentity, default(ClientIdentity(Identity::default()));
         /// Which requests get the better level when not all can.
@@ -184,9 +188,9 @@ section! { "[[site.level]]"
         /// Put before the path: `/light` makes `/light/page.html` of `/page.html`.
         prefix: Prefix, optional;
         /// Another upstream for this level.
-        upstream: Text, optional;
+        upstream: Name, optional;
         /// Another folder for this level.
-        folder: Text, optional;
+        folder: Name, optional;
         /// Request headers to set, for a server that has versions of its own.
         headers: Pairs<SetHeaderName, HeaderValue>, optional;
         /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
@@ -245,12 +249,14 @@ section! { "[report]"
 }
 
 section! { "[limits]"
-    /// Sizes beyond which a request is refused.
+    /// What is too much.
     LimitKeys {
-        /// Request line and headers together; beyond it 431.
+        /// Request line and headers together, at most 64 KiB; beyond it 431.
         head: Size, default(Size(gateway::Limits::default().head_bytes));
         /// The request's body; beyond it 413.
         body: Size, default(Size(gateway::Limits::default().body_bytes));
+        /// The most client connections; beyond it new ones wait in the kernel's queue.
+        connections: Whole<1, 10_000_000>, default(Whole(gateway::Limits::default().connections));
     }
 }
 
@@ -271,8 +277,11 @@ section! { "[timeouts]"
         first_byte: Duration, default(gateway::Timeouts::default().first_byte);
         /// Between two reads of an upstream's response.
         upstream_idle: Duration, default(gateway::Timeouts::default().upstream_idle);
-        /// An upstream's connection without a request. Set it below the upstream's own.
+        /// An upstream's connection without a request. Keep it below the upstream's own limit (Apache's
+        /// `KeepAliveTimeout` is 5 s), or requests meet connections that are just being closed.
         upstream_keep_alive: Duration, default(gateway::Timeouts::default().upstream_keep_alive);
+        /// Without a byte either way on an upgraded connection (WebSocket).
+        tunnel: Duration, default(gateway::Timeouts::default().tunnel);
         /// How long requests under way may take after the order to stop.
         drain: Duration, default(gateway::Timeouts::default().drain);
     }

@@ -28,7 +28,7 @@ mod suggest;
 mod text;
 
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
-pub use gateway::{Backend, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
+pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
 pub use reference::reference;
 pub use schema::json_schema;
 
@@ -78,8 +78,10 @@ fn syntax(message: &str) -> (Code, Complaint) {
             Complaint::new("this key is given twice", "keep one of them; several values go into a list");
         return (Code::Duplicate, complaint);
     }
-    let help = if message.contains("string") {
-        "text stands in double quotes: `name = \"shop\"`"
+    let message = message.trim_end_matches(", expected nothing");
+    // An address or a duration without quotes looks like the beginning of a number.
+    let help = if ["string", "float", "integer", "date", "time"].iter().any(|kind| message.contains(kind)) {
+        "text, addresses and durations stand in double quotes: `name = \"shop\"`, `max_wait = \"10s\"`"
     } else {
         "TOML is lines of `key = value` under `[section]` headers; see https://toml.io"
     };

@@ -5,7 +5,7 @@
 
 use plimsoll_core::time::Duration;
 
-/// Units of time, in seconds. Longest first among those that end alike does not matter: the unit must match whole.
+/// Units of time, in seconds.
 const TIME: &[(&str, f64)] = &[
     ("ns", 1e-9),
     ("us", 1e-6),
@@ -100,26 +100,27 @@ fn quantity(text: &str, units: &[(&str, f64)]) -> Result<f64, Fault> {
     }
 }
 
-/// A duration as one would write it: the largest unit that leaves a whole number.
+/// A duration as one would write it: the largest unit that leaves a whole number, minutes and hours from two on.
 pub(crate) fn show_duration(duration: Duration) -> String {
     let nanoseconds = duration.as_nanos();
-    let units = [("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000)];
-    for (unit, size) in units {
-        // 60 s reads better than 1 min, and 90 s has no other form.
-        if nanoseconds % size == 0 && nanoseconds / size >= 2 {
-            return format!("{}{unit}", nanoseconds / size);
+    let units = [("h", 7200, 3600), ("min", 120, 60), ("s", 1, 1)];
+    for (unit, least, seconds) in units.map(|(unit, least, size)| (unit, least * SECOND, size * SECOND)) {
+        if nanoseconds >= least && nanoseconds.is_multiple_of(seconds) {
+            return format!("{}{unit}", nanoseconds / seconds);
         }
     }
-    match nanoseconds % 1_000_000_000 {
-        0 => format!("{}s", nanoseconds / 1_000_000_000),
+    match nanoseconds % 1_000_000 {
+        0 => format!("{}ms", nanoseconds / 1_000_000),
         _ => format!("{nanoseconds}ns"),
     }
 }
 
+const SECOND: u128 = 1_000_000_000;
+
 /// A size as one would write it.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     for (unit, shift) in [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)] {
-        if bytes >= 1 << shift && bytes % (1 << shift) == 0 {
+        if bytes >= 1 << shift && bytes.is_multiple_of(1 << shift) {
             return format!("{} {unit}", bytes >> shift);
         }
     }
@@ -156,6 +157,9 @@ mod tests {
             let shown = show_duration(duration);
             assert_eq!(seconds(&shown), seconds(text), "{shown}");
         }
+        assert_eq!(show_duration(Duration::from_secs(1)), "1s");
+        assert_eq!(show_duration(Duration::from_secs(60)), "60s");
+        assert_eq!(show_duration(Duration::from_nanos(1500)), "1500ns");
         assert_eq!(show_bytes(32 * 1024), "32 KiB");
         assert_eq!(show_bytes(1 << 30), "1 GiB");
         assert_eq!(show_bytes(1000), "1000 B");

@@ -11,7 +11,7 @@ use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::Located;
 use crate::gateway::{Gateway, Limits, Rejection, Report, Timeouts};
-use crate::keys::{ControlKeys, File, GatewayKeys};
+use crate::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
 use crate::scalar::LawName;
 use plimsoll_core::promises::{Control, Law, Network, Promises};
 use plimsoll_core::time::Duration;
@@ -33,9 +33,11 @@ pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Confi
         admin: keys.admin.value.0,
         threads: keys.threads.as_ref().map(|threads| threads.value.0 as usize),
         trusted_proxies: networks(keys),
+        forwarded: keys.forwarded.value,
+        seed: keys.seed.value.0,
         report: report(file),
         rejection: rejection(file),
-        limits: limits(file),
+        limits: limits(&file.limits.value, findings),
         timeouts: timeouts(file),
         backends: plants.backends,
         rewrites,
@@ -61,9 +63,19 @@ fn rejection(file: &File) -> Rejection {
     }
 }
 
-fn limits(file: &File) -> Limits {
-    let keys = &file.limits.value;
-    Limits { head_bytes: keys.head.value.0, body_bytes: keys.body.value.0 }
+/// The gateway reads a head into one buffer of this size.
+const LONGEST_HEAD: u64 = 64 << 10;
+
+fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
+    if keys.head.value.0 > LONGEST_HEAD {
+        let complaint = Complaint::new("a request's head cannot be this long", "write at most `\"64 KiB\"`");
+        findings.add(Code::OutOfRange, &keys.head.span, complaint);
+    }
+    Limits {
+        head_bytes: keys.head.value.0,
+        body_bytes: keys.body.value.0,
+        connections: keys.connections.value.0,
+    }
 }
 
 fn timeouts(file: &File) -> Timeouts {
@@ -77,6 +89,7 @@ fn timeouts(file: &File) -> Timeouts {
         first_byte: keys.first_byte.value,
         upstream_idle: keys.upstream_idle.value,
         upstream_keep_alive: keys.upstream_keep_alive.value,
+        tunnel: keys.tunnel.value,
         drain: keys.drain.value,
     }
 }
@@ -121,7 +134,7 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
 fn listeners(keys: &GatewayKeys, findings: &mut Findings) {
     let mut known: Vec<Located<SocketAddr>> = Vec::new();
     let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
-    let admin = keys.admin.value.0.map(|value| Located { value, span: keys.admin.span.clone() });
+    let admin = keys.admin.value.0.map(|value| Located::sound(value, keys.admin.span.clone()));
     for address in listen.chain(admin) {
         if let Some(first) = known.iter().find(|known| overlap(known.value, address.value)) {
             let message = match first.value == address.value {

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Code, Complaint, Findings, quoted};
 use crate::field::{Field, wrong_type};
-use crate::gateway::ReportWhen;
+use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
 use plimsoll_core::promises::{Choice, Mode, Sense};
@@ -77,6 +77,9 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
     }
 }
 
+/// From here on a number that should have been a share was surely meant in percent.
+const PERCENT: f64 = 5.0;
+
 /// A share of one: above 0, at most 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share(pub(crate) f64);
@@ -87,36 +90,30 @@ impl Field for Share {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        if !matches!(value.get_ref(), DeValue::Integer(_) | DeValue::Float(_)) {
-            let help = match value.get_ref() {
-                DeValue::String(text) => match text.trim().trim_end_matches('%').trim().parse::<f64>() {
-                    Ok(percent) if percent > 1.0 && percent <= 100.0 => {
-                        format!("write `{}`", percent / 100.0)
-                    }
-                    _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
-                },
-                _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
-            };
-            wrong_type(value, "a number", help, findings);
-            return None;
-        }
-        match number(value.get_ref()) {
-            Some(share) if share > 0.0 && share <= 1.0 => Some(Share(share)),
-            read => {
-                let help = match read {
-                    Some(percent) if percent > 1.0 && percent <= 100.0 => {
-                        format!("write a share of one: `{}`", percent / 100.0)
-                    }
-                    _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
-                };
+        let meant = match value.get_ref() {
+            DeValue::String(text) => text.trim().trim_end_matches('%').trim_end().parse().ok(),
+            other => number(other),
+        };
+        let help = match meant {
+            Some(percent) if (PERCENT..=100.0).contains(&percent) => {
+                format!("write a share of one: `{}`", percent / 100.0)
+            }
+            _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
+        };
+        match (value.get_ref(), meant) {
+            (DeValue::Integer(_) | DeValue::Float(_), Some(share)) if share > 0.0 && share <= 1.0 => {
+                return Some(Share(share));
+            }
+            (DeValue::Integer(_) | DeValue::Float(_), _) => {
                 findings.add(
                     Code::OutOfRange,
                     &value.span(),
                     Complaint::new("this is no share of one", help),
                 );
-                None
             }
+            _ => wrong_type(value, "a number", help, findings),
         }
+        None
     }
 
     fn show(&self) -> String {
@@ -192,6 +189,12 @@ words!(Choice {
 words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";
     "reported" => Reported, "from the upstream's own `endpoint-load-metrics` response header (ORCA)";
+});
+words!(Forwarded {
+    "x-forwarded" => XForwarded, "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`";
+    "forwarded" => Standard, "`Forwarded`, RFC 7239";
+    "both" => Both, "both of them";
+    "none" => None, "neither";
 });
 words!(ReportWhen {
     "rejections" => Rejections, "on rejections";

@@ -76,11 +76,24 @@ pub(crate) struct KeyShape {
     pub(crate) shape: Shape,
 }
 
+impl KeyShape {
+    /// Whether the key must be there; a section must if it has a key that must.
+    pub(crate) fn is_needed(&self) -> bool {
+        match (&self.presence, &self.shape) {
+            (Presence::Required, _) => true,
+            (Presence::Implied, Shape::Section(section)) => section().keys.iter().any(KeyShape::is_needed),
+            _ => false,
+        }
+    }
+}
+
 /// Whether a key must be there, and what holds if it is not.
 #[derive(Clone, Debug)]
 pub(crate) enum Presence {
     Required,
     Optional,
+    /// A section that counts as empty where it is absent.
+    Implied,
     /// As it would be written.
     Default(String),
 }

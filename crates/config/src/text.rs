@@ -160,7 +160,6 @@ pub(crate) struct Seconds(pub(crate) f64);
 
 impl TextField for Seconds {
     const SHAPE: TextShape = TextShape { what: "a duration", example: "1.6ms", pattern: Some(DURATION) };
-    const UNIT: Option<&'static str> = Some("ms");
 
     fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
         match parse_seconds(text)? {
@@ -222,7 +221,7 @@ impl TextField for Rate {
             let (message, help) = fault.words("rate", units);
             bad(message, help)
         })?;
-        if rate < 1.0 || rate > 1e15 {
+        if !(1.0..=1e15).contains(&rate) {
             return Err(out_of_range(
                 "not a rate of a link",
                 "write what the link carries, such as `\"1 Gbit/s\"`",

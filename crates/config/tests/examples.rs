@@ -33,10 +33,7 @@ fn one_site() {
     assert_eq!((plant.name.as_str(), plant.workers, plant.max_connections), ("app", 8, 8));
     assert_eq!((plant.set_point, plant.sense, plant.same_host), (0.85, Sense::Gap, false));
     assert_eq!(plant.queue, QueueBounds::default());
-    assert_eq!(
-        gateway.backends,
-        [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()], retries: 1 }]
-    );
+    assert_eq!(gateway.backends, [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()] }]);
     let site = &promises.sites[0];
     assert_eq!((site.name.as_str(), site.plant, site.choice), ("shop", 0, Choice::Client));
     assert!(site.hosts.is_empty());
@@ -57,8 +54,12 @@ fn folder() {
         (2, 0.8, Sense::Reported, true)
     );
     assert_eq!(plant.bandwidth_bytes_per_second, Some(12.5e6));
-    let files =
-        Backend::Files { root: "www".into(), index: vec!["index.html".to_owned()], follow_symlinks: false };
+    let files = Backend::Files {
+        root: "www".into(),
+        index: vec!["index.html".to_owned()],
+        follow_symlinks: false,
+        cache_bytes: 64 << 20,
+    };
     assert_eq!(gateway.backends, [files]);
     assert_eq!(promises.sites[0].hosts, ["pictures.example", "*.pictures.example"]);
     assert_eq!(gateway.rewrites[0][1].prefix.as_deref(), Some("/full"));

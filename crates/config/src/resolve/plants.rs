@@ -5,7 +5,7 @@ use crate::field::{Located, Within};
 use crate::gateway::Backend;
 use crate::keys::{CapacityKeys, CostKeys, File, FolderKeys, UpstreamKeys};
 use crate::suggest::nearest;
-use crate::text::Text;
+use crate::text::Name;
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,8 +35,8 @@ pub(super) struct Plants {
 
 /// What a site or level says of who serves it.
 pub(super) struct ServedBy<'a> {
-    pub(super) upstream: Option<&'a Located<Text>>,
-    pub(super) folder: Option<&'a Located<Text>>,
+    pub(super) upstream: Option<&'a Located<Name>>,
+    pub(super) folder: Option<&'a Located<Name>>,
 }
 
 impl Plants {
@@ -166,7 +166,7 @@ fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
         }
         addresses.push(address.value.0.clone());
     }
-    Backend::Upstream { addresses, retries: keys.retries.value.0 as u32 }
+    Backend::Upstream { addresses }
 }
 
 fn folder(name: &str, keys: &FolderKeys, threads: u32) -> Plant {
@@ -208,7 +208,12 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
         );
     }
     let index = keys.index.value.0.iter().map(|name| name.value.0.clone()).collect();
-    Backend::Files { root, index, follow_symlinks: keys.follow_symlinks.value }
+    Backend::Files {
+        root,
+        index,
+        follow_symlinks: keys.follow_symlinks.value,
+        cache_bytes: keys.cache.value.0,
+    }
 }
 
 fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {

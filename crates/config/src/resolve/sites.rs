@@ -1,7 +1,7 @@
 //! Sites with their levels and classes, and how each level changes a request.
 
 use super::plants::{Plants, ServedBy};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::{Located, OneOrMany, Pairs};
 use crate::gateway::Rewrite;
 use crate::http::Pattern;
@@ -9,8 +9,8 @@ use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use plimsoll_core::promises::{Choice, Class, Condition, Identity, Level, MAX_LEVELS, Site};
 use std::ops::Range;
 
-/// The engine's own name for what matches no class.
-const DEFAULT_CLASS: &str = "default";
+/// The engine's own classes: what matches no other, and what is exempt.
+const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
 /// The name of the only level of a site that lists none.
 const ONLY_LEVEL: &str = "full";
 
@@ -64,9 +64,9 @@ fn text_of(name: Option<&Located<crate::text::Name>>) -> String {
 }
 
 fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
-    let Located { value: keys, span } = keys;
+    let Located { value: keys, span, sound } = keys;
     let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
-    if by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
+    if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
         let complaint = Complaint::new(
             "this site does not say what serves it, and there are several",
             "add `upstream = \"...\"` or `folder = \"...\"`",
@@ -75,8 +75,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     }
     let plant = plants.find(&by, findings).unwrap_or(0);
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
-    let exempt =
-        keys.exempt.value.0.iter().map(|keys| condition(&keys.value, &keys.span, findings)).collect();
+    let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
     let site = Site {
         name: text_of(keys.name.as_ref()),
         hosts: keys
@@ -126,7 +125,7 @@ fn hosts(sites: &[Located<SiteKeys>], findings: &mut Findings) {
             }
             known.push((&host.value.0, &host.span));
         }
-        if site.value.host.is_none() || hosts.iter().any(|host| host.value.0 == "*") {
+        if site.value.host.is_none() && site.sound || hosts.iter().any(|host| host.value.0 == "*") {
             every = every.or(Some(&site.span));
         }
     }
@@ -159,11 +158,12 @@ fn levels(
     }
     let mut served: Vec<(usize, Rewrite)> = Vec::new();
     let mut levels = Vec::new();
-    for Located { value: level, span } in keys {
+    for Located { value: level, span, sound } in keys {
         let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
         let plant = plants.find(&by, findings);
         let this = (plant.unwrap_or(site_plant), rewrite(level));
-        if let Some(same) = served.iter().position(|known| *known == this) {
+        let same = served.iter().zip(keys).position(|(known, other)| *known == this && other.sound);
+        if let Some(same) = same.filter(|_| *sound) {
             let complaint = Complaint::new(
                 "this level is served like another: nothing would be saved",
                 "give one of them a `prefix`, another `upstream` or `folder`, or `headers`",
@@ -189,9 +189,9 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
 fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
     super::unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
-        if name.value.0 == DEFAULT_CLASS {
+        if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
             let complaint = Complaint::new(
-                format!("`{DEFAULT_CLASS}` is the class of what matches no other"),
+                format!("every site has a class `{}` of its own", name.value.0),
                 "choose another name",
             );
             findings.add(Code::Duplicate, &name.span, complaint);
@@ -202,12 +202,12 @@ fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
         condition: class
             .condition
             .as_ref()
-            .map_or(Condition::default(), |keys| condition(&keys.value.0, &keys.span, findings)),
+            .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
 }
 
-fn condition(keys: &MatchKeys, span: &Range<usize>, findings: &mut Findings) -> Condition {
+fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
     let given = [
         keys.path.is_some(),
         keys.method.is_some(),
@@ -216,12 +216,12 @@ fn condition(keys: &MatchKeys, span: &Range<usize>, findings: &mut Findings) -> 
         keys.client.is_some(),
     ];
     // A key that is there but wrong has its finding: then this one would only confuse.
-    if !given.contains(&true) && findings.is_empty() {
+    if !given.contains(&true) && place.sound {
         let complaint = Complaint::new(
             "this matches every request",
             "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway",
         );
-        findings.add(Code::Unreachable, span, complaint);
+        findings.add(Code::Unreachable, &place.span, complaint);
     }
     Condition {
         paths: keys
