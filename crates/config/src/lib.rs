@@ -4,7 +4,7 @@
 //! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
 //! ```
 //!
-//! One table of keys ([`keys`]) makes the reading, the suggestions, the reference ([`reference`]) and the JSON Schema
+//! One table of keys (`keys.rs`) makes the reading, the suggestions, the reference ([`reference()`]) and the JSON Schema
 //! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]).
 //!
 //! The parser is `toml`'s `DeTable::parse_recoverable`: it keeps the span of every key and value and goes on after an
