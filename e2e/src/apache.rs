@@ -1,0 +1,84 @@
+//! A real Apache, prefork, with few workers and a slow CGI page.
+
+use crate::page::{LIGHT_TREE, WORKERS};
+use crate::process::{free_port, program};
+use crate::{Folder, Process};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Apache with [`WORKERS`] processes and one page, `/page`, in a full and a light tree.
+///
+/// It listens at two ports that its processes share. To clients that come straight, Apache is at its best without
+/// keep-alive: each idle connection would hold one of the few processes, and the gateway would win too easily. The
+/// gateway keeps its few connections, so it gets the other port.
+#[derive(Debug)]
+pub struct Apache {
+    /// Where clients that come straight connect: no keep-alive.
+    pub direct: SocketAddr,
+    /// Where the gateway connects: keep-alive.
+    pub upstream: SocketAddr,
+    /// The running server.
+    pub process: Process,
+    _folder: Folder,
+}
+
+impl Apache {
+    /// Starts it with the CGI program `page`. Panics, with its log, if it does not come up.
+    #[must_use]
+    pub fn start(page: &Path) -> Apache {
+        let folder = Folder::new();
+        let page = folder.install(page);
+        let (direct, upstream) = (free_port(), free_port());
+        let configuration =
+            folder.write("apache.conf", configuration(folder.path(), &page, [direct, upstream]));
+        let log = folder.path().join("apache.log");
+        // When told to end, Apache ends its whole process group, so it must not be in ours; outside it, an interrupted
+        // test run would leave it behind, so it ends with the thread that started it.
+        let mut command = Command::new(program("setpriv"));
+        command.arg("--pdeathsig=TERM").arg(program("apache2")).process_group(0);
+        command.arg("-DFOREGROUND").arg("-f").arg(configuration);
+        let mut process = Process::spawn("apache", &mut command, &log);
+        process.wait_for("readiness", |log| log.contains("resuming normal operations").then_some(()));
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Apache { direct: at(direct), upstream: at(upstream), process, _folder: folder }
+    }
+}
+
+fn configuration(folder: &Path, page: &Path, [direct, upstream]: [u16; 2]) -> String {
+    let (folder, page) = (folder.display(), page.display());
+    let modules = "/usr/lib/apache2/modules";
+    // Started by root, Apache changes to an unprivileged user and insists on one being named.
+    let user = if nix::unistd::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
+    format!(
+        "ServerRoot {folder}\n\
+         ServerName e2e.test\n\
+         PidFile {folder}/apache.pid\n\
+         DefaultRuntimeDir {folder}\n\
+         ErrorLog /dev/stderr\n\
+         LogLevel notice\n\
+         {user}\
+         LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so\n\
+         LoadModule authz_core_module {modules}/mod_authz_core.so\n\
+         LoadModule alias_module {modules}/mod_alias.so\n\
+         LoadModule cgi_module {modules}/mod_cgi.so\n\
+         StartServers {WORKERS}\n\
+         MinSpareServers 1\n\
+         MaxSpareServers {WORKERS}\n\
+         ServerLimit {WORKERS}\n\
+         MaxRequestWorkers {WORKERS}\n\
+         MaxConnectionsPerChild 0\n\
+         ListenBacklog 16\n\
+         MaxKeepAliveRequests 0\n\
+         KeepAliveTimeout 30\n\
+         DocumentRoot {folder}\n\
+         ScriptAlias {LIGHT_TREE}/page {page}\n\
+         ScriptAlias /page {page}\n\
+         <Directory />\nRequire all granted\n</Directory>\n\
+         Listen 127.0.0.1:{direct}\n\
+         Listen 127.0.0.1:{upstream}\n\
+         <VirtualHost *:{direct}>\nKeepAlive Off\n</VirtualHost>\n\
+         <VirtualHost *:{upstream}>\nKeepAlive On\n</VirtualHost>\n"
+    )
+}

@@ -1,0 +1,24 @@
+//! What the end-to-end tests stand on: the real binary, a real nginx and a real Apache, started and stopped by test.
+//!
+//! Every server listens on 127.0.0.1, at a port of its own choice or one that was just free, with its files in a folder
+//! that is removed afterwards. A server is ended by its process id when its value is dropped; if the test failed, its
+//! log is printed then. A peer that is not installed is a failure, never a skip.
+//!
+//! The client here is a few lines over a blocking socket, for single requests whose bytes a test wants to choose or to
+//! see. Load comes from `plimsoll-load`.
+
+mod apache;
+mod client;
+mod folder;
+mod nginx;
+pub mod overload;
+pub mod page;
+mod plimsoll;
+mod process;
+
+pub use apache::Apache;
+pub use client::{Response, exchange, get};
+pub use folder::Folder;
+pub use nginx::Nginx;
+pub use plimsoll::{Plimsoll, binary};
+pub use process::{Process, free_port, program};

@@ -1,0 +1,95 @@
+//! The binary under test.
+
+use crate::{Folder, Process};
+use nix::sys::signal::Signal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output};
+use std::{env, thread};
+
+/// `plimsoll run FILE`, listening.
+#[derive(Debug)]
+pub struct Plimsoll {
+    /// The running program.
+    pub process: Process,
+    /// Where clients connect.
+    pub address: SocketAddr,
+    /// Where `/status` and `/metrics` are.
+    pub admin: SocketAddr,
+    _folder: Folder,
+}
+
+impl Plimsoll {
+    /// Starts it with this configuration, whose listeners use port 0. Panics, with the log, if it does not come up.
+    #[must_use]
+    pub fn run(configuration: &str) -> Plimsoll {
+        let folder = Folder::new();
+        let file = folder.write("plimsoll.toml", configuration);
+        let log = folder.path().join("plimsoll.log");
+        let mut process = Process::spawn("plimsoll", Command::new(binary()).arg("run").arg(file), &log);
+        let (address, admin) = process.wait_for("its addresses", |log| {
+            Some((address_after(log, "listening on ")?, address_after(log, "admin on ")?))
+        });
+        Plimsoll { process, address, admin, _folder: folder }
+    }
+
+    /// Runs it to its end with other arguments: a configuration that is refused, `check`, `demo`.
+    #[must_use]
+    pub fn output(arguments: &[&str]) -> Output {
+        let ran = Command::new(binary()).args(arguments).output();
+        ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.process.signal(Signal::SIGTERM);
+        self.process.wait()
+    }
+}
+
+/// The binary: `PLIMSOLL_BIN`, else the one that lies beside the test's own folder. Panics if there is none.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let beside = || {
+        let test = env::current_exe().ok()?;
+        Some(test.parent()?.parent()?.join("plimsoll"))
+    };
+    let named = env::var_os("PLIMSOLL_BIN").map(PathBuf::from).or_else(beside).unwrap_or_default();
+    assert!(named.is_file(), "no binary at {}: run `make e2e`, which builds it first", named.display());
+    named
+}
+
+/// The address after the first `label` in the log; only of a line that is complete.
+fn address_after(log: &str, label: &str) -> Option<SocketAddr> {
+    let complete = &log[..log.rfind('\n')?];
+    let rest = &complete[complete.find(label)? + label.len()..];
+    let end = rest.find(|c: char| !(c.is_ascii_hexdigit() || ".:[]".contains(c))).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+impl Drop for Plimsoll {
+    fn drop(&mut self) {
+        // A gateway that fell over by itself must fail the test, whatever the clients saw.
+        if !thread::panicking() {
+            let code = self.process.ended().and_then(|status| status.code());
+            assert!(
+                matches!(code, None | Some(0)),
+                "plimsoll ended by itself with {code:?}:\n{}",
+                self.process.log()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_addresses_of_complete_lines_only() {
+        let log = "INFO listening on 127.0.0.1:4711 threads=2\nadmin on 127.0.0.1:80";
+        assert_eq!(address_after(log, "listening on "), "127.0.0.1:4711".parse().ok());
+        assert_eq!(address_after(log, "admin on "), None);
+        assert_eq!(address_after("listening on [::1]:5\n", "listening on "), "[::1]:5".parse().ok());
+    }
+}
