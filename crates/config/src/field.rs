@@ -124,7 +124,8 @@ impl<'a, 'i> Keys<'a, 'i> {
 
     /// The value of a key, or what holds without it.
     pub(crate) fn or<T: Field>(&self, name: &str, default: T, findings: &mut Findings) -> Located<T> {
-        self.optional(name, findings).unwrap_or(Located::sound(default, self.span.clone()))
+        let sound = !self.table.contains_key(name);
+        self.optional(name, findings).unwrap_or(Located { value: default, span: self.span.clone(), sound })
     }
 
     /// A section that counts as empty where it is absent.
@@ -136,7 +137,7 @@ impl<'a, 'i> Keys<'a, 'i> {
                     T::read_table(table, value.span(), findings)
                 }),
                 _ => {
-                    let title = T::shape().title;
+                    let title = findings.title(T::shape().title);
                     wrong_type(value, "a table", format!("write a section `{title}`"), findings);
                     // Its required keys are not what is wrong: read it for the defaults only.
                     Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
@@ -150,7 +151,7 @@ impl<'a, 'i> Keys<'a, 'i> {
 /// What to say of a key that the section does not have.
 fn unknown_key(key: &str, shape: &SectionShape, title: &str) -> Complaint {
     let message = match title.starts_with("the ") {
-        true => format!("there is no section `{}`", quoted(key)),
+        true => format!("the file has no section or key `{}`", quoted(key)),
         false => format!("`{title}` has no key `{}`", quoted(key)),
     };
     let help = match nearest(key, shape.keys.iter().map(|known| known.name)) {
@@ -249,9 +250,13 @@ impl<T: Section> Field for Many<T> {
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
         let title = T::shape().title;
-        let help = || format!("write a section `{title}`");
+        // Lists of sections without a header of their own are written in line.
+        let help = || match title.starts_with('[') {
+            true => format!("write a section `{title}`"),
+            false => "write a list of tables: `[{ ... }]`".to_owned(),
+        };
         let DeValue::Array(list) = value.get_ref() else {
-            wrong_type(value, "a list of sections", help(), findings);
+            wrong_type(value, "a list of tables", help(), findings);
             return None;
         };
         let mut sections = Vec::new();
@@ -262,7 +267,7 @@ impl<T: Section> Field for Many<T> {
                         T::read_table(table, item.span(), findings)
                     }));
                 }
-                _ => wrong_type(item, "a section", help(), findings),
+                _ => wrong_type(item, "a table", help(), findings),
             }
         }
         Some(Many(sections))

@@ -121,7 +121,7 @@ fn check(source: &str) -> bool {
 }
 
 #[test]
-fn damaged_files_are_accepted_or_refused_but_never_panic() {
+fn fuzz_smoke_damaged_files_are_accepted_or_refused_but_never_panic() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut random = Random(2);
     let (mut accepted, mut refused) = (0, 0);
@@ -142,7 +142,7 @@ fn damaged_files_are_accepted_or_refused_but_never_panic() {
 }
 
 #[test]
-fn deep_nesting_and_long_lines_are_only_errors() {
+fn fuzz_smoke_deep_nesting_and_long_lines_are_only_errors() {
     for source in
         ["[".repeat(100_000), format!("a = {}", "[".repeat(50_000)), format!("a = {}", "{a=".repeat(50_000))]
     {

@@ -79,7 +79,7 @@ impl Plants {
         };
         let other = if kind == Kind::Upstream { Kind::Folder } else { Kind::Upstream };
         if named(other).any(|other| other == name) {
-            return format!("it is a {}: write `{} = \"{name}\"`", other.word(), other.word());
+            return format!("`{name}` is the name of another kind: write `{} = \"{name}\"`", other.word());
         }
         if let Some(near) = nearest(name, named(kind)) {
             return format!("did you mean `\"{near}\"`?");
@@ -111,7 +111,7 @@ pub(super) fn resolve(file: &File, file_name: &str, findings: &mut Findings) -> 
     let upstreams = file.upstream.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     let folders = file.folder.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     super::unique(upstreams.chain(folders), "upstreams or folders", findings);
-    if all.plants.is_empty() {
+    if all.plants.is_empty() && file.upstream.sound && file.folder.sound {
         let complaint = Complaint::new(
             "there is nothing to serve from",
             "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`",
