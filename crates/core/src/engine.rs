@@ -6,7 +6,7 @@ use crate::door::{Readings, Verdicts};
 use crate::gate::{Gate, MOST_IN_SERVICE};
 use crate::knob::Knob;
 use crate::lane::Lane;
-use crate::model::{LinearModel, Served};
+use crate::model::{LinearModel, Served, Tracker};
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
 use crate::promises::{MAX_LEVELS, Promises, Site};
 use crate::random::Random;
@@ -29,6 +29,7 @@ pub struct Engine {
     arrivals_by_lane: Vec<Vec<u64>>,
     heavy: Vec<Vec<u64>>,
     last_run: Instant,
+    last_sample: Instant,
     due: Instant,
     gateway: GatewayCost,
     waiting: Vec<u32>,
@@ -90,6 +91,7 @@ impl Engine {
             arrivals_by_lane: alloc::vec![alloc::vec![0; count]; lanes + 1],
             heavy: alloc::vec![Vec::new(); count],
             last_run: Instant::ZERO,
+            last_sample: Instant::ZERO,
             due: Instant::ZERO + promises.control.period,
             gateway: GatewayCost { known: known.fold(0.0, f64::max), ..GatewayCost::default() },
             waiting: Vec::new(),
@@ -103,6 +105,11 @@ impl Engine {
     /// Runs what is due at `now` and answers those who have waited too long; returns when to come again. On a thread of
     /// its own; if it stalls, the knobs stand still and everything else goes on.
     pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
+        let part = self.promises.control.period / Tracker::SAMPLES_PER_PERIOD;
+        // A sliver of a sample would be all noise.
+        if now >= self.last_sample + part || (now >= self.due && now >= self.last_sample + part / 2) {
+            self.sample(now);
+        }
         if now >= self.due {
             self.run(now, readings);
             self.last_run = now;
@@ -112,7 +119,7 @@ impl Engine {
                 self.due = now + period;
             }
         }
-        let mut next = self.due;
+        let mut next = self.due.min(self.last_sample + part);
         for plant in 0..self.loops.len() {
             let expiry = self.lane.expire(now, plant, verdicts);
             // Who arrives meanwhile may be the next to expire.
@@ -122,6 +129,17 @@ impl Engine {
         next
     }
 
+    fn sample(&mut self, now: Instant) {
+        let seconds = now.since(self.last_sample).as_secs_f64();
+        self.last_sample = now;
+        if seconds > 0.0 {
+            for (class, monitor) in self.monitors.iter_mut().enumerate() {
+                let arrivals = self.shared.lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+                monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
+            }
+        }
+    }
+
     fn run(&mut self, now: Instant, readings: &Readings) {
         let elapsed = now.since(self.last_run);
         if elapsed.is_zero() {
@@ -129,7 +147,7 @@ impl Engine {
         }
         let seconds = elapsed.as_secs_f64();
         let observe = |(class, monitor): (usize, &mut ClassMonitor)| {
-            monitor.observe(ClassTotals::sum(&self.shared.lanes, class), seconds)
+            monitor.observe(ClassTotals::sum(&self.shared.lanes, class))
         };
         let stepped: Vec<bool> = self.monitors.iter_mut().enumerate().map(observe).collect();
         self.gateway.learn(&self.monitors, readings.gateway_cpu);

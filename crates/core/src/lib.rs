@@ -27,5 +27,7 @@ mod knob;
 mod lane;
 mod lock;
 pub mod model;
+#[cfg(all(test, loom))]
+mod model_check;
 mod monitor;
 mod shared;

@@ -122,6 +122,9 @@ pub(crate) struct ClassMonitor {
     pub(crate) totals: ClassTotals,
     pub(crate) window: ClassTotals,
     pub(crate) rate: Tracker,
+    arrivals: u64,
+    /// The rate stepped since the last period's end.
+    stepped: bool,
     pub(crate) costs: [CostEstimate; MAX_LEVELS + 1],
     pub(crate) line: LinearModel,
     /// The last period served nothing that could teach.
@@ -134,17 +137,25 @@ impl ClassMonitor {
             totals: ClassTotals::default(),
             window: ClassTotals::default(),
             rate: Tracker::default(),
+            arrivals: 0,
+            stepped: false,
             costs: Default::default(),
             line,
             frozen: true,
         }
     }
 
-    /// Takes a period of `seconds`; returns whether a rate or a cost stepped.
-    pub(crate) fn observe(&mut self, totals: ClassTotals, seconds: f64) -> bool {
+    /// Takes the arrivals of a part of a period.
+    pub(crate) fn sample(&mut self, arrivals: u64, seconds: f64) {
+        self.stepped |= self.rate.count(arrivals.wrapping_sub(self.arrivals), seconds);
+        self.arrivals = arrivals;
+    }
+
+    /// Takes a whole period; returns whether a rate or a cost stepped in it.
+    pub(crate) fn observe(&mut self, totals: ClassTotals) -> bool {
         self.window = totals.since(&self.totals);
         self.totals = totals;
-        let mut stepped = self.rate.count(self.window.counts.arrivals, seconds);
+        let mut stepped = core::mem::take(&mut self.stepped);
         for (level, cost) in self.costs.iter_mut().enumerate() {
             stepped |= cost.learn(self.window.served_at(level));
         }

@@ -68,7 +68,7 @@ impl Law for FeedForward {
         let target = (seen.set_point + self.trim).max(0.0);
         let drain = if backlog > 0.0 { 1.0 } else { 0.0 };
         let mut m = demand.solve(target, drain);
-        if m < 1.0 && demand.top > 1 || m < 1.0 && drain > 0.0 {
+        if m < 1.0 && drain > 0.0 {
             let without_backlog = demand.solve(target, 0.0);
             let spare = (1.0 - demand.offered(1.0, 0.0)).max(1e-9);
             let drains_in_time = demand.backlog(1.0) / spare < 0.5 * seen.wait_periods;

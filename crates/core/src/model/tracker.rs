@@ -8,7 +8,7 @@
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
 //! eight periods for a step that is plain to see in one).
 
-/// Follows a rate [1/s], sampled once a period.
+/// Follows a rate [1/s], sampled [`SAMPLES_PER_PERIOD`](Self::SAMPLES_PER_PERIOD) times a period.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     mean: f64,
@@ -16,11 +16,15 @@ pub struct Tracker {
     samples: u32,
 }
 
-const GAIN: f64 = 0.2;
-const VARIANCE_GAIN: f64 = 1.0 / 16.0;
-const STEP_DEVIATIONS: f64 = 4.0;
+const GAIN: f64 = 0.06;
+const VARIANCE_GAIN: f64 = 1.0 / 64.0;
+const STEP_DEVIATIONS: f64 = 4.5;
 
 impl Tracker {
+    /// How often a period is sampled: a load that came, or a burst that went, in the middle of a period is then known
+    /// by its own rate, not by its mean with what was before or after.
+    pub const SAMPLES_PER_PERIOD: u32 = 4;
+
     /// Takes a count over `seconds`; returns whether the rate stepped.
     pub fn count(&mut self, count: u64, seconds: f64) -> bool {
         let rate = count as f64 / seconds;
@@ -67,9 +71,9 @@ mod tests {
     fn bursts_that_are_usual_are_no_steps() {
         let mut tracker = Tracker::default();
         let mut late_steps = 0;
-        for i in 0..200 {
+        for i in 0..400 {
             let step = tracker.count(if i % 3 == 0 { 1300 } else { 850 }, 1.0);
-            late_steps += u32::from(step && i > 100);
+            late_steps += u32::from(step && i > 200);
         }
         assert_eq!(late_steps, 0);
     }

@@ -1,0 +1,93 @@
+//! The fast path allocates nothing: counted, not believed.
+
+use plimsoll_core::Engine;
+use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
+use plimsoll_core::promises::{Choice, Control, Identity, Level, Plant, Promises, QueueBounds, Sense, Site};
+use plimsoll_core::time::Instant;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+#[expect(unsafe_code, reason = "an allocator cannot be counted otherwise; it only forwards")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+struct Request(u32);
+
+impl RequestView for Request {
+    fn method(&self) -> &str {
+        "GET"
+    }
+    fn host(&self) -> &str {
+        "h"
+    }
+    fn path(&self) -> &str {
+        "/"
+    }
+    fn header(&self, _: &str) -> Option<&str> {
+        None
+    }
+    fn client(&self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(self.0))
+    }
+}
+
+#[test]
+fn a_decision_allocates_nothing() {
+    let level = Level { name: "full".into(), plant: None, cost_ratio: None };
+    let plant = Plant {
+        name: "app".into(),
+        workers: 8,
+        max_connections: 8,
+        set_point: 0.85,
+        sense: Sense::Gap,
+        bandwidth_bytes_per_second: None,
+        response_time_limit: None,
+        same_host: false,
+        costs: None,
+        queue: QueueBounds::default(),
+    };
+    let site = Site {
+        name: "site".into(),
+        hosts: vec![],
+        plant: 0,
+        levels: vec![level],
+        classes: vec![],
+        exempt: vec![],
+        identity: Identity::Address,
+        choice: Choice::Client,
+    };
+    let promises = Promises { plants: vec![plant], sites: vec![site], control: Control::default() };
+    let (_engine, mut lanes) = Engine::new(&promises, 1, 1).expect("valid promises");
+    let mut verdicts = Verdicts::new();
+
+    let before = ALLOCATIONS.with(Cell::get);
+    for i in 0..1000 {
+        let now = Instant::from_nanos(i);
+        let target = lanes[0].classify(&Request(i as u32)).expect("any host");
+        if let Arrival::Serve(mut permit) = lanes[0].arrive(now, target, Token(i), &mut verdicts) {
+            let service = Service { response_bytes: 1024, representative: true };
+            lanes[0].release(now, &mut permit, service, &mut verdicts);
+            lanes[0].depart(now, permit, Outcome::Completed, &mut verdicts);
+        }
+    }
+    assert_eq!(ALLOCATIONS.with(Cell::get), before);
+    drop(Box::new(1));
+    assert_eq!(ALLOCATIONS.with(Cell::get), before + 1, "the counter counts");
+}

@@ -1,0 +1,229 @@
+//! Scenarios of the load line: bounds on both sides, judged by the plant's own busy time; and the twin of each, with
+//! the controller off, fails.
+
+use plimsoll_core::promises::{
+    Choice, Control, Identity, Law, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
+};
+use plimsoll_sim::settling::{mean, settled_after};
+use plimsoll_sim::{Period, Run, Scenario, ServiceTime};
+use std::time::Duration;
+
+const WORKERS: u32 = 64;
+const FULL: Duration = Duration::from_millis(8);
+/// Requests per second at full quality.
+const CAPACITY: f64 = 8000.0;
+const LIGHT_COST: f64 = 0.15;
+const SIZES: [u64; 2] = [8 << 10, 64 << 10];
+/// The load comes in the middle of a period.
+const STEP: f64 = 5.5;
+const STEP_PERIOD: usize = 5;
+
+fn promises(set_point: f64, levels: &[&str]) -> Promises {
+    let plant = Plant {
+        name: "origin".into(),
+        workers: WORKERS,
+        max_connections: WORKERS,
+        set_point,
+        sense: Sense::Gap,
+        bandwidth_bytes_per_second: None,
+        response_time_limit: None,
+        same_host: false,
+        costs: None,
+        queue: QueueBounds { max_waiting: 100_000, max_wait: Duration::from_secs(10) },
+    };
+    let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
+    let site = Site {
+        name: "site".into(),
+        hosts: vec![],
+        plant: 0,
+        levels: levels.iter().map(level).collect(),
+        classes: vec![],
+        exempt: vec![],
+        identity: Identity::Address,
+        choice: Choice::Client,
+    };
+    Promises { plants: vec![plant], sites: vec![site], control: Control::default() }
+}
+
+/// From nothing to `load` times the capacity.
+fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
+    let levels = promises.sites[0].levels.len();
+    let light = [FULL.mul_f64(LIGHT_COST), FULL];
+    Scenario {
+        promises,
+        load: vec![(Duration::from_secs_f64(STEP), load * CAPACITY)],
+        duration: Duration::from_millis(60_500),
+        service: light[2 - levels..].to_vec(),
+        bytes: SIZES[2 - levels..].to_vec(),
+        service_time: ServiceTime::Deterministic,
+        listen_queue: 511,
+        slow_down: None,
+        clients: 20_000,
+        seed,
+    }
+}
+
+fn off(mut scenario: Scenario) -> Scenario {
+    scenario.promises.control.mode = Mode::Off;
+    scenario
+}
+
+fn run(scenario: &Scenario) -> Run {
+    scenario.run().expect("the promises are valid")
+}
+
+fn utilization(periods: &[Period]) -> Vec<f64> {
+    periods.iter().map(|period| period.utilization).collect()
+}
+
+fn sum(periods: &[Period], of: impl Fn(&Period) -> u64) -> u64 {
+    periods.iter().map(of).sum()
+}
+
+/// Where it settled, counted from the period in which the load came.
+fn settled(run: &Run, set_point: f64) -> Option<usize> {
+    settled_after(&utilization(&run.periods[STEP_PERIOD..]), set_point, 0.02, 5)
+}
+
+/// Three times the capacity with a light level: what the issue of the load line asks for, or what is missing.
+fn holds_the_line_by_degrading(run: &Run) -> Result<(), String> {
+    let set_point = 0.85;
+    let lost = sum(&run.periods, |p| p.errors + p.rejected);
+    if lost > 0 {
+        return Err(format!("{lost} requests rejected or lost"));
+    }
+    let settled = settled(run, set_point).ok_or("never settled")?;
+    if settled > 8 {
+        return Err(format!("settled after {settled} periods"));
+    }
+    let steady = &run.periods[STEP_PERIOD + settled..];
+    let mean = mean(&utilization(steady));
+    if !(set_point - 0.02..=set_point + 0.02).contains(&mean) {
+        return Err(format!("mean utilization {mean}"));
+    }
+    let changed =
+        steady.windows(2).map(|w| (w[1].service_level - w[0].service_level).abs()).fold(0.0, f64::max);
+    if changed > 0.01 {
+        return Err(format!("{changed} of the clients changed level in one period"));
+    }
+    let (load, cost, size) = (3.0, LIGHT_COST, SIZES[1] as f64 / SIZES[0] as f64);
+    let fraction = (set_point / load - cost) / (1.0 - cost);
+    let wanted = (1.0 + fraction * (size - 1.0)) * SIZES[0] as f64 * load * CAPACITY * steady.len() as f64;
+    let bandwidth = sum(steady, |p| p.bytes) as f64 / wanted;
+    if !(0.95..=1.05).contains(&bandwidth) {
+        return Err(format!("bandwidth is {bandwidth} of what the set point allows"));
+    }
+    Ok(())
+}
+
+#[test]
+fn three_times_the_capacity_is_served_degraded() {
+    for seed in 1..=5 {
+        let scenario = step(promises(0.85, &["light", "full"]), 3.0, seed);
+        let run = run(&scenario);
+        assert_eq!(holds_the_line_by_degrading(&run), Ok(()), "seed {seed}: {:?}", utilization(&run.periods));
+    }
+    let twin = run(&off(step(promises(0.85, &["light", "full"]), 3.0, 1)));
+    assert!(holds_the_line_by_degrading(&twin).is_err(), "the twin without control must fail");
+    assert!(sum(&twin.periods, |p| p.errors) > 0);
+}
+
+/// One level only: the line is held by rejecting.
+fn holds_the_line_by_rejecting(run: &Run, within: usize) -> Result<(), String> {
+    let set_point = 0.58;
+    let lost = sum(&run.periods, |p| p.errors);
+    if lost > 0 {
+        return Err(format!("{lost} requests lost"));
+    }
+    let settled = settled(run, set_point).ok_or("never settled")?;
+    if settled > within {
+        return Err(format!("settled after {settled} periods"));
+    }
+    let mean = mean(&utilization(&run.periods[STEP_PERIOD + settled..]));
+    if !(set_point - 0.02..=set_point + 0.02).contains(&mean) {
+        return Err(format!("mean utilization {mean}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn admission_only_holds_058_within_six_periods() {
+    for seed in 1..=5 {
+        let run = run(&step(promises(0.58, &["full"]), 3.0, seed));
+        assert_eq!(
+            holds_the_line_by_rejecting(&run, 6),
+            Ok(()),
+            "seed {seed}: {:?}",
+            utilization(&run.periods)
+        );
+    }
+    let twin = run(&off(step(promises(0.58, &["full"]), 3.0, 1)));
+    assert!(holds_the_line_by_rejecting(&twin, 54).is_err(), "the twin without control must fail");
+}
+
+#[test]
+fn the_papers_constants_give_the_curve_of_fig_4() {
+    let paper = |gain_margin| {
+        let mut promises = promises(0.58, &["full"]);
+        promises.control.law = Law::Paper { gain_margin };
+        // The paper's server had a listen queue, not a gateway's: its loop does not see backlog.
+        promises.plants[0].queue.max_waiting = 511;
+        run(&step(promises, 3.0, 1))
+    };
+    let (four, ten) = (paper(4.0), paper(10.0));
+    for (run, margin) in [(&four, 4), (&ten, 10)] {
+        let u = utilization(&run.periods[STEP_PERIOD..]);
+        assert!(u[1] > 0.95, "open loop at first");
+        assert_eq!(holds_the_line_by_rejecting(run, 20), Ok(()), "gain margin {margin}: {u:?}");
+    }
+    let (four, ten) = (settled(&four, 0.58), settled(&ten, 0.58));
+    assert!(four < ten, "the smaller margin is faster: {four:?} and {ten:?}");
+}
+
+#[test]
+fn calm_is_full_quality_for_everybody() {
+    let run = run(&step(promises(0.85, &["light", "full"]), 0.6, 3));
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors + p.completed[1]), 0);
+    assert!((mean(&utilization(&run.periods[10..])) - 0.6).abs() < 0.02, "what is offered is served");
+}
+
+#[test]
+fn back_to_calm_is_full_quality_again() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 3.0, 4);
+    scenario.load.push((Duration::from_secs(30), 0.5 * CAPACITY));
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+    assert_eq!(sum(&run.periods[32..], |p| p.completed[1]), 0, "nobody is degraded two periods later");
+}
+
+#[test]
+fn a_server_that_slows_to_half_is_held_at_the_line() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 2.0, 5);
+    scenario.slow_down = Some((Duration::from_secs(30), 2.0));
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+    let after = mean(&utilization(&run.periods[38..]));
+    assert!((after - 0.85).abs() < 0.02, "{after}");
+    let twin = self::run(&off(scenario));
+    assert!(mean(&utilization(&twin.periods[38..])) > 0.99);
+}
+
+#[test]
+fn a_burst_is_waited_out_and_nobody_is_rejected() {
+    let mut scenario = step(promises(0.85, &["full"]), 0.5, 6);
+    // Four times the capacity for a fifth of a second.
+    scenario.load.push((Duration::from_millis(20_100), 4.0 * CAPACITY));
+    scenario.load.push((Duration::from_millis(20_300), 0.5 * CAPACITY));
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_every_request_is_accounted_for() {
+    let scenario = step(promises(0.85, &["light", "full"]), 3.0, 9);
+    let (one, two) = (run(&scenario), run(&scenario));
+    assert!(one == two);
+    let ended = sum(&one.periods, |p| p.completed.iter().sum::<u64>() + p.rejected + p.errors);
+    assert!(sum(&one.periods, |p| p.arrivals) - ended <= 2 * u64::from(WORKERS) + CAPACITY as u64);
+    assert!(one != run(&Scenario { seed: 10, ..scenario }));
+}
