@@ -9,6 +9,7 @@ mod alarm;
 mod arrivals;
 mod body;
 mod client;
+mod congestion;
 mod histogram;
 mod open_files;
 mod origin;

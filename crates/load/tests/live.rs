@@ -20,7 +20,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn origin(change: impl FnOnce(&mut OriginSettings)) -> OriginHandle {
     let mut settings = OriginSettings::default();
     change(&mut settings);
-    Origin::start(settings).unwrap()
+    Origin::start(settings).expect("a free port on loopback")
 }
 
 fn milliseconds(count: u64) -> Duration {
@@ -75,6 +75,7 @@ fn at_half_load_the_ledger_shows_what_was_offered() {
     let answers = served.answers();
     let offered = answers as f64 * 0.008 / 8.0 / (after.at - before.at).as_secs_f64();
     let utilization = after.utilization_since(&before);
+    println!("held {held:.4}, answers late by p99 {:?}", served.lateness.quantile(0.99));
     println!(
         "offered {offered:.4}, ledger {utilization:.4}, dispatched late by p99 {:?}",
         tally.lateness.quantile(0.99)
@@ -136,6 +137,24 @@ fn in_prefork_mode_idle_connections_hold_the_workers() {
     let best = tally.by_client.iter().filter(|&&answers| answers > 50).count();
     assert_eq!(best, 8, "eight workers serve eight connections: {:?}", tally.by_client);
     assert!(tally.by_client.iter().all(|&answers| answers > 50 || answers <= 2), "{:?}", tally.by_client);
+}
+
+#[test]
+fn in_prefork_mode_the_listen_queue_has_its_length() {
+    let _alone = alone();
+    let origin = origin(|settings| {
+        settings.workers = 2;
+        settings.worker_per_connection = true;
+        settings.queue = 3;
+    });
+    let tally =
+        ClosedLoop::new(Target::new(origin.address()), 20, milliseconds(600)).start(None).unwrap().join();
+    let refused = origin.served().refused;
+    let closed = tally.errors_of(ErrorKind::Closed) + tally.errors_of(ErrorKind::Reset);
+    // Fifteen of twenty are refused, again and again, until the two that are served leave.
+    assert!(refused > 100, "{refused} refused");
+    assert_eq!(closed, refused, "{:?}", tally.errors);
+    assert_eq!(tally.by_client.iter().filter(|&&answers| answers > 20).count(), 2, "{:?}", tally.by_client);
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl ClosedLoop {
     /// # Errors
     /// If a host, header or path is not valid in HTTP, or the thread or its runtime cannot be made.
     pub fn start(self, sink: Option<Sink>) -> io::Result<LoadHandle> {
-        let sockets = self.clients as usize;
+        // Twice: a socket that the server has closed may still be counted when its successor opens.
+        let sockets = self.clients as usize * 2;
         let requests = Requests::new(self.target, self.paths, self.first_address, sockets)?;
         let run = Run::new(requests, Tally::new(self.clients, self.slot), sink);
         let (clients, duration, think, seed) = (self.clients, self.duration, self.think, self.seed);

@@ -6,6 +6,7 @@
 
 use super::record::{Answer, ErrorKind};
 use crate::body::{Whole, next_length};
+use crate::congestion::plain_congestion_control;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Uri};
@@ -139,6 +140,7 @@ impl Requests {
         let IpAddr::V4(server) = self.target.address.ip() else { return TcpSocket::new_v6() };
         let socket = TcpSocket::new_v4()?;
         socket.set_nodelay(true)?;
+        plain_congestion_control(&socket);
         if server.is_loopback() {
             setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
             socket.bind(SocketAddr::from((client_address(self.first_address, client), 0)))?;

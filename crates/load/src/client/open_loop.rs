@@ -159,7 +159,8 @@ async fn ask(run: &Run, pool: &Pool, client: u32, path: u16) -> Result<Answer, E
         let fresh = reused.is_none();
         let mut connection = match reused {
             Some(connection) => connection,
-            None => run.requests.connect(client).await?,
+            // Boxed: connecting is rare and its state large, and every arrival's task would carry it.
+            None => Box::pin(run.requests.connect(client)).await?,
         };
         match connection.exchange(&run.requests, path).await {
             Ok(answer) => {

@@ -5,6 +5,7 @@
 
 use super::OriginSettings;
 use super::service::{Seat, Service};
+use crate::congestion::plain_congestion_control;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -94,6 +95,7 @@ impl Listener {
         // Connections of before may linger in TIME_WAIT on the same port.
         socket.set_reuseaddr(true)?;
         socket.bind(self.address)?;
+        plain_congestion_control(&socket);
         // Longer than any line of the plant's: the finite queue is the plant's, not the kernel's.
         let listener = socket.listen(4096)?;
         self.address = listener.local_addr()?;
