@@ -9,8 +9,10 @@
 
 mod apache;
 mod client;
+pub mod configuration;
 mod folder;
 mod nginx;
+mod origin;
 pub mod overload;
 pub mod page;
 mod plimsoll;
@@ -20,5 +22,6 @@ pub use apache::Apache;
 pub use client::{Response, exchange, get};
 pub use folder::Folder;
 pub use nginx::Nginx;
+pub use origin::{Origin, answer};
 pub use plimsoll::{Plimsoll, binary};
 pub use process::{Process, free_port, program};

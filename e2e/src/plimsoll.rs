@@ -1,11 +1,17 @@
 //! The binary under test.
 
-use crate::{Folder, Process};
+use crate::{Folder, Process, get};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
+use std::time::{Duration, Instant};
 use std::{env, thread};
+
+/// How long a metric may take to become what is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// `plimsoll run FILE`, listening.
 #[derive(Debug)]
@@ -40,6 +46,26 @@ impl Plimsoll {
         ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
     }
 
+    /// The sum of a metric's samples over all its labels, from `/metrics`. Panics if there is none.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> f64 {
+        let page = get(self.admin, "/metrics").text();
+        let values: Vec<f64> = samples(&page, name).collect();
+        assert!(!values.is_empty(), "no metric {name} in:\n{page}");
+        values.iter().sum()
+    }
+
+    /// Waits until a metric is `wanted`. Panics with what it is if that takes too long.
+    pub fn wait_for_metric(&self, name: &str, wanted: f64) {
+        let start = Instant::now();
+        let mut value = self.metric(name);
+        while value != wanted {
+            assert!(start.elapsed() < PATIENCE, "{name} stays at {value}, not {wanted}");
+            thread::sleep(LOOK_AGAIN);
+            value = self.metric(name);
+        }
+    }
+
     /// Asks it to stop, and waits until it has.
     pub fn stop(&mut self) -> ExitStatus {
         self.process.signal(Signal::SIGTERM);
@@ -57,6 +83,15 @@ pub fn binary() -> PathBuf {
     let named = env::var_os("PLIMSOLL_BIN").map(PathBuf::from).or_else(beside).unwrap_or_default();
     assert!(named.is_file(), "no binary at {}: run `make e2e`, which builds it first", named.display());
     named
+}
+
+/// The values of one metric in Prometheus' text form.
+fn samples<'a>(page: &'a str, name: &'a str) -> impl Iterator<Item = f64> + 'a {
+    page.lines().filter_map(move |line| {
+        let rest = line.strip_prefix(name)?;
+        let labelled = rest.starts_with('{') || rest.starts_with(' ');
+        labelled.then(|| rest.rsplit(' ').next()?.parse().ok())?
+    })
 }
 
 /// The address after the first `label` in the log; only of a line that is complete.
@@ -84,6 +119,13 @@ impl Drop for Plimsoll {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn adds_up_a_metric_and_none_that_begins_alike() {
+        let page = "# HELP a_total A.\na_total{x=\"1 2\"} 3\na_total{x=\"2\"} 4\na_totals 9\nb 0.5\n";
+        assert_eq!(samples(page, "a_total").sum::<f64>(), 7.0);
+        assert_eq!(samples(page, "b").sum::<f64>(), 0.5);
+    }
 
     #[test]
     fn reads_addresses_of_complete_lines_only() {

@@ -1,0 +1,78 @@
+//! What single clients see, on a real server: a level that stays while m stands still and only rises while m rises, and
+//! a fair share of a small pool of connections.
+
+use plimsoll_e2e::configuration::{plain, two_levels};
+use plimsoll_e2e::overload::PATIENCE;
+use plimsoll_e2e::page::capacity;
+use plimsoll_e2e::{Apache, Nginx, Plimsoll};
+use plimsoll_load::{ClosedLoop, OpenLoop, Outcome, Paths, Record, Target};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
+    let nginx = Nginx::start(Path::new(env!("CARGO_BIN_EXE_page-scgi")));
+    let gateway = Plimsoll::run(&two_levels(nginx.address, "control"));
+    let records = Arc::new(Mutex::new(Vec::<Record>::new()));
+    let keep = Arc::clone(&records);
+    let target =
+        Target { level_header: Some("x-plimsoll".into()), timeout: PATIENCE, ..Target::new(gateway.address) };
+    // 100 clients, so that each is seen often; overload for long enough to settle, then calm.
+    let steps = vec![(seconds(20), 2.0 * capacity()), (seconds(8), 0.4 * capacity())];
+    let load = OpenLoop { clients: 100, paths: Paths::one("/page"), ..OpenLoop::new(target, steps) };
+    let sink = Box::new(move |record: &Record| keep.lock().unwrap().push(*record));
+    let tally = load.start(Some(sink)).unwrap().join();
+    assert_eq!(tally.requests, tally.status(200), "{:?} {:?}", tally.errors, tally.by_status);
+
+    let records = records.lock().unwrap();
+    // The level by client and time of answer.
+    let mut levels: Vec<Vec<(Duration, u8)>> = vec![Vec::new(); 100];
+    for record in records.iter() {
+        if let Outcome::Answer(answer) = record.outcome {
+            let at = record.arrival + record.latency;
+            levels[record.client as usize].push((at, answer.level.expect("every answer tells its level")));
+        }
+    }
+    let (mut steady_pairs, mut steady_changes) = (0, 0);
+    for (client, seen) in levels.iter_mut().enumerate() {
+        seen.sort_unstable();
+        for pair in seen.windows(2) {
+            let [(from, before), (to, after)] = [pair[0], pair[1]];
+            if from > seconds(10) && to < seconds(20) {
+                steady_pairs += 1;
+                steady_changes += u32::from(before != after);
+            }
+            // One control period after the crowd has gone, m only rises.
+            let falling = from > seconds(21);
+            assert!(!falling || before <= after, "client {client} fell from {before} to {after} at {to:?}");
+        }
+        assert_eq!(seen.last().map(|last| last.1), Some(2), "client {client} ends at full quality");
+    }
+    eprintln!("steady: {steady_changes} changes between {steady_pairs} pairs of answers");
+    // A client that drew its level anew for each answer would change in 2 F (1 - F), about two fifths, of the pairs.
+    assert!(
+        steady_changes * 20 < steady_pairs,
+        "{steady_changes} changes of level in {steady_pairs} steady pairs"
+    );
+}
+
+#[test]
+fn two_dozen_clients_share_eight_prefork_workers_fairly() {
+    let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
+    // Observed, not controlled: what is looked at is the queue for the eight connections.
+    let configuration = plain(apache.upstream).replacen("threads = 2", "threads = 2\nmode = \"observe\"", 1);
+    let gateway = Plimsoll::run(&configuration);
+    let load = ClosedLoop {
+        paths: Paths::one("/light/page"),
+        ..ClosedLoop::new(Target::new(gateway.address), 24, seconds(8))
+    };
+    let mut answers = load.start(None).unwrap().join().by_client;
+    answers.sort_unstable();
+    let (slowest, median) = (answers[0], answers[12]);
+    assert!(median > 50 && 2 * slowest >= median, "answers by client: {answers:?}");
+}

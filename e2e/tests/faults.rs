@@ -1,0 +1,118 @@
+//! Bad input and bad upstreams, on the real binary: what is refused never reaches the upstream, what fails is answered
+//! with the right status, and the gateway serves the next request as before.
+
+use plimsoll_e2e::configuration::plain;
+use plimsoll_e2e::{Origin, Plimsoll, answer, exchange, free_port, get};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What it is, the status that it must get, and its bytes.
+const REFUSED: &[(&str, u16, &str)] = &[
+    ("no HTTP at all", 400, "hello\r\n\r\n"),
+    ("a space in a header's name", 400, "GET / HTTP/1.1\r\nHost: a\r\nBad Name: 1\r\n\r\n"),
+    ("a space before the colon", 400, "GET / HTTP/1.1\r\nHost: a\r\nName : 1\r\n\r\n"),
+    ("no host", 400, "GET / HTTP/1.1\r\n\r\n"),
+    ("two hosts", 400, "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
+    (
+        "both lengths",
+        400,
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "two different lengths",
+        400,
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+    ),
+    ("a signed length", 400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc"),
+    (
+        "chunked twice",
+        400,
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    ),
+    ("obsolete folding", 400, "GET / HTTP/1.1\r\nHost: a\r\nName: 1\r\n two\r\n\r\n"),
+    ("a bare LF in the head", 400, "GET / HTTP/1.1\nHost: a\n\n"),
+    ("a bare CR in a value", 400, "GET / HTTP/1.1\r\nHost: a\r\nName: 1\r2\r\n\r\n"),
+];
+
+#[test]
+fn malformed_requests_are_refused_and_never_reach_the_upstream() {
+    let origin = Origin::new();
+    let gateway = Plimsoll::run(&plain(origin.address()));
+    for (what, status, request) in REFUSED {
+        assert_eq!(exchange(gateway.address, request).status, *status, "{what}");
+        assert!(!origin.was_asked(), "{what} reached the upstream");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let origin = Origin::new();
+    let gateway =
+        Plimsoll::run(&(plain(origin.address()) + "\n[limits]\nhead = \"8 KB\"\nbody = \"1 KB\"\n"));
+    let long = "x".repeat(20_000);
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\nName: {long}\r\n\r\n");
+    assert_eq!(exchange(gateway.address, head).status, 431);
+    let body = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000\r\n\r\n{long}");
+    assert_eq!(exchange(gateway.address, body).status, 413);
+    assert!(!origin.was_asked());
+}
+
+#[test]
+fn an_upstream_that_is_down_gives_502_at_once() {
+    let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let gateway = Plimsoll::run(&plain(nobody));
+    let start = Instant::now();
+    assert_eq!(get(gateway.address, "/").status, 502);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+}
+
+#[test]
+fn an_upstream_that_stalls_gives_504() {
+    let origin = Origin::new();
+    let gateway = Plimsoll::run(&(plain(origin.address()) + "\n[timeouts]\nfirst_byte = \"200ms\"\n"));
+    let address = gateway.address;
+    // A POST: it may not be tried again.
+    let client = thread::spawn(move || {
+        exchange(address, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    });
+    let (stream, _) = origin.request();
+    assert_eq!(client.join().unwrap().status, 504);
+    drop(stream);
+    gateway.wait_for_metric("plimsoll_in_service", 0.0);
+}
+
+#[test]
+fn a_client_that_leaves_is_accounted_and_its_place_is_free() {
+    let origin = Origin::new();
+    let gateway =
+        Plimsoll::run(&plain(origin.address()).replacen("max_connections = 8", "max_connections = 1", 1));
+    let mut leaves = TcpStream::connect(gateway.address).unwrap();
+    leaves.write_all(b"GET /leaves HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let (held, _) = origin.request();
+    drop(leaves);
+    // The only connection is free again: the next request is served.
+    let address = gateway.address;
+    let stays = thread::spawn(move || get(address, "/stays"));
+    let (stream, head) = origin.request();
+    assert!(head.starts_with("GET /stays "), "{head}");
+    answer(&stream, "here");
+    assert_eq!(stays.join().unwrap().text(), "here");
+    drop(held);
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    gateway.wait_for_metric("plimsoll_in_service", 0.0);
+}
+
+#[test]
+fn a_slow_client_loses_its_connection_and_not_the_service() {
+    let origin = Origin::new();
+    let gateway = Plimsoll::run(&(plain(origin.address()) + "\n[timeouts]\nhead = \"300ms\"\n"));
+    let response = exchange(gateway.address, "GET / HTTP/1.1\r\nHost: a\r\nName: ");
+    assert!([0, 408].contains(&response.status), "{response:?}");
+    let address = gateway.address;
+    let client = thread::spawn(move || get(address, "/"));
+    answer(&origin.request().0, "served");
+    assert_eq!(client.join().unwrap().text(), "served");
+}
