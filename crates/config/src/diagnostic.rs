@@ -127,8 +127,10 @@ impl std::error::Error for Diagnostics {}
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<&str> = self.source.lines().collect();
         for diagnostic in &self.all {
-            self.print(diagnostic, f)?;
+            let line = lines.get(diagnostic.line - 1).copied().unwrap_or("");
+            self.print(diagnostic, line, f)?;
             writeln!(f)?;
         }
         match self.all.len() {
@@ -147,9 +149,8 @@ impl Diagnostics {
         &self.source
     }
 
-    fn print(&self, diagnostic: &Diagnostic, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn print(&self, diagnostic: &Diagnostic, text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Diagnostic { code, line, column, message, help, .. } = diagnostic;
-        let text = self.source.lines().nth(line - 1).unwrap_or("");
         let width =
             self.source.get(diagnostic.span.clone()).map_or(0, |span| first_line(span).chars().count());
         let skipped = if *column > SHOWN { column - SHOWN / 2 } else { 0 };

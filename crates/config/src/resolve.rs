@@ -15,7 +15,9 @@ use crate::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
 use crate::scalar::LawName;
 use plimsoll_core::promises::{Control, Law, Network, Promises};
 use plimsoll_core::time::Duration;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// The configuration that `file` means. Not to be used if there are findings.
 pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Configuration {
@@ -162,15 +164,11 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 }
 
 /// Refuses a name that was given before; `what` is what it names.
-fn unique<'a>(
-    names: impl Iterator<Item = (&'a str, &'a std::ops::Range<usize>)>,
-    what: &str,
-    findings: &mut Findings,
-) {
-    let mut known: Vec<(&str, &std::ops::Range<usize>)> = Vec::new();
+fn unique<'a>(names: impl Iterator<Item = (&'a str, &'a Range<usize>)>, what: &str, findings: &mut Findings) {
+    let mut known: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
     for (name, span) in names {
-        match known.iter().find(|(other, _)| *other == name) {
-            Some((_, first)) => {
+        match known.get(name) {
+            Some(first) => {
                 let complaint = Complaint::new(
                     format!("two {what} are named `{}`", crate::diagnostic::quoted(name)),
                     "give one of them another name: metrics and headers tell them apart by it",
@@ -182,7 +180,7 @@ fn unique<'a>(
                     Other { span: first, what: "the first is" },
                 );
             }
-            None => known.push((name, span)),
+            None => drop(known.insert(name, span)),
         }
     }
 }

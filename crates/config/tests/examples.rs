@@ -1,6 +1,6 @@
 //! Every example is right, and means what its comments say.
 
-use plimsoll_config::{Backend, Configuration, ReportWhen, parse};
+use plimsoll_config::{Backend, Code, Configuration, Limits, Rejection, Report, ReportWhen, Timeouts, parse};
 use plimsoll_core::promises::{Choice, Control, Identity, Mode, QueueBounds, Sense};
 use std::path::Path;
 
@@ -89,4 +89,35 @@ fn observe() {
     assert_eq!(promises.control.mode, Mode::Observe);
     assert_eq!(gateway.report.when, ReportWhen::Always);
     assert_eq!((promises.sites.len(), promises.sites[0].name.as_str()), (1, "app"));
+}
+
+#[test]
+fn the_smallest_file_has_every_default() {
+    let source =
+        "gateway.listen = \"127.0.0.1:80\"\nupstream.a = { address = \"a:80\", capacity.workers = 3 }\n";
+    let Configuration { promises, gateway } = parse(source, "smallest.toml").unwrap();
+    assert_eq!(promises.control, Control::default());
+    assert_eq!((promises.plants[0].max_connections, promises.plants[0].set_point), (3, 0.85));
+    assert_eq!(gateway.admin, Some("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!((gateway.report, gateway.rejection), (Report::default(), Rejection::default()));
+    assert_eq!((gateway.limits, gateway.timeouts), (Limits::default(), Timeouts::default()));
+    assert_eq!((promises.sites.len(), promises.sites[0].name.as_str()), (1, "a"));
+}
+
+#[test]
+fn paths_are_taken_from_the_file_and_sites_may_be_many() {
+    let source = "gateway.listen = \"127.0.0.1:80\"\nfolder.www.root = \"www\"\n";
+    let root_beside = |name: &str| match &parse(source, name).unwrap().gateway.backends[0] {
+        Backend::Files { root, .. } => root.clone(),
+        Backend::Upstream { .. } => panic!("a folder became an upstream"),
+    };
+    assert_eq!(root_beside("/etc/plimsoll/site.toml"), Path::new("/etc/plimsoll/www"));
+    assert_eq!(root_beside("site.toml"), Path::new("www"));
+
+    let mut many = source.to_owned();
+    for number in 0..40_000 {
+        many.push_str(&format!("[[site]]\nname = \"s{number}\"\nhost = \"h{number}\"\n"));
+    }
+    let refused = parse(&many, "many.toml").unwrap_err();
+    assert_eq!(refused.all.iter().map(|found| found.code).collect::<Vec<_>>(), [Code::TooMany]);
 }

@@ -4,9 +4,10 @@ use super::plants::{Plants, ServedBy};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::{Located, OneOrMany, Pairs};
 use crate::gateway::Rewrite;
-use crate::http::Pattern;
+use crate::http::{HostPattern, Pattern};
 use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use plimsoll_core::promises::{Choice, Class, Condition, Identity, Level, MAX_LEVELS, Site};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The engine's own classes: what matches no other, and what is exempt.
@@ -26,6 +27,7 @@ pub(super) fn resolve(
     }
     super::unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
     hosts(sites, findings);
+    class_count(sites, findings);
     sites.iter().map(|keys| site(keys, plants, findings)).unzip()
 }
 
@@ -93,11 +95,21 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     (site, rewrites)
 }
 
-/// A host belongs to one site, and a site that takes every host comes last.
+/// The hosts of the sites before.
+#[derive(Default)]
+struct KnownHosts<'a> {
+    all: BTreeMap<&'a str, &'a Range<usize>>,
+    /// Those with a star, each with the number of its site.
+    patterns: Vec<(&'a str, &'a Range<usize>, usize)>,
+}
+
+/// A host belongs to one site, a narrow pattern comes before a wide one, and a site that takes every host comes last:
+/// the first site that matches takes the request.
 fn hosts(sites: &[Located<SiteKeys>], findings: &mut Findings) {
-    let mut known: Vec<(&str, &Range<usize>)> = Vec::new();
+    let mut known = KnownHosts::default();
     let mut every: Option<&Range<usize>> = None;
-    for site in sites {
+    for (number, site) in sites.iter().enumerate() {
+        let hosts = site.value.host.as_ref().map_or(&[][..], |hosts| &hosts.value.0);
         if let Some(every) = every {
             let complaint = Complaint::new(
                 "no request reaches this site: one before it takes every host",
@@ -110,25 +122,47 @@ fn hosts(sites: &[Located<SiteKeys>], findings: &mut Findings) {
                 Other { span: every, what: "that one is" },
             );
         }
-        let hosts = site.value.host.as_ref().map_or(&[][..], |hosts| &hosts.value.0);
-        for host in hosts {
-            if let Some((_, first)) = known.iter().find(|(name, _)| *name == host.value.0) {
-                let message = format!("the host `{}` is given twice", host.value.0);
-                let complaint =
-                    Complaint::new(message, "keep it in one site: the first takes all its requests");
-                findings.add_with(
-                    Code::Duplicate,
-                    &host.span,
-                    complaint,
-                    Other { span: first, what: "it is" },
-                );
-            }
-            known.push((&host.value.0, &host.span));
+        for host in hosts.iter().filter(|_| every.is_none()) {
+            host_is_reached(host, number, &mut known, findings);
         }
         if site.value.host.is_none() && site.sound || hosts.iter().any(|host| host.value.0 == "*") {
             every = every.or(Some(&site.span));
         }
     }
+}
+
+fn host_is_reached<'a>(
+    host: &'a Located<HostPattern>,
+    site: usize,
+    known: &mut KnownHosts<'a>,
+    findings: &mut Findings,
+) {
+    let Located { value: HostPattern(name), span, .. } = host;
+    let wider = known.patterns.iter().find(|(wide, _, of)| *of != site && covers(wide, name));
+    if let Some(first) = known.all.get(name.as_str()) {
+        let message = format!("the host `{name}` is given twice");
+        let complaint = Complaint::new(message, "keep it in one site: the first takes all its requests");
+        findings.add_with(Code::Duplicate, span, complaint, Other { span: first, what: "it is" });
+    } else if let Some((wide, first, _)) = wider {
+        let message = format!("no request for `{name}` reaches this site");
+        let complaint =
+            Complaint::new(message, "move this site before that one: the first that matches is taken");
+        let what = format!("`{wide}` takes them");
+        findings.add_with(Code::Unreachable, span, complaint, Other { span: first, what: &what });
+    }
+    known.all.insert(name, span);
+    if name.contains('*') {
+        known.patterns.push((name, span, site));
+    }
+}
+
+/// Whether every host that `narrow` matches is matched by `wide` too.
+fn covers(wide: &str, narrow: &str) -> bool {
+    // Neither end of `wide` holds a star, so a star of `narrow` is never taken for a letter of them.
+    wide.split_once('*').is_some_and(|(start, end)| {
+        let letters = narrow.len() - narrow.matches('*').count();
+        letters >= start.len() + end.len() && narrow.starts_with(start) && narrow.ends_with(end)
+    })
 }
 
 fn levels(
@@ -183,6 +217,20 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
     Rewrite {
         prefix: level.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
+    }
+}
+
+/// The engine counts classes in 16 bits, over all sites, with each site's built-in ones.
+fn class_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
+    let mut count = 0;
+    for site in sites {
+        count += site.value.class.value.0.len() + BUILT_IN_CLASSES.len();
+        if count > usize::from(u16::MAX) {
+            let message =
+                format!("more than {} classes up to this site, with two of each site's own", u16::MAX);
+            findings.add(Code::TooMany, &site.span, Complaint::new(message, "leave out classes or sites"));
+            return;
+        }
     }
 }
 
@@ -254,4 +302,22 @@ fn pairs<N>(
             patterns.value.0.iter().map(|pattern| (name_of(&name.value).clone(), pattern.value.0.clone()))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covers;
+
+    #[test]
+    fn a_wide_pattern_covers_a_narrow_one() {
+        assert!(covers("*", "shop.example"));
+        assert!(covers("*.example", "api.example"));
+        assert!(covers("*.example", "*.shop.example"));
+        assert!(covers("api.*", "api.example"));
+        assert!(!covers("*.shop.example", "*.example"));
+        assert!(!covers("*.example", "example"));
+        assert!(!covers("api.example", "api.example.org"));
+        assert!(!covers("ab*bc", "abc"));
+        assert!(!covers("a*", "*a"));
+    }
 }
