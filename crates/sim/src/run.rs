@@ -21,6 +21,8 @@ pub struct Scenario {
     pub load: Vec<(Duration, f64)>,
     /// How long.
     pub duration: Duration,
+    /// The plant's true number of workers; what the gateway was told is in the promises.
+    pub workers: u32,
     /// Mean service time on one worker at levels 1..=M.
     pub service: Vec<Duration>,
     /// Body bytes of a response at levels 1..=M.
@@ -31,6 +33,8 @@ pub struct Scenario {
     pub listen_queue: usize,
     /// From when on, by which factor the plant is slower than stated.
     pub slow_down: Option<(Duration, f64)>,
+    /// The plant reports its own utilization (as ORCA's `endpoint-load-metrics` would).
+    pub reports: bool,
     /// How many clients share the load evenly.
     pub clients: u32,
     /// Of everything random.
@@ -110,12 +114,11 @@ impl Scenario {
     pub fn run(&self) -> Result<Run, Vec<String>> {
         let (engine, mut lanes) = Engine::new(&self.promises, 1, self.seed)?;
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        let workers = self.promises.plants[0].workers as usize;
         let mut simulation = Simulation {
             scenario: self,
             engine,
             lane,
-            plant: Plant::new(workers, self.listen_queue, self.service_time),
+            plant: Plant::new(self.workers as usize, self.listen_queue, self.service_time),
             random: Random::new(self.seed ^ 0x0073_696d),
             events: BinaryHeap::new(),
             scheduled: 0,
@@ -263,16 +266,21 @@ impl Simulation<'_> {
     }
 
     fn tick(&mut self, now: Instant) {
-        let next = self.engine.tick(now, &Readings::default(), &mut self.verdicts);
+        let length = self.scenario.promises.control.period;
+        let busy = self.plant.busy(now);
+        let elapsed = now.since(self.period_end).as_secs_f64() + length.as_secs_f64();
+        let utilization = (busy - self.busy).as_secs_f64() / f64::from(self.scenario.workers);
+        let mut readings = Readings::default();
+        if self.scenario.reports && now >= self.period_end {
+            readings.utilization.push((0, utilization / elapsed));
+        }
+        let next = self.engine.tick(now, &readings, &mut self.verdicts);
         self.schedule(next, Event::Tick);
         if now < self.period_end {
             return;
         }
-        let busy = self.plant.busy(now);
-        let length = self.scenario.promises.control.period;
-        let capacity = length.as_secs_f64() * f64::from(self.scenario.promises.plants[0].workers);
         let mut period = std::mem::take(&mut self.period);
-        period.utilization = (busy - self.busy).as_secs_f64() / capacity;
+        period.utilization = utilization / length.as_secs_f64();
         period.service_level = self.engine.status().plants[0].service_level;
         period.completed.resize(self.scenario.service.len() + 1, 0);
         self.periods.push(period);

@@ -53,11 +53,13 @@ fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
         promises,
         load: vec![(Duration::from_secs_f64(STEP), load * CAPACITY)],
         duration: Duration::from_millis(60_500),
+        workers: WORKERS,
         service: light[2 - levels..].to_vec(),
         bytes: SIZES[2 - levels..].to_vec(),
         service_time: ServiceTime::Deterministic,
         listen_queue: 511,
         slow_down: None,
+        reports: false,
         clients: 20_000,
         seed,
     }
@@ -226,4 +228,88 @@ fn the_same_seed_gives_the_same_run_and_every_request_is_accounted_for() {
     let ended = sum(&one.periods, |p| p.completed.iter().sum::<u64>() + p.rejected + p.errors);
     assert!(sum(&one.periods, |p| p.arrivals) - ended <= 2 * u64::from(WORKERS) + CAPACITY as u64);
     assert!(one != run(&Scenario { seed: 10, ..scenario }));
+}
+
+/// Mean utilization from period `from` on.
+fn held(run: &Run, from: usize) -> f64 {
+    mean(&utilization(&run.periods[from..]))
+}
+
+#[test]
+fn a_server_that_reports_its_utilization_needs_no_worker_count() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 0.5, 7);
+    scenario.load.push((Duration::from_secs(30), 3.0 * CAPACITY));
+    scenario.reports = true;
+    // The operator does not know the number of workers, and the gateway's own measure is wrong by four.
+    scenario.promises.plants[0].sense = Sense::Reported;
+    scenario.promises.plants[0].workers = 4 * WORKERS;
+    scenario.promises.plants[0].max_connections = 4 * WORKERS;
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+    let held = held(&run, 38);
+    assert!((held - 0.85).abs() < 0.02, "{held}");
+}
+
+#[test]
+fn more_connections_than_workers_are_shared_work() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 3.0, 8);
+    scenario.promises.plants[0].max_connections = 3 * WORKERS;
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+    let held = held(&run, STEP_PERIOD + 12);
+    assert!((held - 0.85).abs() < 0.02, "{held}");
+}
+
+#[test]
+fn eight_workers_with_exponential_service_are_held_too() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 3.0 / 40.0, 9);
+    scenario.workers = 8;
+    scenario.promises.plants[0].workers = 8;
+    scenario.promises.plants[0].max_connections = 8;
+    // 200 requests per second at full quality.
+    scenario.service = vec![Duration::from_millis(6), Duration::from_millis(40)];
+    scenario.service_time = ServiceTime::Exponential;
+    scenario.duration = Duration::from_secs(300);
+    let run = run(&scenario);
+    assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
+    let held = held(&run, STEP_PERIOD + 12);
+    assert!((held - 0.85).abs() < 0.02, "{held}");
+}
+
+#[test]
+fn a_response_time_over_its_limit_counts_as_full_utilization() {
+    // The plant is worse than anybody knows: half of its workers are gone, and 64 connections crowd the rest.
+    let mut scenario = step(promises(0.85, &["light", "full"]), 0.6, 10);
+    scenario.workers = WORKERS / 2;
+    let without = run(&scenario);
+    scenario.promises.plants[0].response_time_limit = Some(Duration::from_millis(10));
+    let with = run(&scenario);
+    let worst = |run: &Run| {
+        let late = &run.periods[40..];
+        let (sum, served) = late.iter().fold((0.0, 0), |(sum, served), period| {
+            (sum + period.response_seconds.0, served + period.completed.iter().sum::<u64>())
+        });
+        sum / served as f64
+    };
+    let held = held(&with, 40);
+    assert!((0.75..0.97).contains(&held), "{held}: neither crowded nor idle");
+    let (without, with) = (worst(&without), worst(&with));
+    assert!(with < 0.011, "mean response {with} s with the limit of 10 ms");
+    assert!(without > with, "{without} s without");
+}
+
+#[test]
+fn a_light_level_that_is_not_light_is_found_out() {
+    let mut scenario = step(promises(0.85, &["light", "full"]), 3.0, 11);
+    scenario.service[0] = FULL.mul_f64(0.6);
+    let run = run(&scenario);
+    assert!(sum(&run.periods, |p| p.rejected) > 0, "the lowest level is not enough");
+    assert_eq!(sum(&run.periods, |p| p.errors), 0);
+    let held = held(&run, STEP_PERIOD + 12);
+    assert!((held - 0.85).abs() < 0.02, "{held}");
+    assert_eq!(
+        sum(&run.periods[STEP_PERIOD + 12..], |p| p.completed[2]),
+        0,
+        "nobody is served full while some are rejected"
+    );
 }

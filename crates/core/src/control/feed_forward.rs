@@ -32,6 +32,10 @@ pub struct FeedForward {
 const INTEGRAL: f64 = 0.1;
 /// An error beyond this is a transient, not an offset.
 const LARGEST_ERROR: f64 = 0.1;
+/// What one period's error adds while the response-time override holds: five times as fast down as up, since the model
+/// is then known to be wrong.
+const OVERRIDE: f64 = 0.5;
+/// Upwards. Downwards the trim may take nearly the whole set point: the override knows better than any model.
 const LARGEST_TRIM: f64 = 0.3;
 /// m does not move by less: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
@@ -46,11 +50,16 @@ impl FeedForward {
 
     fn trim(&mut self, seen: &Observation<'_>, backlog: f64) {
         let top = f64::from(seen.demand.top);
-        let error = (seen.set_point - seen.measured).clamp(-LARGEST_ERROR, LARGEST_ERROR);
+        let error = seen.set_point - seen.measured;
+        let step = if seen.overridden {
+            OVERRIDE * error
+        } else {
+            INTEGRAL * error.clamp(-LARGEST_ERROR, LARGEST_ERROR)
+        };
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && backlog <= 0.0);
         let at_an_end = (self.m >= top && error > 0.0) || (self.m <= 0.0 && error < 0.0);
         if trustworthy && !at_an_end {
-            self.trim = (self.trim + INTEGRAL * error).clamp(-LARGEST_TRIM, LARGEST_TRIM);
+            self.trim = (self.trim + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
         } else if at_an_end && self.m >= top {
             // Calm: what was learned of the last overload fades.
             self.trim *= 1.0 - INTEGRAL;
@@ -114,6 +123,8 @@ mod tests {
         assert!(tuning::sampled_gain_margin(gains, 1.0) > 3.0);
         // Also where the model is wrong by a factor of three.
         assert!(tuning::sampled_gain_margin(gains, 3.0) > 3.0);
+        let override_gains = tuning::Gains { proportional: 0.0, integral: OVERRIDE };
+        assert!(tuning::sampled_gain_margin(override_gains, 1.0) > 3.0);
     }
 
     #[test]
