@@ -159,10 +159,11 @@ impl UtilizationLoop {
     fn sense(&mut self, period: &Period<'_>, window: &PlantTotals) {
         let capacity_ns = period.seconds * 1e9 * f64::from(self.plant.workers);
         let gap = (window.busy_ns as f64 / capacity_ns).min(1.0);
-        self.status.utilization = match (self.plant.sense, period.reported) {
+        let sensed = match (self.plant.sense, period.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
             _ => gap,
         };
+        self.status.utilization = sensed.max(self.link(period)).min(1.0);
         if let (Some(line), Some(reported)) = (&mut self.reported_line, period.reported)
             && reported < SATURATED
         {
@@ -179,6 +180,19 @@ impl UtilizationLoop {
         self.status.service_time = Duration::from_nanos(mean_service_ns);
         self.status.response_time_override =
             self.plant.response_time_limit.is_some_and(|limit| self.status.service_time > limit);
+    }
+
+    /// b' W of the period: what the second resource carried (UC eq. 9).
+    fn link(&self, period: &Period<'_>) -> f64 {
+        let Some(bandwidth) = self.plant.bandwidth_bytes_per_second else { return 0.0 };
+        let here = |class: &Governed| {
+            let window = &period.monitors[class.class].window;
+            (1..=class.top)
+                .filter(|level| class.here[*level])
+                .map(|level| window.served_at(level).bytes)
+                .sum::<f64>()
+        };
+        self.classes.iter().map(here).sum::<f64>() / (bandwidth * period.seconds)
     }
 
     /// Offered load as a function of m, of the rates and costs known now.
