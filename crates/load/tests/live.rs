@@ -239,6 +239,28 @@ fn every_arrival_becomes_one_record_and_the_socket_limit_is_told_apart() {
 }
 
 #[test]
+fn a_dropped_load_ends_at_once_and_a_stopped_one_finishes_what_it_began() {
+    let _alone = alone();
+    let origin = origin(|_| ());
+    let load =
+        || OpenLoop::new(Target::new(origin.address()), vec![(Duration::from_secs(60), 200.0)]).start(None);
+    let stopped = load().unwrap();
+    std::thread::sleep(milliseconds(200));
+    stopped.stop();
+    let tally = stopped.join();
+    assert!(tally.requests > 5);
+    assert_eq!(tally.requests, tally.status(200), "{:?}", tally.errors);
+
+    origin.stall(true);
+    let dropped = load().unwrap();
+    std::thread::sleep(milliseconds(200));
+    let start = Instant::now();
+    drop(dropped);
+    // The stalled requests would have taken their time-out, 10 s.
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[test]
 fn unknown_paths_are_404_and_cost_nothing() {
     let _alone = alone();
     let origin = origin(|settings| settings.classes = vec![PathClass::new("some", "/some/", 10)]);

@@ -7,17 +7,14 @@
 
 use super::connection::{Connection, Failure, Paths, Requests, Target};
 use super::record::{Answer, ErrorKind, Outcome, Record};
-use super::run::{LoadHandle, Run, Sink};
+use super::run::{LoadHandle, Run, Sink, first_of};
 use super::tally::Tally;
 use crate::alarm::Alarm;
 use crate::{PoissonArrivals, Random, Step};
-use std::future::poll_fn;
 use std::io;
 use std::net::Ipv4Addr;
-use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// An open-loop load; see [`OpenLoop::start`].
@@ -111,11 +108,14 @@ impl Driver {
     async fn drive(mut self) {
         let Ok(alarm) = Alarm::new() else { return };
         while let Some(due) = self.arrivals.next() {
-            while let Some(wait) = due.checked_sub(self.run.since_start()).filter(|wait| !wait.is_zero()) {
+            let wait = due.saturating_sub(self.run.since_start());
+            if !wait.is_zero() {
                 alarm.set(wait);
-                let woken = first_of(alarm.rung(), self.run.changed.notified());
-                if woken.await.is_err() || self.run.is_stopping() {
-                    break;
+            }
+            // It may wake without cause (the last request under way has ended): the alarm is still set then.
+            while self.run.since_start() < due && !self.run.is_stopping() {
+                if let Some(Err(_)) = first_of(alarm.rung(), self.run.changed.notified()).await {
+                    return;
                 }
             }
             if self.run.is_stopping() {
@@ -173,20 +173,4 @@ async fn ask(run: &Run, pool: &Pool, client: u32, path: u16) -> Result<Answer, E
             Err(Failure::Error(kind)) => return Err(kind),
         }
     }
-}
-
-/// Waits for whichever comes first.
-async fn first_of(
-    alarm: impl Future<Output = io::Result<()>>,
-    notified: impl Future<Output = ()>,
-) -> io::Result<()> {
-    let mut alarm = pin!(alarm);
-    let mut notified = pin!(notified);
-    poll_fn(|context| {
-        if notified.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        alarm.as_mut().poll(context)
-    })
-    .await
 }

@@ -3,10 +3,12 @@
 use super::connection::Requests;
 use super::record::Record;
 use super::tally::{LevelChanges, Tally};
-use std::future::Future;
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -22,6 +24,8 @@ pub(crate) struct Run {
     /// Told when `in_flight` falls to zero, and at a stop.
     pub(crate) changed: Notify,
     stopping: AtomicBool,
+    /// Told when the handle is dropped: nobody will look at the rest.
+    abandoned: Notify,
     books: Mutex<Books>,
 }
 
@@ -38,6 +42,7 @@ impl Run {
             in_flight: AtomicUsize::new(0),
             changed: Notify::new(),
             stopping: AtomicBool::new(false),
+            abandoned: Notify::new(),
             books: Mutex::new(Books { tally, sink }),
         })
     }
@@ -68,7 +73,7 @@ impl Run {
     }
 }
 
-/// A running load. Dropping it stops it.
+/// A running load. Dropping it ends it at once, without waiting for requests under way.
 pub struct LoadHandle {
     run: Arc<Run>,
     thread: Option<JoinHandle<()>>,
@@ -81,7 +86,7 @@ impl std::fmt::Debug for LoadHandle {
 }
 
 impl LoadHandle {
-    /// Runs `load` on a thread named `name`, to its end. Tasks it leaves behind are dropped.
+    /// Runs `load` on a thread named `name`, to its end or until the handle is dropped. Tasks left behind are dropped.
     pub(crate) fn start<F>(name: &str, run: Arc<Run>, load: impl FnOnce(Arc<Run>) -> F) -> io::Result<Self>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -92,7 +97,10 @@ impl LoadHandle {
             let _entered = runtime.enter();
             load(Arc::clone(&run))
         };
-        let thread = std::thread::Builder::new().name(name.into()).spawn(move || runtime.block_on(future))?;
+        let watched = Arc::clone(&run);
+        let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
+            runtime.block_on(first_of(future, watched.abandoned.notified()));
+        })?;
         Ok(Self { run, thread: Some(thread) })
     }
 
@@ -153,7 +161,23 @@ impl LoadHandle {
 
 impl Drop for LoadHandle {
     fn drop(&mut self) {
-        self.stop();
+        self.run.abandoned.notify_one();
         self.wait();
     }
+}
+
+/// Waits for whichever comes first; none: the second did.
+pub(crate) async fn first_of<T>(
+    first: impl Future<Output = T>,
+    second: impl Future<Output = ()>,
+) -> Option<T> {
+    let mut first = pin!(first);
+    let mut second = pin!(second);
+    poll_fn(|context| {
+        if second.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        first.as_mut().poll(context).map(Some)
+    })
+    .await
 }
