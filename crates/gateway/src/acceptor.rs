@@ -1,0 +1,80 @@
+//! Accepting connections, and giving each to the thread with the fewest.
+//!
+//! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so accepting takes no lock. The kernel
+//! spreads connections by hash, which is lopsided when they are few: the accepting thread counts and hands over.
+
+use crate::mailbox::Message;
+use crate::worker::Worker;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+const BACKLOG: u32 = 4096;
+
+/// A socket bound to `address`, not yet listening: connections come only once its thread runs.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Begins to listen. Must be called in the thread's runtime.
+pub(crate) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
+    socket.listen(BACKLOG)
+}
+
+/// Accepts until the gateway drains; what waits in the kernel's queue then is still taken.
+pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
+    loop {
+        let accepted = poll_fn(|context| match listener.poll_accept(context) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending if worker.is_draining() => Poll::Ready(None),
+            Poll::Pending => {
+                worker.acceptors.borrow_mut().retain(|waker| !waker.will_wake(context.waker()));
+                worker.acceptors.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            }
+        });
+        match accepted.await {
+            None => return,
+            Some(Ok((io, peer))) => place(&worker, io, peer),
+            // Out of descriptors, or the client left already: neither ends the service.
+            Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+        while is_full(&worker) && !worker.is_draining() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+fn is_full(worker: &Worker) -> bool {
+    let shared = &worker.shared;
+    let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
+    connections >= shared.settings.limits.connections
+}
+
+fn place(worker: &Rc<Worker>, io: TcpStream, peer: SocketAddr) {
+    let mailboxes = &worker.shared.mailboxes;
+    let own = mailboxes[worker.index].connections.load(Relaxed);
+    let counts = mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed));
+    let least = counts.enumerate().min_by_key(|&(_, count)| count);
+    match least {
+        Some((index, count)) if count < own => {
+            if let Ok(stream) = io.into_std() {
+                mailboxes[index].connections.fetch_add(1, Relaxed);
+                mailboxes[index].post(Message::Connection(stream, peer));
+            }
+        }
+        _ => {
+            mailboxes[worker.index].connections.fetch_add(1, Relaxed);
+            worker.adopt(io, peer);
+        }
+    }
+}

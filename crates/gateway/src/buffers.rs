@@ -1,0 +1,70 @@
+//! Buffers that are borrowed while bytes move and given back while a connection is idle.
+//!
+//! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back. So a steady load
+//! allocates nothing, and a thousand idle connections hold no buffers at all.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+/// For requests: nearly every head fits.
+pub(crate) const SMALL: usize = 16 * 1024;
+/// Before a response's head, so that the rewritten head, which may be longer, fits in front of the body in place.
+pub(crate) const HEADROOM: usize = 2 * 1024;
+/// For bodies: 64 KiB and a head beside it come in one read.
+pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
+
+/// Kept by a thread of each size: 16 MiB of large ones. More are freed.
+const KEPT: usize = 224;
+
+thread_local! {
+    static POOL: RefCell<[Vec<Box<[u8]>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+/// A buffer of fixed size from its thread's pool. Its content is whatever its last user left.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    bytes: Box<[u8]>,
+}
+
+impl Buffer {
+    pub(crate) fn small() -> Self {
+        Buffer::take(0, SMALL)
+    }
+
+    pub(crate) fn large() -> Self {
+        Buffer::take(1, LARGE)
+    }
+
+    fn take(class: usize, size: usize) -> Self {
+        let kept = POOL.with_borrow_mut(|pool| pool[class].pop());
+        Buffer { bytes: kept.unwrap_or_else(|| vec![0; size].into_boxed_slice()) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let class = usize::from(bytes.len() == LARGE);
+        // At the thread's end the pool may be gone: then the buffer is freed.
+        let _ = POOL.try_with(|pool| {
+            if let Ok(mut pool) = pool.try_borrow_mut()
+                && pool[class].len() < KEPT
+            {
+                pool[class].push(bytes);
+            }
+        });
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}

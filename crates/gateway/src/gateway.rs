@@ -1,0 +1,220 @@
+//! A running gateway, as its owner sees it.
+
+use crate::acceptor;
+use crate::clock::Clock;
+use crate::mailbox::{Mailbox, Message};
+use crate::settings::{Backend, Settings};
+use crate::ticker::Ticker;
+use crate::upstream::pool::Upstream;
+use crate::worker::{Shared, Worker};
+use plimsoll_core::promises::{Mode, Promises, Sense};
+use plimsoll_core::status::Status;
+use plimsoll_core::{Engine, Lane};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
+use tokio::runtime::{Builder, LocalOptions};
+
+/// A running gateway. Dropped, it stops at once; [`drain`](Gateway::drain) it to stop gently.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    engine: Arc<Mutex<Engine>>,
+    ticker: Ticker,
+    threads: Vec<JoinHandle<()>>,
+    local_addrs: Vec<SocketAddr>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("local_addrs", &self.local_addrs).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Binds, starts the threads, and returns once all of them accept connections.
+    ///
+    /// # Errors
+    /// An address cannot be bound, a folder cannot be opened, the promises cannot be kept, or the lists of the
+    /// settings do not match the promises.
+    pub fn start(settings: Settings, promises: &Promises) -> io::Result<Gateway> {
+        check(&settings, promises)?;
+        let threads = match settings.threads {
+            0 => thread::available_parallelism()?.get(),
+            threads => threads,
+        };
+        let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
+            .map_err(|problems| io::Error::new(io::ErrorKind::InvalidInput, problems.join("; ")))?;
+        let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
+        let shared = Arc::new(Shared {
+            upstreams: upstreams(&settings, promises, threads),
+            reported: promises.plants.iter().map(|plant| plant.sense == Sense::Reported).collect(),
+            mailboxes: (0..threads).map(|_| Mailbox::default()).collect(),
+            draining: AtomicBool::new(false),
+            clock: Clock::start(),
+            settings,
+        });
+        let engine = Arc::new(Mutex::new(engine));
+        let workers = promises.plants.iter().map(|plant| plant.workers).collect();
+        let ticker = Ticker::start(engine.clone(), shared.clone(), workers)?;
+        let mut gateway = Gateway { shared, engine, ticker, threads: Vec::new(), local_addrs };
+        // An early return drops the gateway, which stops what was started.
+        gateway.start_workers(lanes, sockets)?;
+        Ok(gateway)
+    }
+
+    fn start_workers(&mut self, lanes: Vec<Lane>, sockets: Vec<Vec<TcpSocket>>) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel();
+        for (index, (lane, sockets)) in lanes.into_iter().zip(sockets).enumerate() {
+            let (shared, sender) = (self.shared.clone(), sender.clone());
+            let thread = thread::Builder::new()
+                .name(format!("plimsoll-{index}"))
+                .spawn(move || run_worker(index, shared, lane, sockets, &sender))?;
+            self.threads.push(thread);
+        }
+        drop(sender);
+        for _ in 0..self.threads.len() {
+            receiver
+                .recv()
+                .unwrap_or_else(|_| Err(io::Error::other("a worker thread ended at its start")))?;
+        }
+        Ok(())
+    }
+
+    /// The addresses it listens on, in the order of [`Settings::listen`].
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local_addrs
+    }
+
+    /// What the engine knows now.
+    pub fn status(&self) -> Status {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).status()
+    }
+
+    /// Client connections open now.
+    pub fn client_connections(&self) -> usize {
+        self.shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum()
+    }
+
+    /// Connections to a plant's upstream open now, busy and idle; zero for a folder.
+    pub fn upstream_connections(&self, plant: usize) -> usize {
+        let upstream = self.shared.upstreams.get(plant).and_then(Option::as_ref);
+        upstream.map_or(0, |upstream| upstream.open_connections())
+    }
+
+    /// Stops accepting, lets what is under way finish for at most `timeout`, then stops. True if all of it finished.
+    pub fn drain(mut self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        self.shared.draining.store(true, Relaxed);
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Drain));
+        while self.client_connections() > 0 && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let finished = self.client_connections() == 0;
+        self.stop();
+        finished
+    }
+
+    /// Stops at once: what is under way is abandoned.
+    pub fn shutdown(mut self) {
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
+        for thread in self.threads.drain(..) {
+            // A panic there was reported by its thread; nothing is left to do here.
+            let _ = thread.join();
+        }
+        self.ticker.stop();
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// The lists that must match.
+fn check(settings: &Settings, promises: &Promises) -> io::Result<()> {
+    if settings.backends.len() != promises.plants.len() {
+        let (backends, plants) = (settings.backends.len(), promises.plants.len());
+        return Err(invalid(format!("{plants} plants have {backends} backends: give one for each")));
+    }
+    for (backend, plant) in settings.backends.iter().zip(&promises.plants) {
+        if matches!(backend, Backend::Upstream { addresses } if addresses.is_empty()) {
+            return Err(invalid(format!("the upstream {} has no address: give at least one", plant.name)));
+        }
+    }
+    if settings.listen.is_empty() {
+        return Err(invalid("no address to listen on: give at least one".to_owned()));
+    }
+    Ok(())
+}
+
+/// One socket per address and thread; port 0 is picked once per address.
+fn bind_all(listen: &[SocketAddr], threads: usize) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpSocket>>)> {
+    let mut local_addrs = Vec::new();
+    let mut sockets: Vec<Vec<TcpSocket>> = (0..threads).map(|_| Vec::new()).collect();
+    for &wanted in listen {
+        let mut address = wanted;
+        for own in &mut sockets {
+            let socket = acceptor::bind(address).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+            })?;
+            address = socket.local_addr()?;
+            own.push(socket);
+        }
+        local_addrs.push(address);
+    }
+    Ok((local_addrs, sockets))
+}
+
+fn upstreams(settings: &Settings, promises: &Promises, threads: usize) -> Vec<Option<Arc<Upstream>>> {
+    let pairs = settings.backends.iter().zip(&promises.plants);
+    let upstream = |(backend, plant): (&Backend, &plimsoll_core::promises::Plant)| match backend {
+        Backend::Upstream { addresses } => {
+            // With control off nothing waits, so nothing bounds the requests in service.
+            let most = match promises.control.mode {
+                Mode::Off => usize::MAX,
+                _ => plant.max_connections as usize,
+            };
+            Some(Arc::new(Upstream::new(addresses.clone(), most, threads)))
+        }
+        Backend::Files(_) => None,
+    };
+    pairs.map(upstream).collect()
+}
+
+fn run_worker(
+    index: usize,
+    shared: Arc<Shared>,
+    lane: Lane,
+    sockets: Vec<TcpSocket>,
+    started: &mpsc::Sender<io::Result<()>>,
+) {
+    let runtime =
+        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default());
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(started.send(Err(error))),
+    };
+    runtime.block_on(async {
+        let listeners = sockets.into_iter().map(acceptor::listen).collect::<io::Result<Vec<_>>>();
+        match listeners.and_then(|listeners| Ok((Worker::new(index, shared, lane)?, listeners))) {
+            Ok((worker, listeners)) => {
+                let _ = started.send(Ok(()));
+                worker.run(listeners).await;
+            }
+            Err(error) => drop(started.send(Err(error))),
+        }
+    });
+}

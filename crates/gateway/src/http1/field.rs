@@ -1,0 +1,208 @@
+//! Field lines: what a proxy must know by name, and lists in their values.
+
+use super::Span;
+
+/// A field line of a head, as ranges of its buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// The name, as sent.
+    pub name: Span,
+    /// The value without surrounding blanks.
+    pub value: Span,
+    /// What the proxy knows about it.
+    pub kind: Kind,
+}
+
+/// The names that mean something to the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Passed on unread.
+    Other,
+    /// `Host`: written anew.
+    Host,
+    /// `Connection`: about this connection only.
+    Connection,
+    /// `Content-Length`: written anew from the framing.
+    ContentLength,
+    /// `Transfer-Encoding`: written anew from the framing.
+    TransferEncoding,
+    /// `Upgrade`: passed on only with an upgrade.
+    Upgrade,
+    /// `Expect`.
+    Expect,
+    /// `Forwarded`, RFC 7239.
+    Forwarded,
+    /// `X-Forwarded-For`.
+    XForwardedFor,
+    /// `X-Forwarded-Proto`.
+    XForwardedProto,
+    /// `X-Forwarded-Host`.
+    XForwardedHost,
+    /// `endpoint-load-metrics`: ORCA's report of load.
+    LoadReport,
+    /// Hop by hop, by RFC 9110 7.6.1 or because `Connection` names it: never passed on.
+    HopByHop,
+}
+
+/// What `name` means. An underscore counts as a dash: CGI makes no difference, so `X_Forwarded_For` from a client
+/// would otherwise pass for ours. [`collect`] drops such a disguise.
+pub(crate) fn kind_of(name: &[u8]) -> Kind {
+    let is = |known: &[u8]| {
+        name.iter().zip(known).all(|(&a, &b)| a.to_ascii_lowercase() == b || (a == b'_' && b == b'-'))
+    };
+    match name.len() {
+        2 if is(b"te") => Kind::HopByHop,
+        4 if is(b"host") => Kind::Host,
+        6 if is(b"expect") => Kind::Expect,
+        7 if is(b"upgrade") => Kind::Upgrade,
+        9 if is(b"forwarded") => Kind::Forwarded,
+        10 if is(b"connection") => Kind::Connection,
+        10 if is(b"keep-alive") => Kind::HopByHop,
+        14 if is(b"content-length") => Kind::ContentLength,
+        14 if is(b"http2-settings") => Kind::HopByHop,
+        15 if is(b"x-forwarded-for") => Kind::XForwardedFor,
+        16 if is(b"x-forwarded-host") => Kind::XForwardedHost,
+        16 if is(b"proxy-connection") => Kind::HopByHop,
+        17 if is(b"x-forwarded-proto") => Kind::XForwardedProto,
+        17 if is(b"transfer-encoding") => Kind::TransferEncoding,
+        21 if is(b"endpoint-load-metrics") => Kind::LoadReport,
+        _ => Kind::Other,
+    }
+}
+
+/// The members of a comma-separated list, trimmed, without empty ones.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+}
+
+/// What a message's `Connection` fields say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConnectionOptions {
+    pub close: bool,
+    pub keep_alive: bool,
+    pub upgrade: bool,
+}
+
+/// Reads the `Connection` fields and marks what they name as hop by hop.
+///
+/// Framing, host and forwarding fields cannot be nominated away: they have kinds of their own and are written anew.
+pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> ConnectionOptions {
+    let mut options = ConnectionOptions::default();
+    for index in 0..fields.len() {
+        if fields[index].kind != Kind::Connection {
+            continue;
+        }
+        for option in list(fields[index].value.of(head)) {
+            if option.eq_ignore_ascii_case(b"close") {
+                options.close = true;
+            } else if option.eq_ignore_ascii_case(b"keep-alive") {
+                options.keep_alive = true;
+            } else if option.eq_ignore_ascii_case(b"upgrade") {
+                options.upgrade = true;
+            } else {
+                for field in fields.iter_mut() {
+                    if field.kind == Kind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
+                        field.kind = Kind::HopByHop;
+                    }
+                }
+            }
+        }
+    }
+    options
+}
+
+/// The framing fields of a message, as they stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    pub content_length: Option<u64>,
+    pub chunked: bool,
+}
+
+/// What is wrong with the framing fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LengthError {
+    Both,
+    SeveralLengths,
+    NotANumber,
+    SeveralCodings,
+    UnknownCoding,
+}
+
+/// Reads `Content-Length` and `Transfer-Encoding`. Anything that two parsers could read differently is an error:
+/// both fields, a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
+pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, LengthError> {
+    let mut lengths = Lengths::default();
+    for field in fields {
+        match field.kind {
+            Kind::ContentLength => {
+                if lengths.content_length.is_some() {
+                    return Err(LengthError::SeveralLengths);
+                }
+                let value = field.value.of(head);
+                lengths.content_length = Some(parse_decimal(value).ok_or(LengthError::NotANumber)?);
+            }
+            Kind::TransferEncoding => {
+                if lengths.chunked {
+                    return Err(LengthError::SeveralCodings);
+                }
+                if !field.value.of(head).eq_ignore_ascii_case(b"chunked") {
+                    return Err(LengthError::UnknownCoding);
+                }
+                lengths.chunked = true;
+            }
+            _ => {}
+        }
+    }
+    if lengths.chunked && lengths.content_length.is_some() {
+        return Err(LengthError::Both);
+    }
+    Ok(lengths)
+}
+
+/// Digits only, at most 18 of them: no overflow, no sign, no blank.
+pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// Takes httparse's slices as ranges. The array comes from the caller's stack.
+pub(crate) fn collect(head: &[u8], parsed: &[httparse::Header<'_>], fields: &mut Vec<Field>) {
+    fields.clear();
+    fields.extend(parsed.iter().map(|header| {
+        let name = header.name.as_bytes();
+        let mut kind = kind_of(name);
+        if kind != Kind::Other && name.contains(&b'_') {
+            kind = Kind::HopByHop;
+        }
+        Field { name: Span::within(head, name), value: Span::within(head, header.value.trim_ascii()), kind }
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_ignore_case_and_see_through_underscores() {
+        assert_eq!(kind_of(b"HOST"), Kind::Host);
+        assert_eq!(kind_of(b"X_Forwarded_For"), Kind::XForwardedFor);
+        assert_eq!(kind_of(b"hosts"), Kind::Other);
+        assert_eq!(kind_of(b"my_header"), Kind::Other);
+    }
+
+    #[test]
+    fn decimals_are_digits_only() {
+        assert_eq!(parse_decimal(b"0"), Some(0));
+        assert_eq!(parse_decimal(b"123456789012345678"), Some(123_456_789_012_345_678));
+        for bad in [&b""[..], b"+1", b"-1", b"1 ", b"0x1", b"1,1", b"1234567890123456789"] {
+            assert_eq!(parse_decimal(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lists_skip_empty_members() {
+        assert_eq!(list(b" a ,, b\t,").collect::<Vec<_>>(), [b"a", b"b"]);
+    }
+}

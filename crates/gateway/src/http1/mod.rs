@@ -1,0 +1,85 @@
+//! HTTP/1.1 on the wire: heads, bodies and their framing, as pure functions over bytes.
+//!
+//! Nothing here reads a socket or a clock. Both sides of the proxy use the same strictness, because a request is
+//! smuggled exactly where two parsers differ: whatever could be read in two ways is refused, never repaired.
+//! What is refused and why it can be exploited stands with each check.
+//!
+//! Not here: what to do with a message ([`crate::connection`]), which fields a proxy adds ([`crate::forward`]).
+
+pub mod body;
+pub mod field;
+pub mod request;
+pub mod response;
+pub mod scan;
+
+/// Why a message is refused: the status to answer with, and a short text for the body and the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status code for the client. For an upstream's message it is always answered as 502.
+    pub status: u16,
+    /// What was wrong, for the response's body.
+    pub why: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const fn bad(why: &'static str) -> Self {
+        Refusal { status: 400, why }
+    }
+    pub(crate) const fn with(status: u16, why: &'static str) -> Self {
+        Refusal { status, why }
+    }
+}
+
+/// A range of the buffer that holds a head. Ranges, not slices, so that the buffer may move while a request waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// The range `start..end`. Heads are far below 4 GiB.
+    pub fn new(start: usize, end: usize) -> Self {
+        Span { start: start as u32, end: end as u32 }
+    }
+
+    /// Where `part` lies in `whole`. `part` must be a slice of `whole`.
+    pub(crate) fn within(whole: &[u8], part: &[u8]) -> Self {
+        if part.is_empty() {
+            return Span::default();
+        }
+        let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        debug_assert!(start + part.len() <= whole.len());
+        Span::new(start, start + part.len())
+    }
+
+    /// The bytes it names.
+    pub fn of(self, buffer: &[u8]) -> &[u8] {
+        buffer.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    /// Whether it names nothing.
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
+}
+
+/// The protocol's version. Others are refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}
+
+/// The most field lines in a head; more is refused with 431.
+pub const MAX_FIELDS: usize = 128;

@@ -1,0 +1,279 @@
+//! A request's head: tokenized by httparse, then held to what RFC 9112 allows and two parsers agree on.
+//!
+//! [`HeadScan`](super::scan::HeadScan) has already refused bare CR and LF. httparse refuses bad method and field-name
+//! characters, blanks before a colon, obsolete folding and control characters in values. The rest is here: version,
+//! target, host, framing, connection options.
+
+use super::body::Framing;
+use super::field::{self, ConnectionOptions, Field, Kind, LengthError};
+use super::{MAX_FIELDS, Refusal, Span, Version};
+use std::mem::MaybeUninit;
+
+/// A request's head as ranges of the buffer that holds it. Reused from request to request.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    /// How many bytes the head takes, empty line included.
+    pub length: usize,
+    /// The method, as sent.
+    pub method: Span,
+    /// Path and query in origin form. Empty stands for `/` (absolute form without a path).
+    pub target: Span,
+    /// The path alone.
+    pub path: Span,
+    /// Host and port, from the target if it has one, else from `Host`. Empty if HTTP/1.0 names none.
+    pub authority: Span,
+    /// The protocol's version.
+    pub version: Version,
+    /// All field lines in order.
+    pub fields: Vec<Field>,
+    /// How the body ends.
+    pub framing: Framing,
+    /// The client allows another request on this connection.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+    /// The client asks to switch protocols.
+    pub upgrade: bool,
+    /// `HEAD`: the response has no body.
+    pub is_head: bool,
+}
+
+impl RequestHead {
+    /// Reads the head at the beginning of `head`, which must end with its empty line.
+    pub fn parse(&mut self, head: &[u8]) -> Result<(), Refusal> {
+        let mut storage = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut parsed = httparse::Request::new(&mut []);
+        match parsed.parse_with_uninit_headers(head, &mut storage) {
+            Ok(httparse::Status::Complete(length)) if length == head.len() => self.length = length,
+            // A head that ends elsewhere than the scan says is one that two parsers read differently.
+            Ok(_) => return Err(Refusal::bad("the request head is malformed")),
+            Err(error) => return Err(refusal_of(error, head)),
+        }
+        field::collect(head, parsed.headers, &mut self.fields);
+        self.method = Span::within(head, parsed.method.unwrap_or_default().as_bytes());
+        self.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
+        self.is_head = self.method.of(head) == b"HEAD";
+        let target = Span::within(head, parsed.path.unwrap_or_default().as_bytes());
+        self.read_target(head, target)?;
+        self.read_host(head)?;
+        self.read_framing(head)?;
+        let options = field::read_connection(head, &mut self.fields);
+        self.read_expectation(head)?;
+        self.read_options(head, options);
+        Ok(())
+    }
+
+    fn read_target(&mut self, head: &[u8], target: Span) -> Result<(), Refusal> {
+        let text = target.of(head);
+        // Visible ASCII only. A fragment never goes over the wire; who sends one hopes that two parsers disagree.
+        if text.iter().any(|&b| !(0x21..0x7f).contains(&b) || b == b'#') {
+            return Err(Refusal::bad("the request target has a character that must be percent-encoded"));
+        }
+        self.authority = Span::default();
+        self.target = target;
+        if self.method.of(head) == b"CONNECT" {
+            return Err(Refusal::with(501, "CONNECT is not supported"));
+        }
+        if text == b"*" {
+            if self.method.of(head) != b"OPTIONS" {
+                return Err(Refusal::bad("the target * is for OPTIONS only"));
+            }
+        } else if text.first() != Some(&b'/') {
+            self.read_absolute(text, target)?;
+        }
+        let text = self.target.of(head);
+        let path = text.iter().position(|&b| b == b'?').unwrap_or(text.len());
+        self.path = Span::new(self.target.start(), self.target.start() + path);
+        if has_dot_segment(&text[..path]) {
+            return Err(Refusal::bad("the path has a dot segment"));
+        }
+        Ok(())
+    }
+
+    /// Absolute form, as sent to a proxy: its authority overrides `Host` (RFC 9112 3.2.2).
+    fn read_absolute(&mut self, text: &[u8], target: Span) -> Result<(), Refusal> {
+        const SCHEME: &[u8] = b"http://";
+        let scheme = text.get(..SCHEME.len()).unwrap_or_default();
+        if !scheme.eq_ignore_ascii_case(SCHEME) {
+            return Err(Refusal::bad("the request target is neither a path nor an http address"));
+        }
+        let rest = &text[SCHEME.len()..];
+        let end = rest.iter().position(|&b| b == b'/' || b == b'?').unwrap_or(rest.len());
+        let start = target.start() + SCHEME.len();
+        if end == 0 {
+            return Err(Refusal::bad("the request target has no host"));
+        }
+        if rest.get(end) == Some(&b'?') {
+            return Err(Refusal::bad("the request target has a query but no path"));
+        }
+        self.authority = Span::new(start, start + end);
+        self.target = Span::new(start + end, target.end());
+        Ok(())
+    }
+
+    fn read_host(&mut self, head: &[u8]) -> Result<(), Refusal> {
+        let mut host = None;
+        for line in self.fields.iter().filter(|field| field.kind == Kind::Host) {
+            if host.replace(line.value).is_some() {
+                return Err(Refusal::bad("more than one Host field"));
+            }
+        }
+        match host {
+            None if self.version == Version::Http11 => return Err(Refusal::bad("the Host field is missing")),
+            Some(host) if !is_authority(host.of(head)) => {
+                return Err(Refusal::bad("the Host field is malformed"));
+            }
+            Some(host) if self.authority.is_empty() => self.authority = host,
+            _ => {}
+        }
+        if !is_authority(self.authority.of(head)) {
+            return Err(Refusal::bad("the request target's host is malformed"));
+        }
+        Ok(())
+    }
+
+    fn read_framing(&mut self, head: &[u8]) -> Result<(), Refusal> {
+        let lengths = field::read_lengths(head, &self.fields).map_err(|error| match error {
+            LengthError::Both => Refusal::bad("both Content-Length and Transfer-Encoding"),
+            LengthError::SeveralLengths => Refusal::bad("more than one Content-Length field"),
+            LengthError::NotANumber => Refusal::bad("Content-Length is not a number"),
+            LengthError::SeveralCodings => Refusal::bad("more than one Transfer-Encoding field"),
+            LengthError::UnknownCoding => Refusal::with(501, "only the transfer coding chunked is supported"),
+        })?;
+        self.framing = match lengths.content_length {
+            _ if lengths.chunked && self.version == Version::Http10 => {
+                return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding"));
+            }
+            _ if lengths.chunked => Framing::Chunked,
+            Some(0) | None => Framing::None,
+            Some(length) => Framing::Length(length),
+        };
+        Ok(())
+    }
+
+    fn read_expectation(&mut self, head: &[u8]) -> Result<(), Refusal> {
+        self.expects_continue = false;
+        for line in self.fields.iter().filter(|field| field.kind == Kind::Expect) {
+            if !line.value.of(head).eq_ignore_ascii_case(b"100-continue") {
+                return Err(Refusal::with(417, "the only expectation supported is 100-continue"));
+            }
+            // HTTP/1.0 clients do not know interim responses; the field is then ignored (RFC 9110 10.1.1).
+            self.expects_continue = self.version == Version::Http11 && self.framing != Framing::None;
+        }
+        Ok(())
+    }
+
+    fn read_options(&mut self, head: &[u8], options: ConnectionOptions) {
+        self.keep_alive = match self.version {
+            Version::Http11 => !options.close,
+            Version::Http10 => options.keep_alive && !options.close,
+        };
+        let mut wanted = false;
+        for line in self.fields.iter().filter(|field| field.kind == Kind::Upgrade) {
+            // h2c would tunnel requests past every check made here.
+            if field::list(line.value.of(head)).any(|protocol| protocol.eq_ignore_ascii_case(b"h2c")) {
+                wanted = false;
+                break;
+            }
+            wanted = true;
+        }
+        self.upgrade = wanted
+            && options.upgrade
+            && self.version == Version::Http11
+            && self.framing == Framing::None
+            && !self.is_head;
+    }
+
+    /// The first field of this name, any case.
+    pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
+        let matches = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
+        self.fields.iter().find(matches).map(|field| field.value.of(head))
+    }
+
+    /// The host without its port.
+    pub fn host<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        let authority = self.authority.of(head);
+        let after_address = authority.iter().rposition(|&b| b == b']').unwrap_or(0);
+        match authority[after_address..].iter().position(|&b| b == b':') {
+            Some(colon) => &authority[..after_address + colon],
+            None => authority,
+        }
+    }
+}
+
+/// httparse's errors by what the client must hear.
+fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
+    match error {
+        httparse::Error::TooManyHeaders => Refusal::with(431, "too many fields"),
+        httparse::Error::Version if names_other_version(head) => {
+            Refusal::with(505, "only HTTP/1.0 and HTTP/1.1 are supported")
+        }
+        _ => Refusal::bad("the request head is malformed"),
+    }
+}
+
+/// Whether the request line ends in a well-formed version, then one that is not ours.
+fn names_other_version(head: &[u8]) -> bool {
+    let line = head.split(|&b| b == b'\r').next().unwrap_or_default();
+    let mut words = line.split(|&b| b == b' ').skip(2);
+    let version = words.next().unwrap_or_default();
+    words.next().is_none()
+        && matches!(version, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+        if major.is_ascii_digit() && minor.is_ascii_digit())
+}
+
+/// Host and optional port: characters of a registered name, an address, or an address in brackets.
+fn is_authority(text: &[u8]) -> bool {
+    let (host, port) = match text.iter().rposition(|&b| b == b':') {
+        Some(colon) if !text[colon..].contains(&b']') => (&text[..colon], Some(&text[colon + 1..])),
+        _ => (text, None),
+    };
+    if port.is_some_and(|port| port.len() > 5 || !port.iter().all(u8::is_ascii_digit)) {
+        return false;
+    }
+    if let [b'[', inner @ .., b']'] = host {
+        return inner.iter().all(|&b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+    }
+    host.iter().all(|&b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&b))
+}
+
+/// Whether a path has `.` or `..` as a segment, in any spelling that some server resolves: percent-encoded dots and
+/// slashes, backslashes, `..;parameters`.
+///
+/// Clients resolve these before they send. A server that resolves `/light/../full` would leave the tree that the
+/// level chose, and `/./buy` would leave its class.
+fn has_dot_segment(path: &[u8]) -> bool {
+    let (mut dots, mut other, mut parameters) = (0u32, false, false);
+    let mut at = 0;
+    while at < path.len() {
+        let (byte, width) = percent_decoded(&path[at..]);
+        at += width;
+        match byte {
+            b'/' | b'\\' => {
+                if !other && (1..=2).contains(&dots) {
+                    return true;
+                }
+                (dots, other, parameters) = (0, false, false);
+            }
+            b';' => parameters = true,
+            b'.' if !parameters => dots += 1,
+            _ if !parameters => other = true,
+            _ => {}
+        }
+    }
+    !other && (1..=2).contains(&dots)
+}
+
+fn percent_decoded(text: &[u8]) -> (u8, usize) {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    if let [b'%', high, low, ..] = text
+        && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+    {
+        return ((high * 16 + low) as u8, 3);
+    }
+    (text[0], 1)
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! ORCA: the utilization that an upstream reports in `endpoint-load-metrics`.
+//!
+//! Two of its forms are text: `TEXT cpu_utilization=0.3, application_utilization=0.5` and
+//! `JSON {"cpu_utilization":0.3}`. The application's own figure counts where it is given, else the CPU's, as gRPC's
+//! weighted round robin has it. The binary form needs protocol buffers and is passed over.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Reports since the last look: threads add, the ticker takes.
+#[derive(Debug, Default)]
+pub(crate) struct LoadReports {
+    /// Sum of utilizations in millionths.
+    sum: AtomicU64,
+    count: AtomicU64,
+}
+
+impl LoadReports {
+    pub(crate) fn add(&self, value: &[u8]) {
+        if let Some(utilization) = parse(value) {
+            self.sum.fetch_add((utilization.clamp(0.0, 1.0) * 1e6) as u64, Relaxed);
+            self.count.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The mean of the reports since the last call.
+    pub(crate) fn take(&self) -> Option<f64> {
+        let (count, sum) = (self.count.swap(0, Relaxed), self.sum.swap(0, Relaxed));
+        (count > 0).then(|| sum as f64 / count as f64 / 1e6)
+    }
+}
+
+fn parse(value: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let (form, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let body = match form {
+        "TEXT" => rest,
+        "JSON" => rest.trim().trim_start_matches('{').trim_end_matches('}'),
+        _ => return None,
+    };
+    let (mut cpu, mut application) = (None, None);
+    for pair in body.split(',') {
+        let Some((name, number)) = pair.split_once(['=', ':']) else { continue };
+        let number = number.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        match name.trim().trim_matches('"') {
+            "cpu_utilization" | "cpuUtilization" => cpu = number,
+            "application_utilization" | "applicationUtilization" => application = number,
+            _ => {}
+        }
+    }
+    application.filter(|number| *number > 0.0).or(cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        for (text, expected) in [
+            ("TEXT cpu_utilization=0.3", Some(0.3)),
+            ("TEXT cpu_utilization=0.3, application_utilization=0.5", Some(0.5)),
+            ("TEXT application_utilization=0,cpu_utilization=0.3", Some(0.3)),
+            ("JSON {\"cpu_utilization\": 0.25, \"mem_utilization\":0.9}", Some(0.25)),
+            ("JSON {\"cpuUtilization\":0.25}", Some(0.25)),
+            ("TEXT cpu_utilization=NaN", None),
+            ("TEXT cpu_utilization=-1", None),
+            ("TEXT", None),
+            ("BIN abc", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_mean_is_taken_once() {
+        let reports = LoadReports::default();
+        reports.add(b"TEXT cpu_utilization=0.2");
+        reports.add(b"TEXT cpu_utilization=0.4");
+        reports.add(b"nonsense");
+        assert!((reports.take().expect("two reports") - 0.3).abs() < 1e-6);
+        assert_eq!(reports.take(), None);
+    }
+}

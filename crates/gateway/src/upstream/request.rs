@@ -1,0 +1,125 @@
+//! The request's half of an exchange: from the client's inbox to the upstream's socket.
+//!
+//! The head was written anew; the body's bytes go from the client's buffer to the socket uncopied, each after the
+//! decoder has checked it. Head and first body bytes share one write.
+
+use crate::http1::Refusal;
+use crate::http1::body::{Decoder, Framing};
+use crate::inbox::Inbox;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+/// How far a request has been sent.
+#[derive(Debug)]
+pub(crate) struct RequestSide<'a> {
+    head: &'a [u8],
+    head_sent: usize,
+    body: Decoder,
+    has_body: bool,
+    /// Bytes at the front of the client's inbox that are checked and not yet sent.
+    ready: usize,
+    total: u64,
+    limit: u64,
+    /// Some byte reached the upstream's socket.
+    touched: bool,
+    /// The upstream takes no more: its answer may be there all the same.
+    refused: bool,
+}
+
+impl<'a> RequestSide<'a> {
+    pub(crate) fn new(head: &'a [u8], framing: Framing, limit: u64) -> Self {
+        RequestSide {
+            head,
+            head_sent: 0,
+            body: Decoder::new(framing),
+            has_body: framing != Framing::None,
+            ready: 0,
+            total: 0,
+            limit,
+            touched: false,
+            refused: false,
+        }
+    }
+
+    /// To be sent again on another connection. Only right if [`may_repeat`](Self::may_repeat).
+    pub(crate) fn rewind(&mut self) {
+        (self.head_sent, self.refused, self.touched) = (0, false, false);
+    }
+
+    /// Whether another connection may get this request: none of it was written, or writing it twice does no harm
+    /// (`idempotent`) and all of it is still here.
+    pub(crate) fn may_repeat(&self, idempotent: bool) -> bool {
+        !self.touched || (idempotent && !self.has_body)
+    }
+
+    /// The client has sent all of it.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.body.is_done()
+    }
+
+    /// The upstream has all of it.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.head_sent == self.head.len() && self.ready == 0 && self.body.is_done()
+    }
+
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// All that is here was sent, and more must come from the client.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done()
+    }
+
+    /// Checks what is new in the inbox.
+    pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
+        if self.body.is_done() {
+            return Ok(());
+        }
+        let taken = self.body.advance(&inbox.bytes()[self.ready..])?;
+        self.ready += taken.bytes;
+        self.total += taken.payload;
+        if self.total > self.limit {
+            return Err(Refusal::with(413, "the request body is too large"));
+        }
+        Ok(())
+    }
+
+    /// Writes once. `Pending` also when there is nothing to write; a failed write marks the request as refused.
+    pub(crate) fn poll_send(
+        &mut self,
+        inbox: &mut Inbox,
+        io: &mut TcpStream,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        if self.refused || (self.head_sent == self.head.len() && self.ready == 0) {
+            return Poll::Pending;
+        }
+        let head = &self.head[self.head_sent..];
+        let body = &inbox.bytes()[..self.ready];
+        let result = match (head, body) {
+            ([], body) => ready!(Pin::new(io).poll_write(context, body)),
+            (head, []) => ready!(Pin::new(io).poll_write(context, head)),
+            _ => {
+                let slices = [IoSlice::new(head), IoSlice::new(body)];
+                ready!(Pin::new(io).poll_write_vectored(context, &slices))
+            }
+        };
+        match result {
+            Ok(count) if count > 0 => self.advance(count, inbox),
+            Ok(_) | Err(_) => self.refused = true,
+        }
+        Poll::Ready(())
+    }
+
+    fn advance(&mut self, count: usize, inbox: &mut Inbox) {
+        self.touched = true;
+        let head = count.min(self.head.len() - self.head_sent);
+        self.head_sent += head;
+        self.ready -= count - head;
+        inbox.consume(count - head);
+    }
+}

@@ -1,0 +1,282 @@
+//! The response's half of an exchange: from the upstream's socket to the client's outbox.
+//!
+//! A response is read into a buffer with headroom. Once its head is complete, the head that the client gets is written
+//! in front of the body's first bytes, in place: head and body leave in one write and the body is never copied. Bodies
+//! pass through framed as they came, save two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
+//! the upstream's connection is put in chunks, so that the client can tell its end from an accident.
+
+use super::load_report::LoadReports;
+use crate::buffers::{Buffer, HEADROOM};
+use crate::forward::{Asked, Incoming, LevelReport};
+use crate::http1::body::{Decoder, Framing};
+use crate::http1::response::ResponseHead;
+use crate::http1::scan::HeadScan;
+use crate::http1::{Refusal, Version};
+use crate::outbox::{Bytes, Outbox};
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+/// The longest response head.
+const HEAD_LIMIT: usize = 64 * 1024;
+
+/// What the response must look like for its client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub asked: Asked,
+    pub report: Option<LevelReport<'a>>,
+    /// Where the upstream's load report goes; then the client does not see it.
+    pub reports: Option<&'a LoadReports>,
+}
+
+/// Why no (more) response comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The connection ended before the first byte.
+    Silent,
+    /// It ended within the response.
+    CutShort,
+    /// It sent something that is no response.
+    Malformed(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transform {
+    Pass,
+    Unwrap,
+    Wrap,
+}
+
+/// How far a response has come.
+#[derive(Debug)]
+pub(crate) struct ResponseSide<'a> {
+    terms: Terms<'a>,
+    /// The final head, once [`is_committed`](Self::is_committed).
+    pub head: &'a mut ResponseHead,
+    scratch: &'a mut Vec<u8>,
+    buffer: Option<Buffer>,
+    start: usize,
+    end: usize,
+    scan: HeadScan,
+    body: Option<Decoder>,
+    transform: Transform,
+    began: bool,
+    surplus: bool,
+    /// Body bytes that came.
+    pub bytes: u64,
+}
+
+impl<'a> ResponseSide<'a> {
+    pub(crate) fn new(terms: Terms<'a>, head: &'a mut ResponseHead, scratch: &'a mut Vec<u8>) -> Self {
+        ResponseSide {
+            terms,
+            head,
+            scratch,
+            buffer: None,
+            start: 0,
+            end: 0,
+            scan: HeadScan::default(),
+            body: None,
+            transform: Transform::Pass,
+            began: false,
+            surplus: false,
+            bytes: 0,
+        }
+    }
+
+    /// The client is being sent the final response: no other can take its place.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.body.is_some()
+    }
+
+    /// Its last byte was read.
+    pub(crate) fn is_done(&self) -> bool {
+        self.body.as_ref().is_some_and(Decoder::is_done)
+    }
+
+    /// The upstream switched protocols.
+    pub(crate) fn is_switched(&self) -> bool {
+        self.is_committed() && self.head.status == 101
+    }
+
+    /// Nothing but the response came, and the connection may serve another.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.is_done() && self.head.keep_alive && !self.surplus
+    }
+
+    /// What the upstream sent behind its switch of protocols.
+    pub(crate) fn take_rest(&mut self) -> Option<(Buffer, usize, usize)> {
+        self.buffer.take().map(|buffer| (buffer, self.start, self.end)).filter(|(_, start, end)| start < end)
+    }
+
+    /// Reads once and puts what came into the outbox. A buffer is taken only when there is something to read.
+    pub(crate) fn poll_receive(
+        &mut self,
+        io: &mut TcpStream,
+        outbox: &mut Outbox,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Fault>> {
+        if self.buffer.is_none() {
+            let readiness = ready!(io.poll_read_ready(context));
+            if readiness.is_err() {
+                return Poll::Ready(self.ended(outbox));
+            }
+            // A body's bytes need no room in front.
+            let start = if self.is_committed() { 0 } else { HEADROOM };
+            (self.buffer, self.start, self.end) = (Some(Buffer::large()), start, start);
+        }
+        let Some(buffer) = &mut self.buffer else { return Poll::Pending };
+        let mut target = ReadBuf::new(&mut buffer[self.end..]);
+        let result = Pin::new(io).poll_read(context, &mut target);
+        let count = target.filled().len();
+        if result.is_pending() && self.start == self.end {
+            self.buffer = None;
+        }
+        if ready!(result).is_err() || count == 0 {
+            return Poll::Ready(self.ended(outbox));
+        }
+        self.end += count;
+        self.began = true;
+        Poll::Ready(if self.is_committed() { self.take_body(outbox, 0) } else { self.take_heads(outbox) })
+    }
+
+    fn ended(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+        self.surplus = true;
+        match &mut self.body {
+            Some(body) if body.may_end() => {
+                *body = Decoder::new(Framing::None);
+                if self.transform == Transform::Wrap {
+                    outbox.push(Bytes::Owned(b"0\r\n\r\n".to_vec()), 0..5, 5);
+                }
+                Ok(())
+            }
+            None if !self.began => Err(Fault::Silent),
+            _ => Err(Fault::CutShort),
+        }
+    }
+
+    /// Reads heads: any number of interim ones, then the final one.
+    fn take_heads(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+        loop {
+            let Some(buffer) = &mut self.buffer else { return Ok(()) };
+            let bytes = &buffer[self.start..self.end];
+            let length = match self.scan.advance(bytes, HEAD_LIMIT) {
+                Ok(Some(length)) => length,
+                Ok(None) if self.end == buffer.len() => {
+                    return Err(Fault::Malformed("the upstream's response head is too large"));
+                }
+                Ok(None) => return Ok(()),
+                Err(refusal) => return Err(malformed(refusal)),
+            };
+            self.head.parse(&bytes[..length], self.terms.asked.is_head).map_err(malformed)?;
+            self.scan = HeadScan::default();
+            if self.head.status == 101 && !self.terms.asked.upgrade {
+                return Err(Fault::Malformed("the upstream switched protocols unasked"));
+            }
+            if !self.head.is_interim() {
+                return self.commit(outbox, length);
+            }
+            // HTTP/1.0 does not know interim responses.
+            if self.terms.asked.version == Version::Http11 {
+                self.write_head(length, Framing::None);
+                outbox.push_head(self.scratch);
+            }
+            self.start += length;
+        }
+    }
+
+    fn write_head(&mut self, length: usize, framing: Framing) {
+        let Some(buffer) = &self.buffer else { return };
+        self.scratch.clear();
+        let Terms { asked, report, reports } = self.terms;
+        let hide_load = reports.is_some();
+        let bytes = &buffer[self.start..self.start + length];
+        Incoming { bytes, head: self.head, asked, framing, report, hide_load }.write(self.scratch);
+    }
+
+    /// Puts the final head and what came with it into the outbox.
+    fn commit(&mut self, outbox: &mut Outbox, length: usize) -> Result<(), Fault> {
+        let old = self.terms.asked.version == Version::Http10;
+        let framing = match self.head.framing {
+            Framing::Chunked if old => Framing::UntilClose,
+            Framing::UntilClose if !old => Framing::Chunked,
+            framing => framing,
+        };
+        self.transform = match (self.head.framing, framing) {
+            (Framing::Chunked, Framing::UntilClose) => Transform::Unwrap,
+            (Framing::UntilClose, Framing::Chunked) => Transform::Wrap,
+            _ => Transform::Pass,
+        };
+        if framing == Framing::UntilClose {
+            self.terms.asked.keep_alive = false;
+        }
+        self.write_head(length, framing);
+        if let (Some(reports), Some(buffer)) = (self.terms.reports, &self.buffer)
+            && let Some(value) = self.head.load_report(&buffer[self.start..self.end])
+        {
+            reports.add(value);
+        }
+        self.body = Some(Decoder::new(self.head.framing));
+        self.start += length;
+        if self.head.status == 101 {
+            outbox.push_head(self.scratch);
+            return Ok(());
+        }
+        let head = self.scratch.len();
+        if self.transform == Transform::Pass && head <= self.start {
+            self.start -= head;
+            if let Some(buffer) = &mut self.buffer {
+                buffer[self.start..self.start + head].copy_from_slice(self.scratch);
+            }
+            return self.take_body(outbox, head);
+        }
+        outbox.push_head(self.scratch);
+        self.take_body(outbox, 0)
+    }
+
+    /// Moves the buffer's bytes, the first `head` of which are not body, into the outbox.
+    fn take_body(&mut self, outbox: &mut Outbox, head: usize) -> Result<(), Fault> {
+        let (Some(buffer), Some(body)) = (self.buffer.take(), &mut self.body) else { return Ok(()) };
+        let bytes = &buffer[self.start + head..self.end];
+        if self.transform == Transform::Unwrap {
+            let mut payload = Vec::new();
+            let mut at = 0;
+            while at < bytes.len() && !body.is_done() {
+                let step = body.step(&bytes[at..]).map_err(malformed)?;
+                payload.extend_from_slice(&bytes[at..][step.payload]);
+                at += step.taken;
+            }
+            self.surplus |= at < bytes.len();
+            self.bytes += payload.len() as u64;
+            let end = payload.len();
+            outbox.push(Bytes::Owned(payload), 0..end, 0);
+            return Ok(());
+        }
+        let taken = body.advance(bytes).map_err(malformed)?;
+        self.surplus |= taken.bytes < bytes.len();
+        self.bytes += taken.payload;
+        let end = self.start + head + taken.bytes;
+        if self.transform == Transform::Wrap && taken.bytes > 0 {
+            let mut size = Vec::with_capacity(10);
+            // Writing to a vector does not fail.
+            let _ = write!(size, "{:x}\r\n", taken.bytes);
+            outbox.push_head(&size);
+            outbox.push(Bytes::Pooled(buffer), self.start..end, 0);
+            outbox.push_head(b"\r\n");
+            return Ok(());
+        }
+        outbox.push(Bytes::Pooled(buffer), self.start..end, head);
+        Ok(())
+    }
+
+    /// Whether the client's connection can go on after this response.
+    pub(crate) fn keeps_client(&self) -> bool {
+        self.terms.asked.keep_alive
+    }
+}
+
+fn malformed(refusal: Refusal) -> Fault {
+    Fault::Malformed(refusal.why)
+}

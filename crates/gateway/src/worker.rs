@@ -1,0 +1,218 @@
+//! A thread of the gateway: its runtime, its lane, its connections, its mailbox.
+//!
+//! One single-threaded runtime per thread, and everything of a connection stays on its thread, so nothing on the path
+//! of a request is shared but the engine's words and the lists of idle upstream connections.
+
+use crate::clock::Clock;
+use crate::files::Files;
+use crate::held::Held;
+use crate::mailbox::{Mailbox, Message};
+use crate::settings::{Backend, Settings};
+use crate::slot::{Decision, Slots, lane_of};
+use crate::upstream::pool::Upstream;
+use crate::{acceptor, connection};
+use plimsoll_core::Lane;
+use plimsoll_core::door::{Outcome, Verdict, Verdicts};
+use plimsoll_core::time::Instant;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Poll, Waker, ready};
+use std::time::{Duration, SystemTime};
+use tokio::net::TcpStream;
+
+/// How often deadlines, stale connections and the date are looked after.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub settings: Settings,
+    pub clock: Clock,
+    /// By plant; `None` for a folder.
+    pub upstreams: Vec<Option<Arc<Upstream>>>,
+    /// By plant: its utilization is what it reports.
+    pub reported: Vec<bool>,
+    pub mailboxes: Vec<Mailbox>,
+    pub draining: AtomicBool,
+}
+
+impl Shared {
+    /// Sends verdicts to the threads whose requests they are about.
+    pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
+        for verdict in verdicts {
+            let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = &verdict;
+            if let Some(mailbox) = self.mailboxes.get(lane_of(*token)) {
+                mailbox.post(Message::Verdict(verdict));
+            }
+        }
+    }
+}
+
+/// A thread's own.
+pub(crate) struct Worker {
+    pub index: usize,
+    pub shared: Arc<Shared>,
+    pub lane: RefCell<Lane>,
+    pub slots: RefCell<Slots>,
+    /// By plant; `None` for an upstream.
+    pub files: Vec<Option<RefCell<Files>>>,
+    /// For the `date` field.
+    pub date: RefCell<String>,
+    verdicts: RefCell<Verdicts>,
+    /// Now, to a tenth of a second: good enough for deadlines and free to read.
+    coarse: Cell<Instant>,
+    pub acceptors: RefCell<Vec<Waker>>,
+}
+
+impl Worker {
+    pub(crate) fn new(index: usize, shared: Arc<Shared>, lane: Lane) -> io::Result<Rc<Self>> {
+        let files = shared.settings.backends.iter().map(|backend| match backend {
+            Backend::Files(settings) => Files::new(settings.clone()).map(|files| Some(RefCell::new(files))),
+            Backend::Upstream { .. } => Ok(None),
+        });
+        let worker = Worker {
+            index,
+            lane: RefCell::new(lane),
+            slots: RefCell::default(),
+            files: files.collect::<io::Result<_>>()?,
+            date: RefCell::default(),
+            verdicts: RefCell::default(),
+            coarse: Cell::new(shared.clock.now()),
+            acceptors: RefCell::default(),
+            shared,
+        };
+        worker.look_around();
+        Ok(Rc::new(worker))
+    }
+
+    /// Reads the clock.
+    pub(crate) fn now(&self) -> Instant {
+        let now = self.shared.clock.now();
+        self.coarse.set(now);
+        now
+    }
+
+    /// When `timeout` from about now has passed.
+    pub(crate) fn after(&self, timeout: Duration) -> Instant {
+        self.coarse.get() + timeout
+    }
+
+    /// About now, without reading the clock.
+    pub(crate) fn coarse(&self) -> Instant {
+        self.coarse.get()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.shared.draining.load(Relaxed)
+    }
+
+    /// Calls the engine and acts on its verdicts.
+    pub(crate) fn with_lane<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
+        let now = self.now();
+        let mut verdicts = self.verdicts.take();
+        let result = call(&mut self.lane.borrow_mut(), now, &mut verdicts);
+        self.act_on(&mut verdicts);
+        self.verdicts.replace(verdicts);
+        result
+    }
+
+    /// Delivers verdicts in their order, and those that come of it.
+    fn act_on(&self, verdicts: &mut Verdicts) {
+        while !verdicts.is_empty() {
+            for verdict in std::mem::take(verdicts) {
+                self.act(verdict, verdicts);
+            }
+        }
+    }
+
+    /// Delivers one verdict. A start for a request that is gone hands its slot on, which may bring more verdicts.
+    fn act(&self, verdict: Verdict, more: &mut Verdicts) {
+        let (token, decision) = match verdict {
+            Verdict::Start(token, permit) => (token, Decision::Start(permit)),
+            Verdict::Drop { token, reason, retry_after } => (token, Decision::Drop { reason, retry_after }),
+        };
+        if lane_of(token) != self.index {
+            let verdict = match decision {
+                Decision::Start(permit) => Verdict::Start(token, permit),
+                Decision::Drop { reason, retry_after } => Verdict::Drop { token, reason, retry_after },
+            };
+            self.shared.deliver(std::iter::once(verdict));
+        } else if let Err(Decision::Start(permit)) = self.slots.borrow().decide(token, decision) {
+            let now = self.now();
+            self.lane.borrow_mut().depart(now, permit, Outcome::Abandoned, more);
+        }
+    }
+
+    fn look_around(&self) {
+        let now = self.now();
+        self.slots.borrow().expire(now);
+        for upstream in self.shared.upstreams.iter().flatten() {
+            upstream.close_stale(self.index, now, self.shared.settings.timeouts.upstream_keep_alive);
+        }
+        self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
+    }
+
+    /// Takes a client's connection that this thread was given.
+    pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: SocketAddr) {
+        let _ = io.set_nodelay(true);
+        tokio::task::spawn_local(connection::run(self.clone(), io, peer));
+    }
+
+    fn receive(self: &Rc<Self>, message: Message) -> bool {
+        match message {
+            Message::Verdict(verdict) => {
+                let mut verdicts = vec![verdict];
+                self.act_on(&mut verdicts);
+            }
+            Message::Connection(stream, peer) => match TcpStream::from_std(stream) {
+                Ok(io) => self.adopt(io, peer),
+                Err(_) => {
+                    self.shared.mailboxes[self.index].connections.fetch_sub(1, Relaxed);
+                }
+            },
+            Message::Drain => {
+                self.acceptors.take().into_iter().for_each(Waker::wake);
+                self.slots.borrow().wake_all();
+            }
+            Message::Stop => return false,
+        }
+        true
+    }
+
+    /// Runs until told to stop. Must be called in a local runtime.
+    pub(crate) async fn run(self: Rc<Self>, listeners: Vec<tokio::net::TcpListener>) {
+        for listener in listeners {
+            tokio::task::spawn_local(acceptor::run(self.clone(), listener));
+        }
+        let worker = self.clone();
+        tokio::task::spawn_local(async move {
+            let mut interval = tokio::time::interval(LOOK_AROUND);
+            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                interval.tick().await;
+                worker.look_around();
+            }
+        });
+        let mut messages = Vec::new();
+        poll_fn(|context| {
+            loop {
+                ready!(self.shared.mailboxes[self.index].poll_take(context, &mut messages));
+                for message in messages.drain(..) {
+                    if !self.receive(message) {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Wraps a permit so that it departs on drop.
+    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> Held {
+        Held::new(self, permit)
+    }
+}
