@@ -176,7 +176,7 @@ pub type Verdicts = Vec<Verdict>;
 /// Senses that need input or output, pushed into `tick`.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
-    /// One per plant that reports: its index and its utilization in [0, 1].
+    /// One per plant that reports: its index and its utilization in [0, 1] since the last tick. A period takes the mean.
     pub utilization: Vec<(usize, f64)>,
     /// CPU time that the gateway's process has used since its start, for the cost c of a rejection.
     pub gateway_cpu: Option<Duration>,

@@ -32,6 +32,7 @@ pub struct Engine {
     last_sample: Instant,
     due: Instant,
     gateway: GatewayCost,
+    reported: Vec<Mean>,
     waiting: Vec<u32>,
 }
 
@@ -94,6 +95,7 @@ impl Engine {
             last_sample: Instant::ZERO,
             due: Instant::ZERO + promises.control.period,
             gateway: GatewayCost { known: known.fold(0.0, f64::max), ..GatewayCost::default() },
+            reported: alloc::vec![Mean::default(); promises.plants.len()],
             waiting: Vec::new(),
             promises: promises.clone(),
             shared,
@@ -106,12 +108,17 @@ impl Engine {
     /// its own; if it stalls, the knobs stand still and everything else goes on.
     pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
         let part = self.promises.control.period / Tracker::SAMPLES_PER_PERIOD;
+        for (plant, utilization) in &readings.utilization {
+            if let Some(reported) = self.reported.get_mut(*plant) {
+                reported.add(*utilization);
+            }
+        }
         // A sliver of a sample would be all noise.
         if now >= self.last_sample + part || (now >= self.due && now >= self.last_sample + part / 2) {
             self.sample(now);
         }
         if now >= self.due {
-            self.run(now, readings);
+            self.run(now, readings.gateway_cpu);
             self.last_run = now;
             let period = self.promises.control.period;
             self.due += period;
@@ -140,7 +147,7 @@ impl Engine {
         }
     }
 
-    fn run(&mut self, now: Instant, readings: &Readings) {
+    fn run(&mut self, now: Instant, gateway_cpu: Option<Duration>) {
         let elapsed = now.since(self.last_run);
         if elapsed.is_zero() {
             return;
@@ -150,7 +157,7 @@ impl Engine {
             monitor.observe(ClassTotals::sum(&self.shared.lanes, class))
         };
         let stepped: Vec<bool> = self.monitors.iter_mut().enumerate().map(observe).collect();
-        self.gateway.learn(&self.monitors, readings.gateway_cpu);
+        self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
             self.shared.plants[plant].gate.waiting_by_class(&mut self.waiting);
@@ -159,7 +166,7 @@ impl Engine {
                 monitors: &self.monitors,
                 totals: PlantTotals::sum(&self.shared.lanes, plant),
                 waiting: &self.waiting,
-                reported: readings.utilization.iter().rfind(|(p, _)| *p == plant).map(|(_, u)| *u),
+                reported: self.reported[plant].take(),
                 rejection_cost: self.gateway.per_rejection_seconds(),
                 stepped: &stepped,
                 max_wait: self.shared.plants[plant].queue.max_wait,
@@ -287,6 +294,25 @@ fn shared_classes(site: &Site) -> Vec<SharedClass> {
         heavy_count: AtomicU32::new(0),
     };
     (0..class_count(site)).map(class).collect()
+}
+
+/// The mean of what was reported since the last period.
+#[derive(Clone, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    fn take(&mut self) -> Option<f64> {
+        let mean = core::mem::take(self);
+        (mean.count > 0).then(|| mean.sum / f64::from(mean.count))
+    }
 }
 
 /// c, the cost of a rejection, from the gateway's own CPU time: `CPU = x served + c rejected`, by the same recursive
