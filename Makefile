@@ -1,11 +1,14 @@
 # `make` lists the targets; each has its line after `##`.
 
 CARGO ?= cargo
-BIN := $(abspath $(or $(CARGO_TARGET_DIR),target))/release/plimsoll
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+BIN := $(TARGET)/release/plimsoll
+# Measured plus a tenth. A change that makes a decision dearer moves this line, with its reason in the commit.
+DECISION_INSTRUCTIONS := 940
 export PLIMSOLL_BIN := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check unit e2e fuzz-smoke bench generate fmt release
+.PHONY: help run test deps check unit model-check instructions e2e fuzz-smoke bench generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -13,7 +16,7 @@ help: ## list the targets
 run: release ## build, and show what Plimsoll does: `plimsoll demo`
 	$(BIN) demo
 
-test: deps check unit fuzz-smoke e2e ## everything, from a fresh Debian machine with a Rust toolchain
+test: deps check unit model-check instructions e2e ## everything, from a fresh Debian machine with a Rust toolchain
 	@echo "make test: all passed"
 
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
@@ -31,17 +34,24 @@ unit: ## unit, property and scenario tests, and the files generated from code
 	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked
 
 e2e: release ## the real binary against a real nginx and a real Apache
-	PLIMSOLL_E2E_REQUIRE_PEERS=1 $(CARGO) test --quiet -p plimsoll-e2e --locked -- --test-threads=1
+	$(CARGO) test --quiet -p plimsoll-e2e --locked -- --test-threads=1
 
-fuzz-smoke: ## a short, seeded run of every fuzz target
+model-check: ## the gate, which threads share, under every interleaving that loom can make
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
+		$(CARGO) test --quiet --locked -p plimsoll-core --lib model_check
+
+instructions: ## the cost of one decision, in instructions counted by callgrind
+	.ci/instructions $(DECISION_INSTRUCTIONS)
+
+fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked fuzz_smoke
 
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
 	$(CARGO) bench --quiet --workspace --exclude plimsoll-e2e
 
-generate: ## write the files that are generated from code: the schema and the configuration reference
-	$(CARGO) run --quiet --locked -p plimsoll -- generate
+generate: ## write what is generated from code: configuration reference, schema, golden diagnostics
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics
 
 fmt: ## format the code
 	$(CARGO) fmt --all
