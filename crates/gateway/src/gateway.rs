@@ -182,10 +182,10 @@ fn upstreams(settings: &Settings, promises: &Promises, threads: usize) -> Vec<Op
     let pairs = settings.backends.iter().zip(&promises.plants);
     let upstream = |(backend, plant): (&Backend, &plimsoll_core::promises::Plant)| match backend {
         Backend::Upstream { addresses } => {
-            // With control off nothing waits, so nothing bounds the requests in service.
+            // Only in control does the gate bound the requests in service, and make the others wait.
             let most = match promises.control.mode {
-                Mode::Off => usize::MAX,
-                _ => plant.max_connections as usize,
+                Mode::Control => plant.max_connections as usize,
+                Mode::Observe | Mode::Off => usize::MAX,
             };
             Some(Arc::new(Upstream::new(addresses.clone(), most, threads)))
         }

@@ -132,10 +132,11 @@ impl Connection {
         asked.keep_alive &= self.may_discard();
         self.scratch.clear();
         let report = (settings.report.mode != ReportMode::Off).then(|| report(settings, 0, reason));
-        let date = self.worker.date.borrow();
-        let rejected = Rejected { rejection: &settings.rejection, retry_after, report, asked, date: &date };
-        rejected.write(&mut self.scratch);
-        drop(date);
+        {
+            let date = &self.worker.date.borrow();
+            Rejected { rejection: &settings.rejection, retry_after, report, asked, date }
+                .write(&mut self.scratch);
+        }
         self.client.outbox.push_head(&self.scratch);
         self.finish(asked, None).await
     }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How the gateway is to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Where clients connect. Port 0 picks a free one.
     pub listen: Vec<SocketAddr>,
@@ -36,25 +36,6 @@ pub struct Settings {
     pub rewrites: Vec<Vec<Rewrite>>,
     /// The key of the client hash: the same on every instance and after a restart, so that clients keep their level.
     pub hash_seed: u64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            listen: Vec::new(),
-            admin: None,
-            threads: 0,
-            trusted_proxies: Vec::new(),
-            forwarded: ForwardedFields::default(),
-            report: Report::default(),
-            rejection: Rejection::default(),
-            limits: Limits::default(),
-            timeouts: Timeouts::default(),
-            backends: Vec::new(),
-            rewrites: Vec::new(),
-            hash_seed: 0,
-        }
-    }
 }
 
 /// Which fields tell the upstream who asked.

@@ -16,7 +16,8 @@ pub struct HeadScan {
 impl HeadScan {
     /// Looks at the bytes that are new since the last call. `Some(length)` once the empty line is there.
     ///
-    /// `limit` is the longest head allowed; a longer one is refused with 431.
+    /// `limit` is the longest head allowed; a longer one is refused with 431, or 414 if even its
+    /// first line is longer.
     pub fn advance(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {
         let seen = &bytes[..bytes.len().min(limit)];
         while let Some(offset) = memchr::memchr2(b'\r', b'\n', &seen[self.scanned..]) {
@@ -43,7 +44,10 @@ impl HeadScan {
             self.scanned = seen.len();
         }
         if bytes.len() >= limit {
-            return Err(Refusal::with(431, "the request head is too large"));
+            return Err(match self.line_start {
+                0 => Refusal::with(414, "the request target is too long"),
+                _ => Refusal::with(431, "the request head is too large"),
+            });
         }
         Ok(None)
     }
@@ -91,6 +95,7 @@ mod tests {
     fn too_long_is_431() {
         let mut scan = HeadScan::default();
         assert_eq!(scan.advance(&[b'a'; 10], 20), Ok(None));
-        assert_eq!(scan.advance(&[b'a'; 20], 20).map_err(|r| r.status), Err(431));
+        assert_eq!(scan.advance(&[b'a'; 20], 20).map_err(|r| r.status), Err(414));
+        assert_eq!(HeadScan::default().advance(b"a\r\nbbbbbb", 8).map_err(|r| r.status), Err(431));
     }
 }

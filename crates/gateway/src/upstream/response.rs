@@ -143,9 +143,9 @@ impl<'a> ResponseSide<'a> {
     }
 
     fn ended(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
-        self.surplus = true;
         match &mut self.body {
             Some(body) if body.may_end() => {
+                self.surplus = true;
                 *body = Decoder::new(Framing::None);
                 if self.transform == Transform::Wrap {
                     outbox.push(Bytes::Owned(b"0\r\n\r\n".to_vec()), 0..5, 5);

@@ -1,0 +1,555 @@
+//! The data plane end to end: framing, order, errors, aborts, bounds.
+
+mod support;
+
+use plimsoll_gateway::{Gateway, Settings};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use support::*;
+
+#[test]
+fn keep_alive_uses_one_connection_on_each_side() {
+    let origin = Origin::serving(b"hello");
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for _ in 0..20 {
+        assert_eq!(client.get("/a"), (200, b"hello".to_vec()));
+    }
+    assert_eq!(origin.accepted.load(SeqCst), 1);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [20, 0, 0]);
+}
+
+#[test]
+fn the_upstream_gets_a_clean_head() {
+    let (heads, seen) = mpsc::channel();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            heads.send(head).expect("the test listens");
+            peer.send_response(b"").expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client
+        .send("GET /x?y HTTP/1.1\r\nHost: a.b\r\nConnection: keep-alive, x-hop\r\nX-Hop: 1\r\nAccept: c\r\n\r\n")
+        .expect("sent");
+    assert_eq!(client.answer().0, 200);
+    assert_eq!(
+        seen.recv_timeout(PATIENCE).expect("a head"),
+        "GET /x?y HTTP/1.1\r\nhost: a.b\r\nAccept: c\r\nx-forwarded-for: 127.0.0.1\r\n\
+         x-forwarded-proto: http\r\nx-forwarded-host: a.b\r\n"
+    );
+}
+
+#[test]
+fn pipelined_requests_are_served_in_order() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let path = head.split(' ').nth(1).expect("a path").to_owned();
+            peer.send_response(path.as_bytes()).expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    let requests: String = (0..50).map(|n| format!("GET /{n} HTTP/1.1\r\nHost: test\r\n\r\n")).collect();
+    client.send(requests).expect("sent");
+    for n in 0..50 {
+        assert_eq!(client.answer(), (200, format!("/{n}").into_bytes()));
+    }
+}
+
+#[test]
+fn bodies_pass_both_ways() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let body = peer.body(&head);
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").expect("sent");
+            for piece in body.chunks(1000) {
+                peer.send(format!("{:x}\r\n", piece.len())).expect("sent");
+                peer.send(piece).expect("sent");
+                peer.send("\r\n").expect("sent");
+            }
+            peer.send("0\r\n\r\n").expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for size in [0, 1, 5000, 300_000] {
+        let body: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+        let head = format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {size}\r\n\r\n");
+        let sender = client.stream.get_ref().try_clone().expect("a second handle");
+        let text = [head.as_bytes(), &body].concat();
+        let sending = std::thread::spawn(move || std::io::Write::write_all(&mut &sender, &text));
+        assert_eq!(client.answer(), (200, body.clone()));
+        sending.join().expect("no panic").expect("sent");
+        client.send("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n").expect("sent");
+        let mut sender = Peer::new(client.stream.get_ref().try_clone().expect("a second handle"));
+        let copy = body.clone();
+        let sending = std::thread::spawn(move || {
+            for piece in copy.chunks(7777) {
+                sender.send(format!("{:x}\r\n", piece.len())).expect("sent");
+                sender.send(piece).expect("sent");
+                sender.send("\r\n").expect("sent");
+            }
+            sender.send("0\r\n\r\n").expect("sent");
+        });
+        assert_eq!(client.answer(), (200, body));
+        sending.join().expect("sent");
+    }
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [8, 0, 0]);
+}
+
+#[test]
+fn head_204_304_and_ranges_pass() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let answer = match head.split(' ').nth(1) {
+                Some("/head") => "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n",
+                Some("/204") => "HTTP/1.1 204 No Content\r\n\r\n",
+                Some("/304") => "HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\nETag: \"a\"\r\n\r\n",
+                _ => {
+                    assert_eq!(field(&head, "range"), Some("bytes=1-2"));
+                    "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 2\r\n\r\nbc"
+                }
+            };
+            peer.send(answer).expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("HEAD /head HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "content-length")), (200, Some("100")));
+    client.send("GET /204 HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("an answer")), 204);
+    client.send("GET /304 HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "etag")), (304, Some("\"a\"")));
+    client.send("GET /range HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n").expect("sent");
+    assert_eq!(client.answer(), (206, b"bc".to_vec()));
+}
+
+#[test]
+fn a_client_that_expects_100_gets_it_before_it_sends() {
+    let origin = Origin::start(|mut peer| {
+        let head = peer.head().expect("a request");
+        assert_eq!(field(&head, "expect"), Some("100-continue"));
+        peer.send("HTTP/1.1 100 Continue\r\n\r\n").expect("sent");
+        let body = peer.body(&head);
+        peer.send_response(&body).expect("sent");
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client
+        .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        .expect("sent");
+    assert_eq!(status(&client.head().expect("an interim answer")), 100);
+    client.send("body").expect("sent");
+    assert_eq!(client.answer(), (200, b"body".to_vec()));
+}
+
+#[test]
+fn http10_clients_get_plain_bodies_and_a_close() {
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let _ = peer.send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\n",
+            );
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!(field(&head, "transfer-encoding"), None);
+    assert_eq!(field(&head, "connection"), Some("close"));
+    assert_eq!(client.rest(), b"abcde");
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_is_chunked() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.0 200 OK\r\n\r\nuntil the end");
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for _ in 0..2 {
+        assert_eq!(client.get("/"), (200, b"until the end".to_vec()));
+    }
+    settled(&gateway);
+}
+
+#[test]
+fn upgrades_pass_and_hold_no_slot() {
+    let origin = Origin::start(|mut peer| {
+        let head = peer.head().expect("a request");
+        assert_eq!(field(&head, "upgrade"), Some("echo"));
+        assert_eq!(field(&head, "connection"), Some("upgrade"));
+        let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nhi";
+        peer.send(answer).expect("sent");
+        let mut byte = [0];
+        while std::io::Read::read(&mut peer.stream, &mut byte).is_ok_and(|count| count == 1) {
+            peer.send(byte).expect("sent");
+        }
+        let _ = peer.stream.get_ref().shutdown(Shutdown::Write);
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("an answer")), 101);
+    assert_eq!(client.exactly(2), b"hi");
+    client.send("ping").expect("sent");
+    assert_eq!(client.exactly(4), b"ping");
+    eventually("the slot is free", || gateway.status().plants[0].in_service == 0);
+    assert_eq!(in_flight(&gateway), 1);
+    client.stream.get_ref().shutdown(Shutdown::Write).expect("half-closed");
+    assert_eq!(client.rest(), b"");
+    settled(&gateway);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 6);
+}
+
+#[test]
+fn bad_requests_are_answered_and_never_reach_the_upstream() {
+    let origin = Origin::serving(b"");
+    let gateway = gateway(&origin);
+    let table: &[(u16, &str)] = &[
+        (400, "GET / HTTP/1.1\r\n\r\n"),
+        (400, "GET / HTTP/1.1\nHost: a\n\n"),
+        (
+            400,
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
+        (400, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        (501, "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (505, "GET / HTTP/3.0\r\nHost: a\r\n\r\n"),
+        (413, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999\r\n\r\n"),
+        (417, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: magic\r\n\r\n"),
+    ];
+    for (expected, text) in table {
+        let mut client = client(&gateway);
+        client.send(text).expect("sent");
+        let head = client.head().expect("an answer");
+        assert_eq!(status(&head), *expected, "{text:?}");
+        assert_eq!(field(&head, "connection"), Some("close"));
+        client.body(&head);
+        assert_eq!(client.rest(), b"", "{text:?}: closed");
+    }
+    let mut client = client(&gateway);
+    client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(40_000))).expect("sent");
+    assert_eq!(client.answer().0, 431);
+    let mut client = support::client(&gateway);
+    client.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "y".repeat(40_000))).expect("sent");
+    assert_eq!(client.answer().0, 414);
+    assert_eq!(origin.accepted.load(SeqCst), 0);
+    settled(&gateway);
+}
+
+#[test]
+fn bad_responses_are_502() {
+    for answer in [
+        "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "HTTP/1.1 101 Switching\r\n\r\n",
+        "nonsense\r\n\r\n",
+        "HTTP/1.1 200",
+        "",
+    ] {
+        let origin = Origin::start(move |mut peer| {
+            peer.head();
+            let _ = peer.send(answer);
+        });
+        let gateway = gateway(&origin);
+        assert_eq!(client(&gateway).get("/").0, 502, "{answer:?}");
+        settled(&gateway);
+        assert_eq!(outcomes(&gateway), [0, 1, 0]);
+    }
+}
+
+#[test]
+fn a_response_cut_short_closes_the_connection() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("a head")), 200);
+    assert_eq!(client.rest(), b"abc");
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 1, 0]);
+}
+
+#[test]
+fn an_upstream_that_is_down_is_502_at_once_and_another_address_is_tried() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("address");
+    let gateway = Gateway::start(settings(&[closed]), &promises(8)).expect("a gateway");
+    let begin = Instant::now();
+    assert_eq!(client(&gateway).get("/").0, 502);
+    assert!(begin.elapsed() < Duration::from_secs(2));
+    settled(&gateway);
+    let origin = Origin::serving(b"up");
+    let gateway = Gateway::start(settings(&[closed, origin.address]), &promises(8)).expect("a gateway");
+    for _ in 0..10 {
+        assert_eq!(client(&gateway).get("/"), (200, b"up".to_vec()));
+    }
+}
+
+#[test]
+fn an_upstream_that_stalls_is_504() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        peer.rest();
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.first_byte = Duration::from_millis(200);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    assert_eq!(client.get("/").0, 504);
+    // Nothing of the request is left: the connection can go on.
+    assert_eq!(client.get("/").0, 504);
+    settled(&gateway);
+    eventually("the stalled connections are closed", || origin.open.load(SeqCst) == 0);
+}
+
+#[test]
+fn slow_clients_lose_their_connection() {
+    let origin = Origin::serving(b"");
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.head = Duration::from_millis(200);
+    settings.timeouts.keep_alive = Duration::from_millis(300);
+    settings.timeouts.body_idle = Duration::from_millis(200);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut half_head = client(&gateway);
+    half_head.send("GET / HTTP/1.1\r\nHo").expect("sent");
+    assert_eq!(half_head.answer().0, 408);
+    let mut half_body = client(&gateway);
+    half_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab").expect("sent");
+    assert_eq!(half_body.answer().0, 408);
+    let mut idle = client(&gateway);
+    assert_eq!(idle.get("/").0, 200);
+    assert_eq!(idle.rest(), b"", "closed after its idle time");
+    settled(&gateway);
+}
+
+#[test]
+fn a_reused_connection_that_died_is_replaced() {
+    let origin = Origin::start(|mut peer| {
+        // One request per connection, but it does not say so.
+        peer.head();
+        let _ = peer.send_response(b"once");
+        peer.head();
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    for _ in 0..10 {
+        assert_eq!(client.get("/"), (200, b"once".to_vec()));
+    }
+    // A body that was sent may have had its effect: it is not sent twice.
+    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
+    assert_eq!(client.answer().0, 502);
+    settled(&gateway);
+}
+
+#[test]
+fn a_client_that_leaves_while_served_is_abandoned() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        peer.rest();
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    drop(client);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 0, 1]);
+    eventually("the upstream's connection is closed", || origin.open.load(SeqCst) == 0);
+}
+
+#[test]
+fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while peer.head().is_some() {
+            eventually("the test lets it go", || may.load(SeqCst));
+            let _ = peer.send_response(b"late");
+        }
+    });
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
+    let mut clients: Vec<Peer> = (0..5).map(|_| client(&gateway)).collect();
+    for client in &mut clients {
+        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    }
+    eventually("four wait", || gateway.status().plants[0].waiting == 4);
+    // A half-close counts as leaving. Which one is served does not matter: two of the others leave.
+    let served = 0;
+    clients[served + 1].stream.get_ref().shutdown(Shutdown::Write).expect("half-closed");
+    drop(clients.remove(served + 2));
+    eventually("two are gone", || in_flight(&gateway) == 3);
+    go.store(true, SeqCst);
+    drop(clients.remove(1));
+    for client in &mut clients {
+        assert_eq!(client.answer(), (200, b"late".to_vec()));
+    }
+    settled(&gateway);
+    assert_eq!(origin.most.load(SeqCst), 1);
+}
+
+#[test]
+fn connections_never_exceed_their_bound_and_nobody_starves() {
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            if peer.send_response(b"x").is_err() {
+                return;
+            }
+        }
+    });
+    let settings = Settings { threads: 4, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(3)).expect("a gateway");
+    let address = address(&gateway);
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..24)
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut client = Peer::connect(address);
+                    let end = Instant::now() + Duration::from_secs(2);
+                    let mut count = 0;
+                    while Instant::now() < end {
+                        assert_eq!(client.get("/").0, 200);
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().expect("no panic")).collect()
+    });
+    assert!(origin.most.load(SeqCst) <= 3, "{} connections", origin.most.load(SeqCst));
+    let mut sorted = counts.clone();
+    sorted.sort_unstable();
+    assert!(sorted[0] * 2 >= sorted[12], "the slowest gets half of the median: {sorted:?}");
+    settled(&gateway);
+}
+
+#[test]
+fn killing_the_upstream_under_load_loses_no_accounting() {
+    let alive = Arc::new(AtomicBool::new(true));
+    let served = Arc::new(AtomicUsize::new(0));
+    let (up, count) = (alive.clone(), served.clone());
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            peer.body(&head);
+            count.fetch_add(1, SeqCst);
+            if !up.load(SeqCst) {
+                return;
+            }
+            let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n");
+            let _ = peer.send(vec![b'x'; if count.load(SeqCst) % 7 == 0 { 1000 } else { 2000 }]);
+            if count.load(SeqCst) % 7 == 0 {
+                return;
+            }
+        }
+    });
+    let settings = Settings { threads: 2, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
+    let address = address(&gateway);
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(move || {
+                for _ in 0..60 {
+                    let mut client = Peer::connect(address);
+                    let _ = client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc");
+                    if let Some(head) = client.head() {
+                        client.rest_of(&head);
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            eventually("some were served", || served.load(SeqCst) > 100);
+            alive.store(false, SeqCst);
+        });
+    });
+    settled(&gateway);
+    let sum: u64 = outcomes(&gateway).iter().sum();
+    assert_eq!(sum, 720);
+}
+
+#[test]
+fn a_slow_reader_frees_the_upstream_and_gets_everything() {
+    // Fits the read-ahead and the sockets' buffers, so the upstream is done before the client reads.
+    let body: &'static [u8] = vec![b'z'; 200_000].leak();
+    let origin = Origin::serving(body);
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("the request arrived", || {
+        gateway.status().classes.iter().any(|class| class.counts.arrivals == 1)
+    });
+    eventually("the plant is free", || gateway.status().plants[0].in_service == 0);
+    assert_eq!(client.answer(), (200, body.to_vec()));
+    settled(&gateway);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 200_000);
+}
+
+#[test]
+fn a_large_body_passes_a_reader_that_pauses() {
+    let body: &'static [u8] = vec![b'z'; 30_000_000].leak();
+    let origin = Origin::serving(body);
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(client.answer(), (200, body.to_vec()));
+    settled(&gateway);
+}
+
+#[test]
+fn a_reader_that_never_reads_is_given_up() {
+    let body: &'static [u8] = vec![b'z'; 30_000_000].leak();
+    let origin = Origin::serving(body);
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.send = Duration::from_millis(300);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().classes.iter().any(|class| class.counts.arrivals == 1));
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 0, 1]);
+}
+
+#[test]
+fn draining_finishes_what_is_under_way() {
+    let (arrived, seen) = mpsc::channel();
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while peer.head().is_some() {
+            arrived.send(()).expect("the test listens");
+            eventually("the test lets it go", || may.load(SeqCst));
+            let _ = peer.send_response(b"done");
+        }
+    });
+    let gateway = gateway(&origin);
+    let address = address(&gateway);
+    let idle = client(&gateway);
+    let mut busy = client(&gateway);
+    busy.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    seen.recv_timeout(PATIENCE).expect("it arrives");
+    let draining = std::thread::spawn(move || gateway.drain(PATIENCE));
+    let mut idle = idle;
+    assert_eq!(idle.rest(), b"", "idle connections are closed");
+    eventually("nobody listens", || std::net::TcpStream::connect(address).is_err());
+    go.store(true, SeqCst);
+    assert_eq!(busy.answer(), (200, b"done".to_vec()));
+    assert_eq!(busy.rest(), b"");
+    assert!(draining.join().expect("no panic"));
+}

@@ -1,0 +1,274 @@
+//! A gateway in this process, a raw upstream, and clients, all on loopback and all bounded in time.
+
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
+
+use plimsoll_core::promises::{
+    Choice, Condition, Control, Identity, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
+};
+use plimsoll_gateway::settings::Backend;
+use plimsoll_gateway::{Gateway, Settings};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes, even on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An upstream whose every connection is handled by a closure on a thread of its own.
+pub struct Origin {
+    pub address: SocketAddr,
+    /// Connections open now, and the most there ever were.
+    pub open: Arc<AtomicUsize>,
+    pub most: Arc<AtomicUsize>,
+    pub accepted: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Origin {
+    pub fn start(handle: impl Fn(Peer) + Send + Sync + 'static) -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let (open, most, accepted) =
+            (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let handle = Arc::new(handle);
+        let origin = Origin { address, open, most, accepted, stop };
+        let (open, most, accepted, stop) =
+            (origin.open.clone(), origin.most.clone(), origin.accepted.clone(), origin.stop.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop.load(SeqCst) {
+                    return;
+                }
+                let stream = stream.expect("a connection");
+                accepted.fetch_add(1, SeqCst);
+                let now = open.fetch_add(1, SeqCst) + 1;
+                most.fetch_max(now, SeqCst);
+                let (handle, open) = (handle.clone(), open.clone());
+                std::thread::spawn(move || {
+                    let counted = Counted(open);
+                    handle(Peer::new(stream));
+                    drop(counted);
+                });
+            }
+        });
+        origin
+    }
+
+    /// Answers every request with `body` until the connection ends.
+    pub fn serving(body: &'static [u8]) -> Origin {
+        Origin::start(move |mut peer| {
+            while let Some(head) = peer.head() {
+                peer.body(&head);
+                if peer.send_response(body).is_err() {
+                    return;
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.stop.store(true, SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// One end of a connection, with what a test needs to speak HTTP by hand.
+pub struct Peer {
+    pub stream: BufReader<TcpStream>,
+}
+
+impl Peer {
+    pub fn new(stream: TcpStream) -> Peer {
+        stream.set_read_timeout(Some(PATIENCE)).expect("a read timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a write timeout");
+        stream.set_nodelay(true).expect("no delay");
+        Peer { stream: BufReader::new(stream) }
+    }
+
+    pub fn connect(address: SocketAddr) -> Peer {
+        Peer::new(TcpStream::connect(address).expect("the gateway accepts"))
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// The next head, without its empty line; `None` at the end of the stream.
+    pub fn head(&mut self) -> Option<String> {
+        let mut head = String::new();
+        loop {
+            let mut line = String::new();
+            match self.stream.read_line(&mut line) {
+                Ok(0) | Err(_) => return None,
+                Ok(_) if line == "\r\n" => return Some(head),
+                Ok(_) => head.push_str(&line),
+            }
+        }
+    }
+
+    pub fn exactly(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).expect("enough bytes");
+        bytes
+    }
+
+    /// Everything up to the end of the stream, or its reset.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let _ = self.stream.read_to_end(&mut bytes);
+        bytes
+    }
+
+    /// The body that `head` announces.
+    pub fn body(&mut self, head: &str) -> Vec<u8> {
+        if let Some(length) = field(head, "content-length") {
+            return self.exactly(length.parse().expect("a length"));
+        }
+        let mut body = Vec::new();
+        if field(head, "transfer-encoding").is_some() {
+            loop {
+                let mut line = String::new();
+                self.stream.read_line(&mut line).expect("a chunk's line");
+                let size = usize::from_str_radix(line.trim(), 16).expect("a chunk's size");
+                body.extend(self.exactly(size));
+                self.exactly(2);
+                if size == 0 {
+                    return body;
+                }
+            }
+        }
+        body
+    }
+
+    /// As much of the body that `head` announces as comes.
+    pub fn rest_of(&mut self, head: &str) {
+        let length = field(head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+        let _ = std::io::copy(&mut (&mut self.stream).take(length), &mut std::io::sink());
+    }
+
+    pub fn send_response(&mut self, body: &[u8]) -> std::io::Result<()> {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        self.send([head.as_bytes(), body].concat())
+    }
+
+    /// Sends a GET and reads its answer.
+    pub fn get(&mut self, path: &str) -> (u16, Vec<u8>) {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")).expect("sent");
+        self.answer()
+    }
+
+    pub fn answer(&mut self) -> (u16, Vec<u8>) {
+        let head = self.head().expect("an answer");
+        let body = self.body(&head);
+        (status(&head), body)
+    }
+}
+
+pub fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status")
+}
+
+pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (own, value) = line.split_once(':')?;
+        own.eq_ignore_ascii_case(name).then_some(value.trim())
+    })
+}
+
+pub fn plant(max_connections: u32) -> Plant {
+    Plant {
+        name: "origin".to_owned(),
+        workers: max_connections,
+        max_connections,
+        set_point: 1.0,
+        sense: Sense::Gap,
+        bandwidth_bytes_per_second: None,
+        response_time_limit: None,
+        same_host: false,
+        costs: None,
+        queue: QueueBounds::default(),
+    }
+}
+
+pub fn promises(max_connections: u32) -> Promises {
+    let level = |name: &str| Level { name: name.to_owned(), plant: None, cost_ratio: None };
+    Promises {
+        plants: vec![plant(max_connections)],
+        sites: vec![Site {
+            name: "site".to_owned(),
+            hosts: Vec::new(),
+            plant: 0,
+            levels: vec![level("light"), level("full")],
+            classes: Vec::new(),
+            // Exempt from the loops, not from the gate: these tests are about bytes and bounds.
+            exempt: vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }],
+            identity: Identity::Address,
+            choice: Choice::Client,
+        }],
+        control: Control { mode: Mode::Control, ..Control::default() },
+    }
+}
+
+pub fn settings(addresses: &[SocketAddr]) -> Settings {
+    Settings {
+        listen: vec!["127.0.0.1:0".parse().expect("an address")],
+        threads: 1,
+        backends: vec![Backend::Upstream { addresses: addresses.to_vec() }],
+        ..Settings::default()
+    }
+}
+
+pub fn gateway(origin: &Origin) -> Gateway {
+    Gateway::start(settings(&[origin.address]), &promises(8)).expect("a gateway")
+}
+
+pub fn address(gateway: &Gateway) -> SocketAddr {
+    gateway.local_addrs()[0]
+}
+
+pub fn client(gateway: &Gateway) -> Peer {
+    Peer::connect(address(gateway))
+}
+
+/// Waits until `condition` holds.
+pub fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn in_flight(gateway: &Gateway) -> u64 {
+    gateway.status().classes.iter().map(|class| class.counts.in_flight()).sum()
+}
+
+pub fn outcomes(gateway: &Gateway) -> [u64; 3] {
+    let mut sum = [0; 3];
+    for class in gateway.status().classes {
+        for (total, count) in sum.iter_mut().zip(class.counts.outcomes) {
+            *total += count;
+        }
+    }
+    sum
+}
+
+/// Nothing is under way: every request was accounted for, and no slot is held.
+pub fn settled(gateway: &Gateway) {
+    eventually("in-flight returns to zero", || in_flight(gateway) == 0);
+    eventually("in-service returns to zero", || {
+        gateway.status().plants.iter().all(|plant| plant.in_service == 0 && plant.waiting == 0)
+    });
+}
