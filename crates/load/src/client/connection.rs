@@ -26,7 +26,7 @@ pub struct Target {
     pub address: SocketAddr,
     /// The `Host` header.
     pub host: String,
-    /// The response header whose leading number is the level; none: levels are not read.
+    /// The response header that begins with the level, as `2` or `level=2`; none: levels are not read.
     pub level_header: Option<String>,
     /// A request without a complete answer by then is an error; counted from its dispatch, connecting included.
     pub timeout: Duration,
@@ -213,6 +213,7 @@ impl Connection {
 
 fn leading_number(headers: &HeaderMap, name: &HeaderName) -> Option<u8> {
     let text = headers.get(name)?.to_str().ok()?.trim_start();
+    let text = text.strip_prefix("level=").unwrap_or(text);
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     text[..digits].parse().ok()
 }
@@ -263,7 +264,7 @@ mod tests {
     fn the_level_is_the_leading_number() {
         let name = HeaderName::from_static("level");
         for (text, wanted) in
-            [("2; reason=\"hash\"", Some(2)), (" 0", Some(0)), ("high", None), ("999", None)]
+            [("level=2; reason=full", Some(2)), ("1; reason=x", Some(1)), (" 0", Some(0)), ("high", None), ("999", None)]
         {
             let mut headers = HeaderMap::new();
             headers.insert(&name, HeaderValue::from_str(text).unwrap());

@@ -33,7 +33,7 @@ pub enum Outcome {
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The number that the level header begins with, if there is one.
+    /// The level that the level header begins with, if there is one.
     pub level: Option<u8>,
     /// Body bytes received.
     pub bytes: u64,
