@@ -263,9 +263,13 @@ mod tests {
     #[test]
     fn the_level_is_the_leading_number() {
         let name = HeaderName::from_static("level");
-        for (text, wanted) in
-            [("level=2; reason=full", Some(2)), ("1; reason=x", Some(1)), (" 0", Some(0)), ("high", None), ("999", None)]
-        {
+        for (text, wanted) in [
+            ("level=2; reason=full", Some(2)),
+            ("1; reason=x", Some(1)),
+            (" 0", Some(0)),
+            ("high", None),
+            ("999", None),
+        ] {
             let mut headers = HeaderMap::new();
             headers.insert(&name, HeaderValue::from_str(text).unwrap());
             assert_eq!(leading_number(&headers, &name), wanted, "{text}");
