@@ -3,6 +3,7 @@
 use crate::acceptor;
 use crate::clock::Clock;
 use crate::mailbox::{Mailbox, Message};
+use crate::operator::Operator;
 use crate::settings::{Backend, Settings};
 use crate::ticker::Ticker;
 use crate::upstream::pool::Upstream;
@@ -24,6 +25,7 @@ pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
     ticker: Ticker,
+    operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
     local_addrs: Vec<SocketAddr>,
 }
@@ -60,8 +62,12 @@ impl Gateway {
         let engine = Arc::new(Mutex::new(engine));
         let workers = promises.plants.iter().map(|plant| plant.workers).collect();
         let ticker = Ticker::start(engine.clone(), shared.clone(), workers)?;
-        let mut gateway = Gateway { shared, engine, ticker, threads: Vec::new(), local_addrs };
+        let threads = Vec::new();
+        let mut gateway = Gateway { shared, engine, ticker, operator: None, threads, local_addrs };
         // An early return drops the gateway, which stops what was started.
+        if let Some(address) = gateway.shared.settings.admin {
+            gateway.operator = Some(Operator::start(address, gateway.engine.clone())?);
+        }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
     }
@@ -87,6 +93,11 @@ impl Gateway {
     /// The addresses it listens on, in the order of [`Settings::listen`].
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.local_addrs
+    }
+
+    /// The operator's address, if there is one.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.operator.as_ref().map(|operator| operator.address)
     }
 
     /// What the engine knows now.
@@ -130,6 +141,9 @@ impl Gateway {
             let _ = thread.join();
         }
         self.ticker.stop();
+        if let Some(operator) = &mut self.operator {
+            operator.stop();
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub mod http1;
 mod inbox;
 mod local;
 mod mailbox;
+mod operator;
 mod outbox;
 mod serve;
 pub mod settings;

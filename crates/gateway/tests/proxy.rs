@@ -447,13 +447,13 @@ fn killing_the_upstream_under_load_loses_no_accounting() {
     let origin = Origin::start(move |mut peer| {
         while let Some(head) = peer.head() {
             peer.body(&head);
-            count.fetch_add(1, SeqCst);
+            let cut_short = count.fetch_add(1, SeqCst) % 7 == 0;
             if !up.load(SeqCst) {
                 return;
             }
             let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n");
-            let _ = peer.send(vec![b'x'; if count.load(SeqCst) % 7 == 0 { 1000 } else { 2000 }]);
-            if count.load(SeqCst) % 7 == 0 {
+            let _ = peer.send(vec![b'x'; if cut_short { 1000 } else { 2000 }]);
+            if cut_short {
                 return;
             }
         }

@@ -1,0 +1,199 @@
+//! What the engine decides, as the client and the upstream see it: rejections, levels, reports; files and the
+//! operator's listener.
+
+mod support;
+
+use plimsoll_core::promises::{Promises, QueueBounds};
+use plimsoll_gateway::files::FilesSettings;
+use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
+use plimsoll_gateway::{Gateway, Settings};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+use support::*;
+
+/// One connection, nobody may wait, everybody is controlled: a second request is rejected.
+fn tight() -> Promises {
+    let mut promises = promises(1);
+    promises.sites[0].exempt.clear();
+    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Duration::from_secs(10) };
+    promises
+}
+
+/// An upstream that answers when it may.
+fn patient(go: &Arc<AtomicBool>) -> Origin {
+    let may = go.clone();
+    Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            peer.body(&head);
+            eventually("the test lets it go", || may.load(SeqCst));
+            let _ = peer.send_response(b"served");
+        }
+    })
+}
+
+#[test]
+fn a_rejection_says_why_and_keeps_the_connection() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = patient(&go);
+    let gateway = Gateway::start(settings(&[origin.address]), &tight()).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    let mut second = client(&gateway);
+    for request in [
+        "GET / HTTP/1.1\r\nHost: t\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    ] {
+        second.send(request).expect("sent");
+        let head = second.head().expect("an answer");
+        assert_eq!(status(&head), 503, "{request:?}");
+        assert_eq!(field(&head, "retry-after"), Some("5"));
+        assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=queue-full"));
+        assert_eq!(field(&head, "connection"), None);
+        assert!(field(&head, "date").is_some_and(|date| date.ends_with(" GMT")));
+        assert_eq!(second.body(&head), b"The site is busy. Please try again in a moment.\n");
+    }
+    // Who waits for leave to send will not send, or will: nobody knows where the next request begins.
+    second
+        .send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        .expect("sent");
+    let head = second.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "connection")), (503, Some("close")));
+    go.store(true, SeqCst);
+    assert_eq!(first.answer(), (200, b"served".to_vec()));
+    settled(&gateway);
+}
+
+#[test]
+fn a_rejected_head_has_no_body() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = patient(&go);
+    let gateway = Gateway::start(settings(&[origin.address]), &tight()).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    let mut second = client(&gateway);
+    for _ in 0..2 {
+        second.send("HEAD / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+        assert_eq!(status(&second.head().expect("an answer")), 503);
+    }
+    go.store(true, SeqCst);
+}
+
+#[test]
+fn who_waits_too_long_is_told_so() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = patient(&go);
+    let mut promises = tight();
+    promises.plants[0].queue = QueueBounds { max_waiting: 10, max_wait: Duration::from_millis(200) };
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    let mut second = client(&gateway);
+    second.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = second.head().expect("an answer");
+    assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=wait-timeout"));
+    go.store(true, SeqCst);
+    assert_eq!(first.answer().0, 200);
+    settled(&gateway);
+}
+
+#[test]
+fn a_level_rewrites_and_the_report_tells() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            let seen = format!("{} {:?}", head.lines().next().expect("a line"), field(&head, "x-quality"));
+            peer.send_response(seen.as_bytes()).expect("sent");
+        }
+    });
+    let rewrite =
+        Rewrite { prefix: "/light".to_owned(), headers: vec![("x-quality".to_owned(), "low".to_owned())] };
+    let settings = Settings {
+        rewrites: vec![vec![rewrite]],
+        report: Report { mode: ReportMode::Always, name: "x-level".to_owned() },
+        ..settings(&[origin.address])
+    };
+    let mut promises = promises(8);
+    promises.sites[0].levels.truncate(1);
+    promises.sites[0].exempt.clear();
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
+    let mut client = client(&gateway);
+    client.send("GET /a?b HTTP/1.1\r\nHost: t\r\nX-Quality: high\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!(field(&head, "x-level"), Some("level=1; reason=full"));
+    assert_eq!(client.body(&head), b"GET /light/a?b HTTP/1.1 Some(\"low\")");
+}
+
+#[test]
+fn a_host_of_no_site_is_421_and_the_connection_stays() {
+    let origin = Origin::serving(b"here");
+    let mut promises = promises(8);
+    promises.sites[0].hosts = vec!["known.example".to_owned()];
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let mut client = client(&gateway);
+    assert_eq!(client.get("/").0, 421);
+    client.send("GET / HTTP/1.1\r\nHost: Known.Example:80\r\n\r\n").expect("sent");
+    assert_eq!(client.answer(), (200, b"here".to_vec()));
+}
+
+#[test]
+fn files_are_served_by_level_and_counted() {
+    let root = std::env::temp_dir().join(format!("plimsoll-levels-{}", std::process::id()));
+    std::fs::create_dir_all(root.join("light")).expect("a folder");
+    std::fs::write(root.join("light/a.txt"), "small").expect("a file");
+    std::fs::write(root.join("light/big.bin"), vec![7; 3_000_000]).expect("a file");
+    let settings = Settings {
+        backends: vec![Backend::Files(FilesSettings::new(&root))],
+        rewrites: vec![vec![Rewrite { prefix: "/light".to_owned(), headers: Vec::new() }]],
+        ..settings(&[])
+    };
+    let mut promises = promises(8);
+    promises.sites[0].levels.truncate(1);
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
+    let mut client = client(&gateway);
+    assert_eq!(client.get("/a.txt"), (200, b"small".to_vec()));
+    assert_eq!(client.get("/big.bin"), (200, vec![7; 3_000_000]));
+    assert_eq!(client.get("/nothing").0, 404);
+    client.send("HEAD /a.txt HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "content-length")), (200, Some("5")));
+    client.send("GET /a.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n").expect("sent");
+    assert_eq!(client.answer(), (206, b"ma".to_vec()));
+    settled(&gateway);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 3_000_007);
+    let mut leaver = support::client(&gateway);
+    leaver.send("GET /big.bin HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&leaver.head().expect("an answer")), 200);
+    drop(leaver);
+    settled(&gateway);
+    std::fs::remove_dir_all(root).expect("removed");
+}
+
+#[test]
+fn the_operator_is_answered() {
+    let origin = Origin::serving(b"");
+    let admin = Some("127.0.0.1:0".parse().expect("an address"));
+    let gateway =
+        Gateway::start(Settings { admin, ..settings(&[origin.address]) }, &promises(8)).expect("a gateway");
+    let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));
+    assert_eq!(peer.get("/healthz").0, 200);
+    let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));
+    let (status, body) = peer.get("/metrics");
+    assert_eq!(status, 200);
+    assert!(String::from_utf8(body).expect("text").contains("plimsoll"));
+    gateway.shutdown();
+}
+
+#[test]
+fn settings_that_do_not_match_the_promises_are_refused() {
+    let start = |settings: Settings| Gateway::start(settings, &promises(8)).map(drop);
+    let origin = "127.0.0.1:9".parse().expect("an address");
+    assert!(start(Settings { backends: Vec::new(), ..settings(&[origin]) }).is_err());
+    assert!(start(settings(&[])).is_err());
+    assert!(start(Settings { listen: Vec::new(), ..settings(&[origin]) }).is_err());
+    let nowhere = Backend::Files(FilesSettings::new("/does/not/exist"));
+    assert!(start(Settings { backends: vec![nowhere], ..settings(&[]) }).is_err());
+}
