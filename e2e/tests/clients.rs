@@ -1,7 +1,7 @@
 //! What single clients see, on a real server: a level that stays while m stands still and only rises while m rises, and
 //! a fair share of a small pool of connections.
 
-use plimsoll_e2e::configuration::{plain, two_levels};
+use plimsoll_e2e::configuration::two_levels;
 use plimsoll_e2e::overload::PATIENCE;
 use plimsoll_e2e::page::capacity;
 use plimsoll_e2e::{Apache, Nginx, Plimsoll};
@@ -23,7 +23,7 @@ fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
     let target =
         Target { level_header: Some("x-plimsoll".into()), timeout: PATIENCE, ..Target::new(gateway.address) };
     // 100 clients, so that each is seen often; overload for long enough to settle, then calm.
-    let steps = vec![(seconds(20), 2.0 * capacity()), (seconds(8), 0.4 * capacity())];
+    let steps = vec![(seconds(20), 2.0 * capacity()), (seconds(10), 0.4 * capacity())];
     let load = OpenLoop { clients: 100, paths: Paths::one("/page"), ..OpenLoop::new(target, steps) };
     let sink = Box::new(move |record: &Record| keep.lock().unwrap().push(*record));
     let tally = load.start(Some(sink)).unwrap().join();
@@ -51,7 +51,8 @@ fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
             let falling = from > seconds(21);
             assert!(!falling || before <= after, "client {client} fell from {before} to {after} at {to:?}");
         }
-        assert_eq!(seen.last().map(|last| last.1), Some(2), "client {client} ends at full quality");
+        let last = seen.last().filter(|last| last.0 > seconds(23));
+        assert!(last.is_none_or(|last| last.1 == 2), "client {client} ends at full quality");
     }
     eprintln!("steady: {steady_changes} changes between {steady_pairs} pairs of answers");
     // A client that drew its level anew for each answer would change in 2 F (1 - F), about two fifths, of the pairs.
@@ -64,14 +65,13 @@ fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
 #[test]
 fn two_dozen_clients_share_eight_prefork_workers_fairly() {
     let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
-    // Observed, not controlled: what is looked at is the queue for the eight connections.
-    let configuration = plain(apache.upstream).replacen("threads = 2", "threads = 2\nmode = \"observe\"", 1);
-    let gateway = Plimsoll::run(&configuration);
-    let load = ClosedLoop {
-        paths: Paths::one("/light/page"),
-        ..ClosedLoop::new(Target::new(gateway.address), 24, seconds(8))
-    };
-    let mut answers = load.start(None).unwrap().join().by_client;
+    let gateway = Plimsoll::run(&two_levels(apache.upstream, "control"));
+    let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };
+    // Without a pause: the pool of eight is never idle, and a client that is passed over shows.
+    let load = ClosedLoop { paths: Paths::one("/page"), ..ClosedLoop::new(target, 24, seconds(8)) };
+    let tally = load.start(None).unwrap().join();
+    assert_eq!(tally.requests, tally.status(200), "{:?} {:?}", tally.errors, tally.by_status);
+    let mut answers = tally.by_client;
     answers.sort_unstable();
     let (slowest, median) = (answers[0], answers[12]);
     assert!(median > 50 && 2 * slowest >= median, "answers by client: {answers:?}");
