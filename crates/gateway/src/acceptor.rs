@@ -25,6 +25,13 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
+/// Fails if somebody listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
+/// unnoticed, and each would get a part of the clients.
+pub(crate) fn ensure_free(address: SocketAddr) -> io::Result<()> {
+    // Linux tells at listen, not yet at bind.
+    std::net::TcpListener::bind(address).map(drop)
+}
+
 /// Begins to listen. Must be called in the thread's runtime.
 pub(crate) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)

@@ -16,8 +16,31 @@ pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
 /// Kept by a thread of each size: 16 MiB of large ones. More are freed.
 const KEPT: usize = 224;
 
+/// Spare buffers of one size.
+#[derive(Debug)]
+struct Spare {
+    buffers: Vec<Box<[u8]>>,
+    /// The fewest there were since the last look: so many were not needed.
+    fewest: usize,
+}
+
+impl Spare {
+    const NONE: Spare = Spare { buffers: Vec::new(), fewest: 0 };
+}
+
 thread_local! {
-    static POOL: RefCell<[Vec<Box<[u8]>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+    static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
+}
+
+/// Frees half of what was not needed since the last call: a burst's memory is given back within seconds.
+pub(crate) fn trim() {
+    POOL.with_borrow_mut(|pool| {
+        for spare in pool {
+            let kept = spare.buffers.len() - spare.fewest.div_ceil(2).min(spare.buffers.len());
+            spare.buffers.truncate(kept.max(1));
+            spare.fewest = spare.buffers.len();
+        }
+    });
 }
 
 /// A buffer of fixed size from its thread's pool. Its content is whatever its last user left.
@@ -36,7 +59,12 @@ impl Buffer {
     }
 
     fn take(class: usize, size: usize) -> Self {
-        let kept = POOL.with_borrow_mut(|pool| pool[class].pop());
+        let kept = POOL.with_borrow_mut(|pool| {
+            let spare = &mut pool[class];
+            let buffer = spare.buffers.pop();
+            spare.fewest = spare.fewest.min(spare.buffers.len());
+            buffer
+        });
         Buffer { bytes: kept.unwrap_or_else(|| vec![0; size].into_boxed_slice()) }
     }
 }
@@ -48,9 +76,9 @@ impl Drop for Buffer {
         // At the thread's end the pool may be gone: then the buffer is freed.
         let _ = POOL.try_with(|pool| {
             if let Ok(mut pool) = pool.try_borrow_mut()
-                && pool[class].len() < KEPT
+                && pool[class].buffers.len() < KEPT
             {
-                pool[class].push(bytes);
+                pool[class].buffers.push(bytes);
             }
         });
     }
@@ -66,5 +94,29 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spare() -> usize {
+        POOL.with_borrow(|pool| pool[1].buffers.len())
+    }
+
+    #[test]
+    fn buffers_are_kept_while_they_are_needed_and_freed_after() {
+        let many: Vec<Buffer> = (0..40).map(|_| Buffer::large()).collect();
+        drop(many);
+        trim();
+        assert_eq!(spare(), 40, "all were in use since the last look");
+        drop((0..30).map(|_| Buffer::large()).collect::<Vec<_>>());
+        trim();
+        assert_eq!(spare(), 35, "ten were not");
+        for _ in 0..10 {
+            trim();
+        }
+        assert_eq!(spare(), 1);
     }
 }

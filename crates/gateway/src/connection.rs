@@ -124,6 +124,12 @@ impl Connection {
 
     /// The next request's head; `None` if the client is done, or has been idle for too long.
     async fn next_head(&mut self) -> Result<Option<usize>, Refusal> {
+        // One large request must not make its connection large for good.
+        for kept in [&mut self.outgoing, &mut self.scratch] {
+            if kept.capacity() > 4096 {
+                *kept = Vec::new();
+            }
+        }
         let timeouts = &self.worker.shared.settings.timeouts;
         let timeout = if self.client.inbox.is_empty() { timeouts.keep_alive } else { timeouts.head };
         self.client.slot.arm(Some(self.worker.after(timeout)));
@@ -251,7 +257,7 @@ impl Connection {
     /// Closes. A client that may still be sending is read from for a moment: closing a socket with unread bytes
     /// resets it, and the reset may overtake the answer.
     async fn close(mut self, next: Next) {
-        if next != Next::Linger {
+        if next == Next::Close && self.client.inbox.is_empty() {
             return;
         }
         let client = &mut self.client;

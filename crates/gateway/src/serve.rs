@@ -218,8 +218,10 @@ impl Connection {
                 end => break end,
             }
         };
-        let keep = exchange.response.keeps_client() && exchange.request.is_complete();
-        let complete = exchange.request.is_complete();
+        // Not merely complete: what was not sent still lies in the inbox, where the next request is looked for.
+        let complete = exchange.request.is_sent();
+        let keep = exchange.response.keeps_client() && complete;
+        let silent_end = exchange.response.ends_with_connection();
         match end {
             End::Done => {
                 held.depart(Outcome::Completed);
@@ -238,6 +240,10 @@ impl Connection {
             }
             End::Failed(refusal) => self.fail(refusal, asked, Some(held)).await,
             End::Broken(outcome) => {
+                if silent_end {
+                    // A plain close would pass for the body's end.
+                    let _ = self.client.io.set_zero_linger();
+                }
                 held.release(Service::default());
                 held.depart(outcome);
                 Next::Close

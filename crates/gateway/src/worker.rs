@@ -153,6 +153,7 @@ impl Worker {
         for upstream in self.shared.upstreams.iter().flatten() {
             upstream.close_stale(self.index, now, self.shared.settings.timeouts.upstream_keep_alive);
         }
+        crate::buffers::trim();
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 

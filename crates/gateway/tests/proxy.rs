@@ -172,6 +172,44 @@ fn http10_clients_get_plain_bodies_and_a_close() {
 }
 
 #[test]
+fn a_cut_short_body_resets_an_http10_client() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
+    client.head().expect("a head");
+    let mut rest = Vec::new();
+    let end = std::io::Read::read_to_end(&mut client.stream, &mut rest);
+    assert_eq!(end.map_err(|error| error.kind()), Err(std::io::ErrorKind::ConnectionReset));
+}
+
+/// What the upstream did not take must not be read as the next request.
+#[test]
+fn an_early_answer_does_not_leave_the_body_behind() {
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let _ = peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
+            // The body is never read.
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    let hidden = "GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n".repeat(300_000);
+    let head = format!("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n", hidden.len());
+    let mut sender = Peer::new(client.stream.get_ref().try_clone().expect("a second handle"));
+    let sending = std::thread::spawn(move || sender.send([head, hidden].concat()));
+    assert_eq!(client.answer().0, 413);
+    assert_eq!(client.rest(), b"", "no second answer");
+    let _ = sending.join().expect("no panic");
+    settled(&gateway);
+    assert_eq!(gateway.status().classes.iter().map(|class| class.counts.arrivals).sum::<u64>(), 1);
+}
+
+#[test]
 fn a_body_that_ends_with_the_connection_is_chunked() {
     let origin = Origin::start(|mut peer| {
         peer.head();

@@ -22,6 +22,9 @@ use tokio::net::TcpStream;
 /// The longest response head.
 const HEAD_LIMIT: usize = 64 * 1024;
 
+/// The most interim responses before a final one: each takes a buffer on its way.
+const MAX_INTERIM: u32 = 16;
+
 /// What the response must look like for its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
@@ -63,6 +66,7 @@ pub(crate) struct ResponseSide<'a> {
     body: Option<Decoder>,
     transform: Transform,
     began: bool,
+    interim: u32,
     surplus: bool,
     /// Body bytes that came.
     pub bytes: u64,
@@ -81,6 +85,7 @@ impl<'a> ResponseSide<'a> {
             body: None,
             transform: Transform::Pass,
             began: false,
+            interim: 0,
             surplus: false,
             bytes: 0,
         }
@@ -178,6 +183,10 @@ impl<'a> ResponseSide<'a> {
             if !self.head.is_interim() {
                 return self.commit(outbox, length);
             }
+            self.interim += 1;
+            if self.interim > MAX_INTERIM {
+                return Err(Fault::Malformed("the upstream sent too many interim responses"));
+            }
             // HTTP/1.0 does not know interim responses.
             if self.terms.asked.version == Version::Http11 {
                 self.write_head(length, Framing::None);
@@ -262,13 +271,20 @@ impl<'a> ResponseSide<'a> {
             let mut size = Vec::with_capacity(10);
             // Writing to a vector does not fail.
             let _ = write!(size, "{:x}\r\n", taken.bytes);
-            outbox.push_head(&size);
+            let length = size.len();
+            outbox.push(Bytes::Owned(size), 0..length, length);
             outbox.push(Bytes::Pooled(buffer), self.start..end, 0);
-            outbox.push_head(b"\r\n");
+            outbox.push(Bytes::Owned(b"\r\n".to_vec()), 0..2, 2);
             return Ok(());
         }
         outbox.push(Bytes::Pooled(buffer), self.start..end, head);
         Ok(())
+    }
+
+    /// Whether its client takes the connection's end for the body's end.
+    pub(crate) fn ends_with_connection(&self) -> bool {
+        self.transform == Transform::Unwrap
+            || (self.terms.asked.version == Version::Http10 && self.head.framing == Framing::UntilClose)
     }
 
     /// Whether the client's connection can go on after this response.
