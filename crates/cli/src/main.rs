@@ -1,3 +1,33 @@
-//! The binary `plimsoll`.
+//! The binary `plimsoll`: one file per command, and nothing that decides.
 
-fn main() {}
+mod arguments;
+mod check;
+mod demo;
+mod failure;
+mod help;
+mod plan;
+mod resolve;
+mod run;
+mod signals;
+mod source;
+mod text;
+
+use arguments::Command;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match arguments::parse(std::env::args_os().skip(1)).and_then(execute) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn execute(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Print(page) => text::print(page),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
+    }
+}

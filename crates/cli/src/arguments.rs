@@ -1,0 +1,262 @@
+//! The command line, as typed: which command, which options. What they mean is for the commands to say.
+
+use crate::failure::Failure;
+use crate::help::{self, Topic};
+use lexopt::{Arg, Parser, ValueExt};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What the user asked for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    /// A page of help, or the version.
+    Print(&'static str),
+    Run(RunArguments),
+    Check(CheckArguments),
+    Demo(DemoArguments),
+}
+
+/// `plimsoll run FILE`
+#[derive(Debug, PartialEq)]
+pub(crate) struct RunArguments {
+    pub(crate) file: PathBuf,
+}
+
+/// `plimsoll check FILE`
+#[derive(Debug, PartialEq)]
+pub(crate) struct CheckArguments {
+    pub(crate) file: PathBuf,
+    pub(crate) json: bool,
+}
+
+/// `plimsoll demo`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DemoArguments {
+    pub(crate) seconds: Option<u64>,
+    pub(crate) load: Option<f64>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) json: bool,
+}
+
+/// The command that `arguments`, without the program's name, ask for.
+///
+/// # Errors
+/// [`Failure::Input`], with what to write instead.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Failure> {
+    let mut parser = Parser::from_args(arguments);
+    let topic = match parser.next().map_err(|error| wrong(&error.to_string(), Topic::Main))? {
+        None | Some(Arg::Short('h') | Arg::Long("help")) => {
+            return Ok(Command::Print(help::page(Topic::Main)));
+        }
+        Some(Arg::Short('V') | Arg::Long("version")) => return Ok(Command::Print(help::VERSION)),
+        Some(Arg::Value(name)) => match name.to_str() {
+            Some("help") => return help_on(&mut parser),
+            Some(name) => topic(name)?,
+            None => return Err(unknown_command(&name.to_string_lossy())),
+        },
+        Some(option) => return Err(unknown_option(&option, Topic::Main)),
+    };
+    match topic {
+        Topic::Main => Ok(Command::Print(help::page(Topic::Main))),
+        Topic::Run => run(&mut parser),
+        Topic::Check => check(&mut parser),
+        Topic::Demo => demo(&mut parser),
+    }
+}
+
+fn topic(name: &str) -> Result<Topic, Failure> {
+    Topic::COMMANDS.into_iter().find(|topic| topic.name() == name).ok_or_else(|| unknown_command(name))
+}
+
+fn help_on(parser: &mut Parser) -> Result<Command, Failure> {
+    let named = match parser.next() {
+        Ok(Some(Arg::Value(name))) => topic(&name.to_string_lossy())?,
+        _ => Topic::Main,
+    };
+    Ok(Command::Print(help::page(named)))
+}
+
+fn run(parser: &mut Parser) -> Result<Command, Failure> {
+    let mut file = None;
+    while let Some(argument) = next(parser, Topic::Run)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(Topic::Run))),
+            Arg::Value(value) => only_file(&mut file, value, Topic::Run)?,
+            option => return Err(unknown_option(&option, Topic::Run)),
+        }
+    }
+    Ok(Command::Run(RunArguments { file: file.ok_or_else(|| no_file(Topic::Run))? }))
+}
+
+fn check(parser: &mut Parser) -> Result<Command, Failure> {
+    let (mut file, mut json) = (None, false);
+    while let Some(argument) = next(parser, Topic::Check)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(Topic::Check))),
+            Arg::Long("json") => json = true,
+            Arg::Value(value) => only_file(&mut file, value, Topic::Check)?,
+            option => return Err(unknown_option(&option, Topic::Check)),
+        }
+    }
+    Ok(Command::Check(CheckArguments { file: file.ok_or_else(|| no_file(Topic::Check))?, json }))
+}
+
+fn demo(parser: &mut Parser) -> Result<Command, Failure> {
+    let mut arguments = DemoArguments::default();
+    while let Some(argument) = next(parser, Topic::Demo)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(Topic::Demo))),
+            Arg::Long("json") => arguments.json = true,
+            Arg::Long("seconds") => {
+                arguments.seconds = Some(number(parser, "seconds", "30", |s| (5..=3600).contains(s))?);
+            }
+            Arg::Long("load") => {
+                arguments.load = Some(number(parser, "load", "3", |load| (0.1..=5.0).contains(load))?);
+            }
+            Arg::Long("seed") => arguments.seed = Some(number(parser, "seed", "1", |_| true)?),
+            Arg::Value(value) => {
+                let value = value.to_string_lossy();
+                return Err(wrong(
+                    &format!("`{value}` is not wanted here: the demo needs no file"),
+                    Topic::Demo,
+                ));
+            }
+            option => return Err(unknown_option(&option, Topic::Demo)),
+        }
+    }
+    Ok(Command::Demo(arguments))
+}
+
+fn next(parser: &mut Parser, topic: Topic) -> Result<Option<Arg<'_>>, Failure> {
+    parser.next().map_err(|error| wrong(&error.to_string(), topic))
+}
+
+/// The value of an option that is a number in bounds; the bounds stand in the demo's help.
+fn number<T: std::str::FromStr>(
+    parser: &mut Parser,
+    option: &str,
+    example: &str,
+    allowed: impl Fn(&T) -> bool,
+) -> Result<T, Failure> {
+    let value = parser.value().ok().and_then(|value| value.string().ok());
+    let shown = value.as_deref().unwrap_or_default().to_owned();
+    value.and_then(|value| value.parse().ok()).filter(allowed).ok_or_else(|| {
+        let bounds = help::bounds(option);
+        wrong(&format!("`--{option} {shown}`: {bounds}, such as `--{option} {example}`"), Topic::Demo)
+    })
+}
+
+fn only_file(file: &mut Option<PathBuf>, value: OsString, topic: Topic) -> Result<(), Failure> {
+    match file.replace(value.into()) {
+        None => Ok(()),
+        Some(first) => {
+            Err(wrong(&format!("one file, not several: `{}` was named first", first.display()), topic))
+        }
+    }
+}
+
+fn no_file(topic: Topic) -> Failure {
+    wrong("which file? It is missing", topic)
+}
+
+fn unknown_command(name: &str) -> Failure {
+    let known = Topic::COMMANDS.map(Topic::name);
+    wrong(&format!("there is no command `{name}`{}", instead(name, &known)), Topic::Main)
+}
+
+fn unknown_option(option: &Arg<'_>, topic: Topic) -> Failure {
+    let name = match option {
+        Arg::Short(letter) => format!("-{letter}"),
+        Arg::Long(name) => format!("--{name}"),
+        Arg::Value(value) => value.to_string_lossy().into_owned(),
+    };
+    wrong(&format!("there is no option `{name}`{}", instead(&name, topic.options())), topic)
+}
+
+fn wrong(what: &str, topic: Topic) -> Failure {
+    let command = [" ", topic.name()].concat();
+    Failure::Input(format!("error: {what}\nSee `plimsoll{} --help`.", command.trim_end()))
+}
+
+/// What may have been meant.
+fn instead(name: &str, known: &[&str]) -> String {
+    let nearest = known.iter().map(|word| (distance(name, word), word)).min();
+    match nearest {
+        Some((distance, word)) if distance <= 2 => format!("; did you mean `{word}`?"),
+        _ => format!("; there are {}", known.join(", ")),
+    }
+}
+
+/// Levenshtein's: how many letters to put in, take out or change.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, wanted) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *wanted);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, Failure> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn refused(line: &str) -> String {
+        match parsed(line) {
+            Err(Failure::Input(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_are_taken_in_any_order() {
+        let check = Command::Check(CheckArguments { file: "a.toml".into(), json: true });
+        assert_eq!(parsed("check --json a.toml"), Ok(check));
+        let demo = DemoArguments { seconds: Some(30), load: Some(2.5), seed: Some(7), json: true };
+        assert_eq!(parsed("demo --load=2.5 --seed 7 --json --seconds 30"), Ok(Command::Demo(demo)));
+        assert_eq!(parsed("run a.toml"), Ok(Command::Run(RunArguments { file: "a.toml".into() })));
+    }
+
+    #[test]
+    fn help_is_found_everywhere() {
+        for line in ["", "--help", "-h", "help"] {
+            assert_eq!(parsed(line), Ok(Command::Print(help::page(Topic::Main))), "{line}");
+        }
+        for line in ["demo --seed 1 --help", "help demo", "demo -h"] {
+            assert_eq!(parsed(line), Ok(Command::Print(help::page(Topic::Demo))), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_to_write_instead() {
+        for (line, said) in [
+            ("chekc a", "did you mean `check`?"),
+            ("frobnicate", "there are run, check, demo"),
+            ("check --jsno a", "did you mean `--json`?"),
+            ("run", "which file?"),
+            ("run a b", "one file, not several: `a` was named first"),
+            ("demo a", "the demo needs no file"),
+            ("demo --seconds", "whole seconds from 5 to 3600, such as `--seconds 30`"),
+            ("demo --seconds 2", "whole seconds from 5"),
+            ("demo --load NaN", "from 0.1 to 5"),
+            ("demo --seed -1", "a whole number"),
+        ] {
+            let text = refused(line);
+            assert!(text.contains(said), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!((distance("check", "chekc"), distance("", "abc"), distance("run", "run")), (2, 3, 0));
+    }
+}

@@ -1,0 +1,203 @@
+//! What a run is worth: the figures of one side, by the server's ledger and the clients' clocks.
+
+use super::plant::{self, CLIENTS, FULL_BYTES, LIGHT_BYTES, LIGHT_COST, PERIOD, SET_POINT};
+use super::side::{Ended, Period, Seen};
+use plimsoll_gateway::admin::json::Json;
+use plimsoll_load::Histogram;
+use plimsoll_sim::settling::{mean, settled_after};
+
+/// How near the set point is near enough, for a mean of [`WINDOW`] periods.
+const TOLERANCE: f64 = 0.02;
+const WINDOW: usize = 5;
+
+/// The figures of one side.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// Periods until it settled; none: it never did.
+    pub(crate) settled: Option<usize>,
+    /// Of the steady periods: those after settling, or the second half of a run that did not.
+    pub(crate) utilization: Spread,
+    /// How far the largest period's utilization lies above the set point.
+    pub(crate) overshoot: f64,
+    /// Over the whole run.
+    pub(crate) total: Seen,
+    /// Response times of the steady periods.
+    pub(crate) steady_latency: Histogram,
+    /// The largest share of the clients seen in a steady period that changed level in it.
+    pub(crate) changed_per_period: f64,
+    /// Delivered bytes of the steady periods over what the set point allows.
+    pub(crate) bandwidth_ratio: f64,
+    /// Mean utilization of the steady periods as the gateway estimates it.
+    pub(crate) estimate: Option<f64>,
+    /// Mean utilization of the steady periods with the time that this machine took to report ends.
+    pub(crate) held: f64,
+    /// How late requests were sent by this machine.
+    pub(crate) client_lateness: Histogram,
+    /// How late answers were handed out by the server.
+    pub(crate) origin_lateness: Histogram,
+}
+
+/// Mean and percentiles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) p5: f64,
+    pub(crate) p95: f64,
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Spread { mean: mean(values), p5: percentile(&sorted, 0.05), p95: percentile(&sorted, 0.95) }
+    }
+}
+
+/// Between the two values nearest to the place; zero of nothing.
+fn percentile(sorted: &[f64], p: f64) -> f64 {
+    let place = p * sorted.len().saturating_sub(1) as f64;
+    let at = |index: f64| sorted.get(index as usize).copied().unwrap_or(0.0);
+    let (low, high) = (at(place.floor()), at(place.ceil()));
+    low + (high - low) * place.fract()
+}
+
+impl Figures {
+    /// Judges a step from nothing that lasted from the first period to the last.
+    pub(crate) fn of(periods: &[Period], ended: Ended) -> Figures {
+        let utilization: Vec<f64> = periods.iter().map(|period| period.utilization).collect();
+        let settled = settled_after(&utilization, SET_POINT, TOLERANCE, WINDOW);
+        let from = settled.unwrap_or(periods.len() / 2);
+        let steady = &periods[from..];
+        let mut total = ended.rest;
+        periods.iter().for_each(|period| total.merge(&period.seen));
+        let mut steady_latency = Histogram::default();
+        steady.iter().for_each(|period| steady_latency.merge(&period.seen.latency));
+        let changed =
+            |period: &Period| f64::from(period.changes.changed) / f64::from(period.changes.seen.max(1));
+        let arrivals: u64 =
+            ended.tally.slots.iter().skip(from).take(steady.len()).map(|slot| slot.arrivals).sum();
+        let delivered: u64 = steady.iter().map(|period| period.seen.bytes).sum();
+        let estimates: Vec<f64> = steady.iter().filter_map(|period| period.estimate).collect();
+        Figures {
+            settled,
+            utilization: Spread::of(&utilization[from..]),
+            overshoot: utilization.iter().copied().fold(0.0, f64::max) - SET_POINT,
+            total,
+            steady_latency,
+            changed_per_period: steady.iter().map(changed).fold(0.0, f64::max),
+            bandwidth_ratio: delivered as f64 / allowed_bytes(arrivals, steady.len()),
+            estimate: (!estimates.is_empty()).then(|| mean(&estimates)),
+            held: mean(&steady.iter().map(|period| period.held).collect::<Vec<_>>()),
+            client_lateness: ended.tally.lateness,
+            origin_lateness: ended.origin_lateness,
+        }
+    }
+
+    /// As JSON, under the names of the promise.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, Json)> {
+        let Spread { mean, p5, p95 } = self.utilization;
+        let [light, full] = self.total.pages;
+        let local = Json::Count(self.total.local);
+        vec![
+            (
+                "utilization",
+                Json::object([("mean", rounded(mean)), ("p5", rounded(p5)), ("p95", rounded(p95))]),
+            ),
+            ("settling_seconds", self.settling_seconds().map_or(Json::Null, Json::Number)),
+            ("overshoot", rounded(self.overshoot)),
+            ("responses", Json::object([("light", Json::Count(light)), ("full", Json::Count(full))])),
+            ("rejected", Json::Count(self.total.rejected)),
+            ("errors", Json::Count(self.total.errors)),
+            ("latency_ms", latency(&self.total.latency)),
+            ("steady_latency_ms", latency(&self.steady_latency)),
+            ("changed_per_period", rounded(self.changed_per_period)),
+            ("bandwidth_ratio", rounded(self.bandwidth_ratio)),
+            ("gateway_estimate", self.estimate.map_or(Json::Null, rounded)),
+            ("origin_held", rounded(self.held)),
+            ("client_late_ms", latency(&self.client_lateness)),
+            ("origin_late_ms", latency(&self.origin_lateness)),
+            ("local_limit", local),
+        ]
+    }
+
+    /// How long it took to settle.
+    pub(crate) fn settling_seconds(&self) -> Option<f64> {
+        self.settled.map(|periods| periods as f64 * PERIOD.as_secs_f64())
+    }
+}
+
+/// What the set point allows to be delivered for `arrivals` requests in so many periods: CA Fig. 8. Everybody light,
+/// times `1 + F (k - 1)` with `F = (U* / L - r) / (1 - r)`, k the ratio of sizes, r of costs, L the load.
+fn allowed_bytes(arrivals: u64, periods: usize) -> f64 {
+    let load = arrivals as f64 / (plant::capacity() * PERIOD.as_secs_f64() * periods.max(1) as f64);
+    let fraction = ((SET_POINT / load - LIGHT_COST) / (1.0 - LIGHT_COST)).clamp(0.0, 1.0);
+    let sizes = FULL_BYTES as f64 / LIGHT_BYTES as f64;
+    arrivals as f64 * LIGHT_BYTES as f64 * (1.0 + fraction * (sizes - 1.0))
+}
+
+/// Four digits are more than the noise leaves.
+fn rounded(value: f64) -> Json {
+    Json::Number((value * 1e4).round() / 1e4)
+}
+
+fn latency(histogram: &Histogram) -> Json {
+    let ms = |time: std::time::Duration| Json::Number((time.as_secs_f64() * 1e5).round() / 1e2);
+    Json::object([
+        ("mean", ms(histogram.mean())),
+        ("p50", ms(histogram.quantile(0.5))),
+        ("p99", ms(histogram.quantile(0.99))),
+    ])
+}
+
+/// The conditions of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) load: f64,
+    pub(crate) cores: usize,
+    /// Share of all cores that this process used while the gateway was under load.
+    pub(crate) cpu_share: f64,
+}
+
+/// One JSON object: the figures of the controlled side, and those of the other under `uncontrolled`.
+pub(crate) fn report(conditions: &Conditions, controlled: &Figures, uncontrolled: &Figures) -> Json {
+    let mut fields = vec![("set_point", Json::Number(SET_POINT))];
+    fields.extend(controlled.fields());
+    fields.push(("uncontrolled", Json::object(uncontrolled.fields())));
+    let at = [
+        ("capacity", Json::Number(plant::capacity())),
+        ("period_seconds", Json::Number(PERIOD.as_secs_f64())),
+        ("clients", Json::Count(CLIENTS.into())),
+        ("seed", Json::Count(conditions.seed)),
+        ("seconds", Json::Count(conditions.seconds)),
+        ("load", Json::Number(conditions.load)),
+        ("cores", Json::Count(conditions.cores as u64)),
+        ("cpu_share", rounded(conditions.cpu_share)),
+    ];
+    fields.push(("at", Json::object(at)));
+    Json::object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_lie_between_values() {
+        let values: Vec<f64> = (0..=100).map(f64::from).collect();
+        assert_eq!(Spread::of(&values), Spread { mean: 50.0, p5: 5.0, p95: 95.0 });
+        assert_eq!(percentile(&[1.0, 2.0], 0.5), 1.5);
+        assert_eq!(percentile(&[], 0.5), 0.0);
+    }
+
+    #[test]
+    fn what_the_set_point_allows() {
+        // L = 3: F = (0.85 / 3 - 0.15) / 0.85 = 0.1569, so 1 + 7 F = 2.098 times everybody light.
+        let ratio = allowed_bytes(6000, 1) / (6000.0 * 2048.0);
+        assert!((ratio - 2.098).abs() < 0.001, "{ratio}");
+        // Calm: everybody full. Far too much: everybody light.
+        assert_eq!(allowed_bytes(1000, 1), 1000.0 * 16384.0);
+        assert_eq!(allowed_bytes(20_000, 1), 20_000.0 * 2048.0);
+    }
+}

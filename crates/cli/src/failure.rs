@@ -1,0 +1,24 @@
+//! How a command fails: what is printed, and the exit code.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The input is wrong: an option, a file, a configuration. Exit code 2.
+    Input(String),
+    /// The input is right, but it could not be done. Exit code 1.
+    Failed(String),
+}
+
+impl Failure {
+    /// Tells the user, on stderr.
+    pub(crate) fn report(self) -> ExitCode {
+        let (text, code) = match self {
+            Failure::Input(text) => (text, 2),
+            Failure::Failed(text) => (text, 1),
+        };
+        eprintln!("{}", text.trim_end());
+        ExitCode::from(code)
+    }
+}

@@ -1,0 +1,132 @@
+//! The pages of help.
+
+/// What there is help on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topic {
+    Main,
+    Run,
+    Check,
+    Demo,
+}
+
+impl Topic {
+    /// The commands.
+    pub(crate) const COMMANDS: [Topic; 3] = [Topic::Run, Topic::Check, Topic::Demo];
+
+    /// The command's name; the program itself has none.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Topic::Main => "",
+            Topic::Run => "run",
+            Topic::Check => "check",
+            Topic::Demo => "demo",
+        }
+    }
+
+    /// The options that it takes.
+    pub(crate) const fn options(self) -> &'static [&'static str] {
+        match self {
+            Topic::Main => &["--help", "--version"],
+            Topic::Run => &["--help"],
+            Topic::Check => &["--json", "--help"],
+            Topic::Demo => &["--seconds", "--load", "--seed", "--json", "--help"],
+        }
+    }
+}
+
+/// The answer to `--version`.
+pub(crate) const VERSION: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
+
+/// The page on `topic`.
+pub(crate) const fn page(topic: Topic) -> &'static str {
+    match topic {
+        Topic::Main => MAIN,
+        Topic::Run => RUN,
+        Topic::Check => CHECK,
+        Topic::Demo => DEMO,
+    }
+}
+
+/// What a number given to the option may be.
+pub(crate) fn bounds(option: &str) -> &'static str {
+    match option {
+        "seconds" => "whole seconds from 5 to 3600",
+        "load" => "a multiple of the capacity from 0.1 to 5",
+        _ => "a whole number from 0",
+    }
+}
+
+const MAIN: &str = "\
+A gateway that holds a web server at its load line: under load it serves a part of
+the clients a lighter version, and rejects only when even that is not enough.
+
+Usage: plimsoll COMMAND
+
+Commands:
+  run FILE    be the gateway that FILE describes
+  check FILE  say what is wrong with FILE, or what it means
+  demo        see it work: an overloaded server with and without the gateway
+
+Options:
+  -h, --help     this page; `plimsoll COMMAND --help` has more
+  -V, --version  the version
+
+Example:
+  plimsoll demo
+
+Exit codes: 0 done, 1 failed, 2 the input is wrong.";
+
+const RUN: &str = "\
+Runs the gateway that FILE describes, until it is told to stop.
+
+Usage: plimsoll run FILE
+
+On SIGTERM or SIGINT (Ctrl-C) it accepts no more connections, finishes the requests
+under way, and ends. A second signal ends it at once.
+
+Options:
+  -h, --help  this page
+
+Example:
+  plimsoll run examples/one-site.toml
+  curl http://127.0.0.1:9090/status
+
+Exit codes: 0 stopped as told, 1 failed (an address is in use, say) or stopped at once,
+2 FILE is wrong.";
+
+const CHECK: &str = "\
+Says everything that is wrong with FILE, at once: where, and what to write instead.
+If nothing is, prints the plan: what the servers carry and what the sites serve.
+
+Usage: plimsoll check [--json] FILE
+
+Options:
+      --json  the plan as one JSON object
+  -h, --help  this page
+
+Example:
+  plimsoll check examples/one-site.toml
+
+Exit codes: 0 FILE is right, 2 it is not.";
+
+const DEMO: &str = "\
+Shows what the gateway does: a web server of known capacity, more visitors than it
+can take, and the same visitors at the same server without the gateway.
+Everything runs in this process, on loopback addresses.
+
+Usage: plimsoll demo [OPTIONS]
+
+Without --seconds and --json it is a show of one minute: calm, three times the
+capacity, calm again. With either it is one step from nothing to the load; the
+server without the gateway has its turn afterwards, for as long.
+
+Options:
+      --seconds N  length of the step, 5 to 3600 (default 30)
+      --load X     the load as a multiple of the capacity, 0.1 to 5 (default 3)
+      --seed N     of arrivals and clients (default 1)
+      --json       figures as one JSON object on stdout
+  -h, --help       this page
+
+Example:
+  plimsoll demo
+  plimsoll demo --seconds 30 --load 3 --json";

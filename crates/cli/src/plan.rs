@@ -1,0 +1,216 @@
+//! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet.
+//!
+//! Before a and b of UC eq. 1 are known a plan is *unverified*, not refused (UC 5): the gateway measures them while it
+//! runs.
+
+use crate::text;
+use plimsoll_config::{Backend, Configuration, Rewrite};
+use plimsoll_core::promises::{Identity, Law, Level, Mode, Plant, Sense, Site};
+use plimsoll_gateway::admin::json::Json;
+
+const UNVERIFIED: &str =
+    "costs unknown: the plan is unverified until they are measured (the gateway does so while it runs)";
+const VERIFIED: &str = "costs are given: the rates are upper bounds, for answers without a body";
+
+/// As text.
+pub(crate) fn table(configuration: &Configuration) -> String {
+    let promises = &configuration.promises;
+    let mut plants =
+        vec![cells(["upstream", "kind", "workers", "load line", "max connections", "may wait", "carries"])];
+    plants.extend(promises.plants.iter().zip(&configuration.gateway.backends).map(plant_row));
+    let mut sites = vec![cells(["site", "level", "served by", "rewrite", "cost", "classes"])];
+    for (site, rewrites) in promises.sites.iter().zip(&configuration.gateway.rewrites) {
+        sites.extend(site_rows(site, rewrites, &promises.plants));
+    }
+    let mode = match promises.control.mode {
+        Mode::Control => "",
+        Mode::Observe => {
+            "mode observe: everything is decided and counted, and every request passes at full quality\n"
+        }
+        Mode::Off => "mode off: nothing is decided\n",
+    };
+    let costs = if is_verified(configuration) { VERIFIED } else { UNVERIFIED };
+    format!("{}\n{}\n{mode}{costs}\n", text::table(&plants, &[2, 3, 4]), text::table(&sites, &[]))
+}
+
+fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
+    cells.map(str::to_owned).to_vec()
+}
+
+fn is_verified(configuration: &Configuration) -> bool {
+    configuration.promises.plants.iter().all(|plant| plant.costs.is_some())
+}
+
+fn plant_row((plant, backend): (&Plant, &Backend)) -> Vec<String> {
+    vec![
+        plant.name.clone(),
+        kind(backend).to_owned(),
+        plant.workers.to_string(),
+        format!("{:.2}", plant.set_point),
+        plant.max_connections.to_string(),
+        format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64()),
+        carried(plant).map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s")),
+    ]
+}
+
+const fn kind(backend: &Backend) -> &'static str {
+    match backend {
+        Backend::Upstream { .. } => "servers",
+        Backend::Files { .. } => "folder",
+    }
+}
+
+/// R = U* / a: requests per second at the load line, if they had no body.
+fn carried(plant: &Plant) -> Option<f64> {
+    let cost = plant.costs?.per_request_seconds;
+    (cost > 0.0).then(|| plant.set_point / cost)
+}
+
+/// One row for each level, highest quality first.
+fn site_rows(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Vec<String>> {
+    let levels = site.levels.iter().zip(rewrites).enumerate().rev();
+    let rows = levels.map(|(index, (level, rewrite))| {
+        let is_first = index + 1 == site.levels.len();
+        let only_first = |text: String| if is_first { text } else { String::new() };
+        vec![
+            only_first(site.name.clone()),
+            level.name.clone(),
+            plants[level.plant.unwrap_or(site.plant)].name.clone(),
+            changed(rewrite),
+            cost(site, index, level),
+            only_first(classes(site).join(", ")),
+        ]
+    });
+    rows.collect()
+}
+
+fn changed(rewrite: &Rewrite) -> String {
+    let prefix = rewrite.prefix.iter().map(|prefix| format!("{prefix}/..."));
+    let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));
+    let all: Vec<String> = prefix.chain(headers).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+fn cost(site: &Site, index: usize, level: &Level) -> String {
+    match (level.cost_ratio, site.levels.get(index + 1)) {
+        (Some(ratio), Some(above)) => format!("{ratio} of {}", above.name),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// The classes with the built-in last one.
+fn classes(site: &Site) -> Vec<String> {
+    site.classes.iter().map(|class| class.name.clone()).chain(["default".to_owned()]).collect()
+}
+
+/// As JSON.
+pub(crate) fn json(configuration: &Configuration) -> Json {
+    let Configuration { promises, gateway } = configuration;
+    let mode = match promises.control.mode {
+        Mode::Control => "control",
+        Mode::Observe => "observe",
+        Mode::Off => "off",
+    };
+    let law = match promises.control.law {
+        Law::FeedForward => "feed-forward",
+        Law::Paper { .. } => "paper",
+    };
+    let plants = promises.plants.iter().zip(&gateway.backends).map(plant_json);
+    let sites = promises
+        .sites
+        .iter()
+        .zip(&gateway.rewrites)
+        .map(|(site, rewrites)| site_json(site, rewrites, &promises.plants));
+    Json::object([
+        ("mode", word(mode)),
+        ("law", word(law)),
+        ("period_seconds", Json::Number(promises.control.period.as_secs_f64())),
+        ("listen", Json::List(gateway.listen.iter().map(word).collect())),
+        ("admin", gateway.admin.map_or(Json::Null, word)),
+        ("upstreams", Json::List(plants.collect())),
+        ("sites", Json::List(sites.collect())),
+        ("verified", Json::Bool(is_verified(configuration))),
+    ])
+}
+
+fn word(word: impl ToString) -> Json {
+    Json::Text(word.to_string())
+}
+
+fn plant_json((plant, backend): (&Plant, &Backend)) -> Json {
+    let sense = match plant.sense {
+        Sense::Gap => "gap",
+        Sense::Reported => "reported",
+    };
+    Json::object([
+        ("name", word(&plant.name)),
+        ("kind", word(kind(backend))),
+        ("workers", Json::Count(plant.workers.into())),
+        ("load_line", Json::Number(plant.set_point)),
+        ("sense", word(sense)),
+        ("max_connections", Json::Count(plant.max_connections.into())),
+        ("max_waiting", Json::Count(plant.queue.max_waiting.into())),
+        ("max_wait_seconds", Json::Number(plant.queue.max_wait.as_secs_f64())),
+        ("bandwidth_bytes_per_second", number(plant.bandwidth_bytes_per_second)),
+        ("requests_per_second", number(carried(plant))),
+    ])
+}
+
+fn number(value: Option<f64>) -> Json {
+    value.map_or(Json::Null, Json::Number)
+}
+
+fn site_json(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Json {
+    let levels = site.levels.iter().zip(rewrites).map(|(level, rewrite)| {
+        let headers = rewrite.headers.iter().map(|(name, value)| (name.as_str(), word(value)));
+        Json::object([
+            ("name", word(&level.name)),
+            ("upstream", word(&plants[level.plant.unwrap_or(site.plant)].name)),
+            ("prefix", rewrite.prefix.as_ref().map_or(Json::Null, word)),
+            ("headers", Json::object(headers)),
+            ("cost_ratio", number(level.cost_ratio)),
+        ])
+    });
+    let client = match &site.identity {
+        Identity::Address => "address".to_owned(),
+        Identity::Header(name) => format!("header:{name}"),
+        Identity::Cookie(name) => format!("cookie:{name}"),
+    };
+    Json::object([
+        ("name", word(&site.name)),
+        ("hosts", Json::List(site.hosts.iter().map(word).collect())),
+        ("levels", Json::List(levels.collect())),
+        ("classes", Json::List(classes(site).iter().map(word).collect())),
+        ("exempt", Json::Count(site.exempt.len() as u64)),
+        ("client", word(client)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::understand;
+
+    const TWO_LEVELS: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
+        [upstream.app.capacity]\nworkers = 8\ncosts = { request = \"8ms\" }\n\
+        [[site]]\nname = \"shop\"\nupstream = \"app\"\n\
+        [[site.level]]\nname = \"light\"\nprefix = \"/light\"\ncost = 0.15\n[[site.level]]\nname = \"full\"\n";
+
+    #[test]
+    fn a_plan_with_costs_says_what_is_carried() {
+        let plan = table(&understand(TWO_LEVELS, "test.toml").unwrap());
+        for part in ["up to 106 requests/s", "0.15 of full", "/light/...", "default", VERIFIED] {
+            assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+    }
+
+    #[test]
+    fn a_plan_without_costs_is_unverified() {
+        let source = TWO_LEVELS.replace("costs = { request = \"8ms\" }\n", "");
+        let configuration = understand(&source, "test.toml").unwrap();
+        assert!(
+            table(&configuration).contains("costs unknown: the plan is unverified until they are measured")
+        );
+        assert!(json(&configuration).to_string().contains("\"verified\":false"));
+    }
+}

@@ -1,0 +1,115 @@
+//! What the command line says: help, wrong input with exit code 2, and `check` on the examples.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn plimsoll(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is text")
+}
+
+/// Exit code 2, nothing on stdout, and this in what is said.
+fn refused(arguments: &[&str], said: &[&str]) {
+    let output = plimsoll(arguments);
+    let stderr = text(&output.stderr);
+    assert_eq!(
+        (output.status.code(), text(&output.stdout).as_str()),
+        (Some(2), ""),
+        "{arguments:?}: {stderr}"
+    );
+    for part in said {
+        assert!(stderr.contains(part), "{arguments:?}: no {part:?} in\n{stderr}");
+    }
+}
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// After a change of the help: `PLIMSOLL_BLESS=1 cargo test -p plimsoll --test command_line`.
+#[test]
+fn help_is_what_is_written_down() {
+    for command in ["", "run", "check", "demo"] {
+        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let output = plimsoll(&arguments);
+        assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{command}");
+        let page = text(&output.stdout);
+        assert!(page.contains("Example:\n  plimsoll "), "no example in\n{page}");
+        assert!(page.lines().all(|line| line.chars().count() <= 88), "too wide:\n{page}");
+        let golden = here("tests/golden")
+            .join(format!("help{}{command}.txt", if command.is_empty() { "" } else { "-" }));
+        if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+            std::fs::write(&golden, &page).expect("the golden file can be written");
+        }
+        let written = std::fs::read_to_string(&golden).unwrap_or_default();
+        assert!(page == written, "{} says otherwise:\n{page}", golden.display());
+    }
+}
+
+#[test]
+fn a_slip_is_answered_with_what_to_write() {
+    refused(
+        &["demo", "--secnds", "3"],
+        &["there is no option `--secnds`; did you mean `--seconds`?", "demo --help"],
+    );
+    refused(&["chek", "a.toml"], &["there is no command `chek`; did you mean `check`?"]);
+    refused(&["demo", "--load", "lots"], &["`--load lots`", "from 0.1 to 5"]);
+    refused(&["run"], &["which file?", "plimsoll run --help"]);
+}
+
+#[test]
+fn a_file_that_is_missing_is_named() {
+    for command in ["check", "run"] {
+        refused(&[command, "no/such.toml"], &["cannot read no/such.toml", "examples/one-site.toml"]);
+    }
+}
+
+#[test]
+fn every_error_of_a_configuration_is_shown_at_its_place() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.toml");
+    let wrong = "[gateway]\nlisten = \"127.0.0.1\"\n[upstream.app]\nadress = \"127.0.0.1:81\"\n";
+    std::fs::write(&path, wrong).expect("the folder for tests can be written");
+    let name = path.to_str().expect("its name is text");
+    for command in ["check", "run"] {
+        refused(&[command, name], &["wrong.toml:2:", "wrong.toml:4:", "address", "errors in"]);
+    }
+}
+
+#[test]
+fn the_examples_are_right() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(here("../../examples")).expect("there are examples") {
+        let path = entry.expect("the folder can be read").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let name = path.to_str().expect("its name is text");
+        let output = plimsoll(&["check", name]);
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("is right."), "{name}");
+        let json = plimsoll(&["check", "--json", name]);
+        let plan: serde_json::Value = serde_json::from_slice(&json.stdout).expect("the plan is JSON");
+        assert!(plan["upstreams"][0]["workers"].as_u64().is_some_and(|workers| workers > 0), "{plan}");
+        assert!(plan["sites"][0]["levels"].as_array().is_some_and(|levels| !levels.is_empty()), "{plan}");
+        assert_eq!(plan["verified"], false, "{name}");
+        count += 1;
+    }
+    assert!(count >= 4, "only {count} examples found");
+}
+
+#[test]
+fn the_plan_says_what_is_not_known() {
+    let example = here("../../examples/one-site.toml");
+    let plan = text(&plimsoll(&["check", example.to_str().expect("its name is text")]).stdout);
+    for part in [
+        "0.85",
+        "/light/...",
+        "0.15 of full",
+        "costs unknown: the plan is unverified until they are measured",
+    ] {
+        assert!(plan.contains(part), "no {part:?} in\n{plan}");
+    }
+}

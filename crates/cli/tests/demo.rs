@@ -1,0 +1,49 @@
+//! `plimsoll demo --json`: one object, and the server held at its line while it fails without the gateway.
+//!
+//! Bounds are generous here, for a machine that does other things beside; the benchmark has the narrow ones.
+
+use serde_json::Value;
+use std::process::Command;
+
+#[test]
+fn three_times_the_capacity_is_held_and_fails_without_the_gateway() {
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["demo", "--seconds", "12", "--load", "3", "--json"])
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else");
+    for side in [&report, &report["uncontrolled"]] {
+        for figure in ["overshoot", "rejected", "errors", "changed_per_period", "bandwidth_ratio"] {
+            assert!(side[figure].is_number(), "{figure} in {report}");
+        }
+        for (figure, parts) in [
+            ("utilization", &["mean", "p5", "p95"][..]),
+            ("responses", &["light", "full"]),
+            ("latency_ms", &["p50", "p99"]),
+        ] {
+            assert!(parts.iter().all(|part| side[figure][part].is_number()), "{figure} in {report}");
+        }
+        assert!(side.get("settling_seconds").is_some(), "settling_seconds in {report}");
+    }
+    for condition in ["capacity", "period_seconds", "seed", "seconds", "load", "cores"] {
+        assert!(report["at"][condition].is_number(), "{condition} in {report}");
+    }
+    let (with, without) = (&report, &report["uncontrolled"]);
+    assert!(share_of_errors(with) <= 0.01, "{report}");
+    let mean = with["utilization"]["mean"].as_f64().expect("a number");
+    assert!((0.75..=0.95).contains(&mean), "{report}");
+    assert!(with["responses"]["light"].as_u64() > with["responses"]["full"].as_u64(), "{report}");
+    assert!(share_of_errors(without) > 0.1, "{report}");
+    assert_eq!(without["settling_seconds"], Value::Null, "{report}");
+}
+
+/// Of everything that was asked for.
+fn share_of_errors(side: &Value) -> f64 {
+    let count = |value: &Value| value.as_f64().expect("a number");
+    let errors = count(&side["errors"]);
+    let rest =
+        count(&side["rejected"]) + count(&side["responses"]["light"]) + count(&side["responses"]["full"]);
+    errors / (errors + rest)
+}

@@ -1,0 +1,155 @@
+//! `plimsoll run`: what it prints, how it ends.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use plimsoll_load::{Origin, OriginHandle, OriginSettings};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+/// A gateway under test; killed if the test fails before it has ended.
+struct Running {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    address: SocketAddr,
+    admin: SocketAddr,
+}
+
+impl Running {
+    fn start(name: &str, origin: &OriginHandle) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .arg("run")
+            .arg(configuration(name, "127.0.0.1:0", origin.address()))
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut log = BufReader::new(child.stderr.take().expect("stderr is a pipe"));
+        let address = address_after("listening on ", &mut log);
+        let admin = address_after("admin on ", &mut log);
+        Running { child, log, address, admin }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("it can be signalled");
+    }
+
+    /// Waits for its end: the exit code, and what else it said.
+    fn end(&mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.log.read_to_string(&mut said).expect("the log is text");
+        (self.child.wait().expect("it can be waited for").code(), said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error means that it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address of the first line that begins with `label`. Panics with the log if it ends without one.
+fn address_after(label: &str, log: &mut impl BufRead) -> SocketAddr {
+    let mut said = String::new();
+    loop {
+        let start = said.len();
+        if log.read_line(&mut said).expect("the log is text") == 0 {
+            panic!("no {label:?} in\n{said}");
+        }
+        if let Some(address) = said[start..].strip_prefix(label) {
+            return address.trim_end().parse().expect("an address and nothing else");
+        }
+    }
+}
+
+/// A file in the folder for tests.
+fn configuration(name: &str, listen: &str, origin: SocketAddr) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.toml"));
+    let text = format!(
+        "[gateway]\nlisten = \"{listen}\"\nadmin = \"127.0.0.1:0\"\nthreads = 1\n\
+         [upstream.app]\naddress = \"localhost:{}\"\ncapacity = {{ workers = 8 }}\n",
+        origin.port()
+    );
+    std::fs::write(&path, text).expect("the folder for tests can be written");
+    path
+}
+
+fn origin() -> OriginHandle {
+    Origin::start(OriginSettings::default()).expect("the origin starts")
+}
+
+fn ask(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").expect("it reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("it answers");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn it_serves_until_it_is_told_to_stop() {
+    let origin = origin();
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let mut gateway = Running::start(&format!("serve-{signal}"), &origin);
+        assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
+        assert!(ask(gateway.admin, "/healthz").ends_with("ok\n"));
+        gateway.signal(signal);
+        let (code, said) = gateway.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(TcpStream::connect(gateway.address).is_err(), "it has stopped listening");
+    }
+}
+
+#[test]
+fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
+    let origin = origin();
+    for (signals, code) in [(1, 0), (2, 1)] {
+        let mut gateway = Running::start(&format!("drain-{signals}"), &origin);
+        origin.stall(true);
+        let mut client = TcpStream::connect(gateway.address).expect("it listens");
+        client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").expect("it reads");
+        // The request is under way once the origin has it.
+        while origin.busy().inside == 0 {
+            std::thread::yield_now();
+        }
+        gateway.signal(Signal::SIGTERM);
+        let mut said = String::new();
+        while !said.contains("stopping") {
+            assert!(gateway.log.read_line(&mut said).expect("the log is text") > 0, "{said}");
+        }
+        if signals == 2 {
+            gateway.signal(Signal::SIGTERM);
+        } else {
+            origin.stall(false);
+            let mut answer = [0; 12];
+            client.read_exact(&mut answer).expect("it answers");
+            assert_eq!(&answer, b"HTTP/1.1 200");
+            drop(client);
+        }
+        let (ended, said) = gateway.end();
+        assert_eq!(ended, Some(code), "{said}");
+        origin.stall(false);
+        while origin.busy().inside > 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn an_address_in_use_is_exit_code_1_and_what_to_do() {
+    let (origin, owner) = (origin(), TcpListener::bind("127.0.0.1:0").expect("a port is free"));
+    let taken = owner.local_addr().expect("it is bound").to_string();
+    let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .arg("run")
+        .arg(configuration("taken", &taken, origin.address()))
+        .output()
+        .expect("the binary runs");
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(
+        said.contains(&format!("cannot listen on {taken}")) && said.contains("Stop what listens there"),
+        "{said}"
+    );
+}
