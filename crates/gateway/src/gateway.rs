@@ -179,11 +179,12 @@ fn bind_all(listen: &[SocketAddr], threads: usize) -> io::Result<(Vec<SocketAddr
     let mut local_addrs = Vec::new();
     let mut sockets: Vec<Vec<TcpSocket>> = (0..threads).map(|_| Vec::new()).collect();
     for &wanted in listen {
+        let named =
+            |error: io::Error| io::Error::new(error.kind(), format!("cannot listen on {wanted}: {error}"));
+        acceptor::ensure_free(wanted).map_err(named)?;
         let mut address = wanted;
         for own in &mut sockets {
-            let socket = acceptor::bind(address).map_err(|error| {
-                io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
-            })?;
+            let socket = acceptor::bind(address).map_err(named)?;
             address = socket.local_addr()?;
             own.push(socket);
         }
