@@ -26,7 +26,7 @@ impl Inbox {
 
     /// Takes `count` bytes away; gives the buffer back with the last.
     pub(crate) fn consume(&mut self, count: usize) {
-        self.start = (self.start + count).min(self.end);
+        self.start = self.start.saturating_add(count).min(self.end);
         if self.is_empty() {
             (self.buffer, self.start, self.end) = (None, 0, 0);
         }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use plimsoll_core::promises::{Promises, QueueBounds};
+use plimsoll_core::promises::{Promises, QueueBounds, Sense};
 use plimsoll_gateway::files::FilesSettings;
 use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
@@ -170,6 +170,29 @@ fn files_are_served_by_level_and_counted() {
     drop(leaver);
     settled(&gateway);
     std::fs::remove_dir_all(root).expect("removed");
+}
+
+#[test]
+fn a_reported_load_reaches_the_engine_and_no_further() {
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let report = "endpoint-load-metrics: TEXT cpu_utilization=0.3, application_utilization=0.625";
+            let answer = format!("HTTP/1.1 200 OK\r\n{report}\r\nContent-Length: 0\r\n\r\n");
+            peer.send(answer).expect("sent");
+        }
+    });
+    let mut promises = promises(8);
+    promises.plants[0].sense = Sense::Reported;
+    promises.control.period = Duration::from_millis(100);
+    let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
+    let client = std::cell::RefCell::new(client(&gateway));
+    eventually("the report is the measured utilization", || {
+        let mut client = client.borrow_mut();
+        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+        let head = client.head().expect("an answer");
+        assert_eq!(field(&head, "endpoint-load-metrics"), None);
+        (gateway.status().plants[0].utilization - 0.625).abs() < 1e-3
+    });
 }
 
 #[test]

@@ -289,6 +289,24 @@ fn bad_requests_are_answered_and_never_reach_the_upstream() {
 }
 
 #[test]
+fn a_chunked_body_that_grows_too_long_is_413() {
+    let origin = Origin::serving(b"");
+    let mut settings = settings(&[origin.address]);
+    settings.limits.body_bytes = 10;
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n").expect("sent");
+    for _ in 0..4 {
+        client.send("3\r\nabc\r\n").expect("sent");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(client.answer().0, 413);
+    assert_eq!(client.rest(), b"");
+    settled(&gateway);
+    eventually("the upstream's connection is closed", || origin.open.load(SeqCst) == 0);
+}
+
+#[test]
 fn bad_responses_are_502() {
     for answer in [
         "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
