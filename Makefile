@@ -31,10 +31,10 @@ check: ## format, lints, licences and sources, documentation, purity of the core
 	$(CARGO) deny --log-level error check bans licenses sources
 
 unit: ## unit, property and scenario tests, and the files generated from code
-	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked
+	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked --no-fail-fast
 
 e2e: release ## the real binary against a real nginx and a real Apache
-	$(CARGO) test --quiet -p plimsoll-e2e --locked -- --test-threads=1
+	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast -- --test-threads=1
 
 model-check: ## the gate, which threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
@@ -48,7 +48,7 @@ fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
-	$(CARGO) bench --quiet --workspace --exclude plimsoll-e2e
+	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
 generate: ## write what is generated from code: configuration reference, schema, golden diagnostics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics
