@@ -107,7 +107,12 @@ impl Gateway {
 
     /// Client connections open now.
     pub fn client_connections(&self) -> usize {
-        self.shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum()
+        self.connections_by_thread().iter().sum()
+    }
+
+    /// Client connections open now, by thread.
+    pub fn connections_by_thread(&self) -> Vec<usize> {
+        self.shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
     }
 
     /// Connections to a plant's upstream open now, busy and idle; zero for a folder.
