@@ -83,11 +83,17 @@ pub(crate) struct ConnectionOptions {
     pub upgrade: bool,
 }
 
+/// The most fields that `Connection` may name.
+const MAX_NAMED: u32 = 32;
+
 /// Reads the `Connection` fields and marks what they name as hop by hop.
 ///
 /// Framing, host and forwarding fields cannot be nominated away: they have kinds of their own and are written anew.
-pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> ConnectionOptions {
+///
+/// `None` if they name too many: each name costs a look at every field.
+pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<ConnectionOptions> {
     let mut options = ConnectionOptions::default();
+    let mut named = 0;
     for index in 0..fields.len() {
         if fields[index].kind != Kind::Connection {
             continue;
@@ -100,6 +106,10 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> ConnectionOp
             } else if option.eq_ignore_ascii_case(b"upgrade") {
                 options.upgrade = true;
             } else {
+                named += 1;
+                if named > MAX_NAMED {
+                    return None;
+                }
                 for field in fields.iter_mut() {
                     if field.kind == Kind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
                         field.kind = Kind::HopByHop;
@@ -108,7 +118,7 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> ConnectionOp
             }
         }
     }
-    options
+    Some(options)
 }
 
 /// The framing fields of a message, as they stand.

@@ -57,7 +57,8 @@ impl RequestHead {
         self.read_target(head, target)?;
         self.read_host(head)?;
         self.read_framing(head)?;
-        let options = field::read_connection(head, &mut self.fields);
+        let options = field::read_connection(head, &mut self.fields)
+            .ok_or(Refusal::bad("the Connection field names too many fields"))?;
         self.read_expectation(head)?;
         self.read_options(head, options);
         Ok(())

@@ -189,6 +189,13 @@ fn disguised_fields_are_not_passed_on() {
 }
 
 #[test]
+fn too_many_nominations_are_refused() {
+    let text = |count| format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: {}\r\n\r\n", "a,".repeat(count));
+    assert_eq!(status(text(32).as_bytes()), 0);
+    assert_eq!(status(text(33).as_bytes()), 400);
+}
+
+#[test]
 fn too_many_fields_is_431() {
     let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "a: b\r\n".repeat(MAX_FIELDS));
     assert_eq!(status(text.as_bytes()), 431);

@@ -57,7 +57,8 @@ impl ResponseHead {
             Some(length) => Framing::Length(length),
             None => Framing::UntilClose,
         };
-        let options = field::read_connection(head, &mut self.fields);
+        let options = field::read_connection(head, &mut self.fields)
+            .ok_or(Refusal::bad("the upstream's Connection field names too many fields"))?;
         self.keep_alive = self.framing != Framing::UntilClose
             && match self.version {
                 Version::Http11 => !options.close,
