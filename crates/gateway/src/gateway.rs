@@ -48,6 +48,8 @@ impl Gateway {
             0 => thread::available_parallelism()?.get(),
             threads => threads,
         };
+        // A token has eight bits for its thread.
+        let threads = threads.min(256);
         let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
             .map_err(|problems| io::Error::new(io::ErrorKind::InvalidInput, problems.join("; ")))?;
         let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
