@@ -89,9 +89,16 @@ fn contains(network: &Network, address: IpAddr) -> bool {
         let ignored = width.saturating_sub(prefix.into());
         ignored >= 128 || a >> ignored == b >> ignored
     }
-    match (network.address, address.to_canonical()) {
+    match (network.address.to_canonical(), address.to_canonical()) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
-            same_prefix(a.to_bits().into(), b.to_bits().into(), 32, network.prefix_bits)
+            // Of a mapped network, ::ffff:a.b.c.d/n, the first 96 bits are the mapping.
+            let mapped = if network.address.is_ipv6() { 96 } else { 0 };
+            same_prefix(
+                a.to_bits().into(),
+                b.to_bits().into(),
+                32,
+                network.prefix_bits.saturating_sub(mapped),
+            )
         }
         (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, network.prefix_bits),
         _ => false,

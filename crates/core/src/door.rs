@@ -178,6 +178,7 @@ pub type Verdicts = Vec<Verdict>;
 pub struct Readings {
     /// One per plant that reports: its index and its utilization in [0, 1] since the last tick. A period takes the mean.
     pub utilization: Vec<(usize, f64)>,
-    /// CPU time that the gateway's process has used since its start, for the cost c of a rejection.
+    /// CPU time that the gateway's process has used since its start, divided by the machine's cores: for the cost c of a
+    /// rejection, in seconds of the whole machine.
     pub gateway_cpu: Option<Duration>,
 }

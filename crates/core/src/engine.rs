@@ -2,6 +2,7 @@
 
 use crate::classify::{Rules, class_count, class_names};
 use crate::control::utilization::{Period, UtilizationLoop};
+use crate::crowd::Crowd;
 use crate::door::{Readings, Verdicts};
 use crate::gate::{Gate, MOST_IN_SERVICE};
 use crate::knob::Knob;
@@ -10,12 +11,15 @@ use crate::model::{LinearModel, Served, Tracker};
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
 use crate::promises::{MAX_LEVELS, Promises, Site};
 use crate::random::Random;
-use crate::shared::{LaneCounters, RECENT, Shared, SharedClass, SharedPlant};
+use crate::shared::{LaneCounters, Shared, SharedClass, SharedPlant};
 use crate::status::{ClassStatus, ModelStatus, Status};
 use crate::time::{Duration, Instant};
-use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Requests that expire are looked for no more often than this.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
@@ -26,8 +30,11 @@ pub struct Engine {
     loops: Vec<UtilizationLoop>,
     monitors: Vec<ClassMonitor>,
     applied: Vec<f64>,
-    arrivals_by_lane: Vec<Vec<u64>>,
-    heavy: Vec<Vec<u64>>,
+    crowds: Vec<Crowd>,
+    /// Set by the first tick: what lies before it is no period.
+    running: bool,
+    /// Length of the last period.
+    seconds: f64,
     last_run: Instant,
     last_sample: Instant,
     due: Instant,
@@ -89,12 +96,13 @@ impl Engine {
             monitors: monitors.collect(),
             loops: (0..promises.plants.len()).map(|plant| UtilizationLoop::new(promises, plant)).collect(),
             applied: shared.classes.iter().map(|class| f64::from(class.top_level)).collect(),
-            arrivals_by_lane: alloc::vec![alloc::vec![0; count]; lanes + 1],
-            heavy: alloc::vec![Vec::new(); count],
+            crowds: (0..count).map(|_| Crowd::new(lanes + 1)).collect(),
+            running: false,
+            seconds: promises.control.period.as_secs_f64(),
             last_run: Instant::ZERO,
             last_sample: Instant::ZERO,
-            due: Instant::ZERO + promises.control.period,
-            gateway: GatewayCost { known: known.fold(0.0, f64::max), ..GatewayCost::default() },
+            due: Instant::FAR,
+            gateway: GatewayCost::new(known.reduce(f64::max)),
             reported: alloc::vec![Mean::default(); promises.plants.len()],
             waiting: Vec::new(),
             promises: promises.clone(),
@@ -105,35 +113,42 @@ impl Engine {
     }
 
     /// Runs what is due at `now` and answers those who have waited too long; returns when to come again. On a thread of
-    /// its own; if it stalls, the knobs stand still and everything else goes on.
+    /// its own; if it stalls, the knobs stand still and everything else goes on. The first call starts the clock.
     pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
-        let part = self.promises.control.period / Tracker::SAMPLES_PER_PERIOD;
+        let period = self.promises.control.period;
+        if !self.running {
+            self.start_clock(now);
+        }
         for (plant, utilization) in &readings.utilization {
             if let Some(reported) = self.reported.get_mut(*plant) {
                 reported.add(*utilization);
             }
         }
+        let part = period / Tracker::SAMPLES_PER_PERIOD;
         // A sliver of a sample would be all noise.
         if now >= self.last_sample + part || (now >= self.due && now >= self.last_sample + part / 2) {
             self.sample(now);
         }
         if now >= self.due {
             self.run(now, readings.gateway_cpu);
-            self.last_run = now;
-            let period = self.promises.control.period;
-            self.due += period;
-            if self.due <= now {
-                self.due = now + period;
-            }
+            // After a late tick the next period is not cut to a sliver either.
+            self.due = (self.due + period).max(now + period / 2);
         }
         let mut next = self.due.min(self.last_sample + part);
         for plant in 0..self.loops.len() {
             let expiry = self.lane.expire(now, plant, verdicts);
             // Who arrives meanwhile may be the next to expire.
-            let arriving = now + self.shared.plants[plant].queue.max_wait / 2;
+            let arriving = now + (self.shared.plants[plant].queue.max_wait / 2).max(SHORTEST_LOOK);
             next = next.min(expiry).min(arriving);
         }
         next
+    }
+
+    fn start_clock(&mut self, now: Instant) {
+        self.running = true;
+        self.shared.plants.iter().for_each(|plant| plant.gate.start_clock(now));
+        (self.last_run, self.last_sample) = (now, now);
+        self.due = now + self.promises.control.period;
     }
 
     fn sample(&mut self, now: Instant) {
@@ -153,6 +168,7 @@ impl Engine {
             return;
         }
         let seconds = elapsed.as_secs_f64();
+        (self.last_run, self.seconds) = (now, seconds);
         let observe = |(class, monitor): (usize, &mut ClassMonitor)| {
             monitor.observe(ClassTotals::sum(&self.shared.lanes, class))
         };
@@ -161,13 +177,16 @@ impl Engine {
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
             self.shared.plants[plant].gate.waiting_by_class(&mut self.waiting);
+            let in_service = self.shared.plants[plant].gate.in_service();
             let period = Period {
                 seconds,
+                nominal_seconds: self.promises.control.period.as_secs_f64(),
+                in_service,
                 monitors: &self.monitors,
                 totals: PlantTotals::sum(&self.shared.lanes, plant),
                 waiting: &self.waiting,
                 reported: self.reported[plant].take(),
-                rejection_cost: self.gateway.per_rejection_seconds(),
+                rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
                 stepped: &stepped,
                 max_wait: self.shared.plants[plant].queue.max_wait,
             };
@@ -175,44 +194,13 @@ impl Engine {
                 self.shared.classes[class].knob.set(m);
                 self.applied[class] = m;
             }
+            self.loops[plant].doubt(&mut self.monitors, in_service);
         }
-        for class in 0..self.heavy.len() {
-            self.find_heavy(class);
+        for (class, crowd) in self.crowds.iter_mut().enumerate() {
+            crowd.observe(&self.shared.lanes, class);
+            self.shared.classes[class].set_heavy(crowd.heavy());
+            self.shared.classes[class].note_shift.store(crowd.note_shift(), Ordering::Relaxed);
         }
-    }
-
-    /// Clients that carry more than a tenth of a class's load: one hash for everybody behind one address would make
-    /// the fraction a switch. From the latest arrivals of each lane, weighted by the lane's traffic.
-    fn find_heavy(&mut self, class: usize) {
-        const ENTER: f64 = 0.1;
-        const STAY: f64 = 0.07;
-        const FEWEST: f64 = 32.0;
-        let mut shares: BTreeMap<u64, f64> = BTreeMap::new();
-        let mut total = 0.0;
-        for (lane, before) in self.shared.lanes.iter().zip(&mut self.arrivals_by_lane) {
-            let counters = &lane.classes[class];
-            let arrivals = counters.arrivals.get();
-            let came = arrivals.wrapping_sub(before[class]);
-            before[class] = arrivals;
-            let seen = came.min(RECENT as u64);
-            for back in 1..=seen {
-                let client =
-                    counters.recent[(arrivals.wrapping_sub(back)) as usize % RECENT].load(Ordering::Relaxed);
-                *shares.entry(client).or_default() += came as f64 / seen as f64;
-            }
-            total += came as f64;
-        }
-        if total < FEWEST {
-            return;
-        }
-        let known = &self.heavy[class];
-        let heavy = |(client, share): (u64, f64)| {
-            let bound = if known.contains(&client) { STAY } else { ENTER };
-            (share > bound * total).then_some(client)
-        };
-        let heavy: Vec<u64> = shares.into_iter().filter_map(heavy).collect();
-        self.shared.classes[class].set_heavy(&heavy);
-        self.heavy[class] = heavy;
     }
 
     /// A snapshot.
@@ -241,10 +229,7 @@ impl Engine {
             period: self.promises.control.period,
             plants: plants.collect(),
             classes,
-            rejection_cost_seconds: self
-                .gateway
-                .rejections_seen
-                .then(|| self.gateway.per_rejection_seconds()),
+            rejection_cost_seconds: self.gateway.per_rejection_seconds(),
         }
     }
 
@@ -254,7 +239,6 @@ impl Engine {
         let workers = f64::from(self.promises.plants[site.plant].workers);
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
-        let period = self.promises.control.period.as_secs_f64();
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
             site: site.name.clone(),
@@ -262,8 +246,8 @@ impl Engine {
             plant: site.plant,
             levels: site.levels.iter().map(|level| level.name.clone()).collect(),
             service_level: self.applied[class],
-            request_rate: window.counts.arrivals as f64 / period,
-            bandwidth: window.counts.bytes as f64 / period,
+            request_rate: window.counts.arrivals as f64 / self.seconds,
+            bandwidth: window.counts.bytes as f64 / self.seconds,
             model: ModelStatus {
                 per_request_seconds: a / workers,
                 per_byte_seconds: b / workers,
@@ -271,7 +255,7 @@ impl Engine {
                 frozen: monitor.frozen,
             },
             level_cost_seconds: Vec::new(),
-            heavy_clients: self.heavy[class].len() as u32,
+            heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: ClassTotals::sum(&self.shared.lanes, class).counts,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
@@ -292,6 +276,7 @@ fn shared_classes(site: &Site) -> Vec<SharedClass> {
         plant_of_level,
         heavy: Default::default(),
         heavy_count: AtomicU32::new(0),
+        note_shift: AtomicU32::new(0),
     };
     (0..class_count(site)).map(class).collect()
 }
@@ -317,17 +302,23 @@ impl Mean {
 
 /// c, the cost of a rejection, from the gateway's own CPU time: `CPU = x served + c rejected`, by the same recursive
 /// least squares, with rejections in the place of bytes.
-#[derive(Default)]
 struct GatewayCost {
     line: LinearModel,
-    known: f64,
+    /// From the promises, until enough was rejected to tell.
+    known: Option<f64>,
     last_cpu: Option<Duration>,
-    rejections_seen: bool,
+    rejected: f64,
 }
 
 impl GatewayCost {
     /// The model counts its second column in KiB.
     const COLUMN: f64 = 1024.0;
+    /// Fewer rejections carry more of the noise than of the cost.
+    const ENOUGH: f64 = 100.0;
+
+    fn new(known: Option<f64>) -> Self {
+        GatewayCost { line: LinearModel::default(), known, last_cpu: None, rejected: 0.0 }
+    }
 
     fn learn(&mut self, monitors: &[ClassMonitor], cpu: Option<Duration>) {
         let Some(cpu) = cpu else { return };
@@ -335,7 +326,7 @@ impl GatewayCost {
             let sum = |count: fn(&ClassMonitor) -> u64| monitors.iter().map(count).sum::<u64>() as f64;
             let rejected = sum(|m| m.window.counts.rejected());
             let served = sum(|m| m.window.started);
-            self.rejections_seen |= rejected > 0.0;
+            self.rejected += rejected;
             let work_seconds = cpu.saturating_sub(last).as_secs_f64();
             let sample = Served { requests: served, bytes: rejected * Self::COLUMN, work_seconds };
             self.line.learn([sample].into_iter());
@@ -343,7 +334,9 @@ impl GatewayCost {
         self.last_cpu = Some(cpu);
     }
 
-    fn per_rejection_seconds(&self) -> f64 {
-        if self.rejections_seen { self.line.costs().1 * Self::COLUMN } else { self.known }
+    /// c [s of the whole machine]; `None` while it is not known. Never more than it costs to serve: that would be noise.
+    fn per_rejection_seconds(&self) -> Option<f64> {
+        let (served, rejected) = self.line.costs();
+        if self.rejected < Self::ENOUGH { self.known } else { Some((rejected * Self::COLUMN).min(served)) }
     }
 }

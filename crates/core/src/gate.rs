@@ -9,7 +9,7 @@
 //! |---|---|
 //! | 0..16 | in service |
 //! | 16 | somebody waits |
-//! | 17..64 | time of the last change, in ns modulo 2^47 (39 hours; `tick` touches every gate each period) |
+//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h) |
 //!
 //! Protocol. Entering while there is room and nobody waits takes no lock. Otherwise: take the lock, and either enter
 //! by a compare-and-swap that still sees room and an empty queue, or set the *waits* bit by a compare-and-swap that
@@ -144,14 +144,20 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
-    /// Takes out those who have waited `max_wait`; returns when the next one will have.
+    /// Starts the clock: the first interval begins at `now`, however far that is from the origin. Not a change.
+    pub(crate) fn start_clock(&self, now: Instant) {
+        let time = (now.as_nanos() & TIME_MASK) << TIME_SHIFT;
+        self.change_quietly(|word| Some(word & (COUNT | WAITS) | time));
+    }
+
+    /// Takes out those who have waited `max_wait`, exempt requests excepted; returns when the next one will have.
     pub(crate) fn expire(&self, now: Instant, max_wait: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut queue = self.queue.lock();
         while let Some(oldest) = queue.oldest() {
             if oldest + max_wait > now {
                 return oldest + max_wait;
             }
-            if let Some(waiting) = queue.pop_oldest() {
+            if let Some(waiting) = queue.pop_normal() {
                 drop(waiting);
             }
         }
@@ -248,18 +254,11 @@ impl Queue {
     }
 
     fn oldest(&mut self) -> Option<Instant> {
-        match (self.exempt.oldest(), self.normal.oldest()) {
-            (Some(exempt), Some(normal)) => Some(exempt.min(normal)),
-            (exempt, normal) => exempt.or(normal),
-        }
+        self.normal.oldest()
     }
 
-    fn pop_oldest(&mut self) -> Option<Waiting> {
-        let exempt_first = match (self.exempt.oldest(), self.normal.oldest()) {
-            (Some(exempt), Some(normal)) => exempt <= normal,
-            (exempt, _) => exempt.is_some(),
-        };
-        let waiting = if exempt_first { self.exempt.pop() } else { self.normal.pop() };
+    fn pop_normal(&mut self) -> Option<Waiting> {
+        let waiting = self.normal.pop();
         self.forget(waiting)
     }
 
@@ -351,6 +350,15 @@ mod tests {
     }
 
     #[test]
+    fn an_origin_long_ago_is_no_interval() {
+        let gate = Gate::new(1);
+        let sixty_hours = 60 * 3_600_000_000_000;
+        gate.start_clock(at(sixty_hours));
+        assert_eq!(gate.enter(at(sixty_hours + 5), 8).expect("room").elapsed_ns, 5);
+        assert_eq!(gate.leave(at(sixty_hours + 12)).elapsed_ns, 7);
+    }
+
+    #[test]
     fn first_come_first_served_with_holes_and_exempt_first() {
         let gate = Gate::new(1);
         gate.enter(at(0), 1).expect("room");
@@ -380,9 +388,10 @@ mod tests {
     }
 
     #[test]
-    fn expiry_takes_the_oldest_only() {
+    fn expiry_takes_the_oldest_only_and_nobody_exempt() {
         let gate = Gate::new(1);
         gate.enter(at(0), 1).expect("room");
+        let _ = gate.enter_or_wait(at(1), 1, 10, Waiting { exempt: true, ..waiting(1) });
         for token in [10, 20] {
             let _ = gate.enter_or_wait(at(token), 1, 10, waiting(token));
         }

@@ -11,7 +11,7 @@ use crate::knob::FRACTION_ONE;
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::reason::Reason;
-use crate::shared::{BINS, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant};
+use crate::shared::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant};
 use crate::time::Instant;
 use alloc::sync::Arc;
 use core::cell::Cell;
@@ -38,17 +38,17 @@ impl Lane {
     /// `target` must come from this engine's [`classify`](Lane::classify).
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
         let counters = &self.counters.classes[usize::from(target.class)];
-        let place = counters.arrivals.get() as usize % RECENT;
-        counters.recent[place].store(target.client, Ordering::Relaxed);
+        self.note(counters, &target);
         counters.arrivals.add(1);
 
-        let decided = self.level(&target);
+        let asks = Asks { class: target.class, client: target.client, exempt: target.exempt };
+        let decided = level(&self.shared, asks, &mut self.random);
         if decided == 0 && self.shared.mode == Mode::Control {
             return self.reject(&target, Reason::Overload);
         }
-        let mut permit = self.permit(now, &target, decided);
+        let mut permit = permit(&self.shared, now, asks, decided);
         let plant = &self.shared.plants[permit.plant()];
-        let limit = if self.shared.mode == Mode::Control { plant.limit } else { MOST_IN_SERVICE };
+        let limit = limit(&self.shared, permit.plant());
         let change = match plant.gate.enter(now, limit) {
             Some(change) => change,
             None => {
@@ -71,7 +71,7 @@ impl Lane {
                 }
             }
         };
-        self.start(now, &mut permit, decided, change);
+        start(&self.shared, &self.counters, &mut permit, Start { now, decided, change });
         if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
     }
 
@@ -89,7 +89,7 @@ impl Lane {
         permit.stage = Stage::Released;
         let plant = &self.shared.plants[permit.plant()];
         let change = plant.gate.leave(now);
-        self.account(permit.plant(), change);
+        account(&self.shared, &self.counters, permit.plant(), change);
 
         let service_ns = now.nanos_since(permit.started);
         let class = &self.counters.classes[usize::from(permit.class)];
@@ -118,6 +118,7 @@ impl Lane {
         if let Stage::Waiting { ticket } = permit.stage {
             if self.shared.plants[permit.plant()].gate.cancel(ticket) {
                 self.counters.classes[class].reasons[Reason::ClientLeft as usize].add(1);
+                self.counters.classes[class].unserved.add(1);
             }
             return;
         }
@@ -125,66 +126,34 @@ impl Lane {
         self.counters.classes[class].outcomes[outcome as usize].add(1);
     }
 
-    /// The level that the knob gives this client now, 0..=M.
-    fn level(&mut self, target: &Target) -> u8 {
-        let class = &self.shared.classes[usize::from(target.class)];
-        if target.exempt || self.shared.mode == Mode::Off {
-            return class.top_level;
-        }
-        let by_chance = class.choice == Choice::Random || class.is_heavy(target.client);
-        let place = if by_chance { self.random.bits() & (FRACTION_ONE - 1) } else { target.client };
-        class.knob.get().level_of(place).min(class.top_level)
-    }
-
-    fn permit(&self, now: Instant, target: &Target, decided: u8) -> Permit {
-        let class = &self.shared.classes[usize::from(target.class)];
-        let level = if self.shared.mode == Mode::Control { decided } else { class.top_level };
-        Permit {
-            class: target.class,
-            plant: class.plant_of_level[usize::from(level)],
-            level,
-            reason: reason(decided, class.top_level, target.exempt),
-            stage: Stage::InService,
-            in_service_at_start: 0,
-            arrived: now,
-            started: now,
+    /// Notes the client, to find those that are too heavy.
+    fn note(&self, counters: &ClassCounters, target: &Target) {
+        let arrivals = counters.arrivals.get();
+        let shift = self.shared.classes[usize::from(target.class)].note_shift.load(Ordering::Relaxed);
+        if arrivals & ((1 << shift) - 1) == 0 {
+            let place = (arrivals >> shift) as usize % RECENT;
+            counters.recent[place].store(target.client, Ordering::Relaxed);
         }
     }
 
     fn reject(&self, target: &Target, reason: Reason) -> Arrival {
-        self.counters.classes[usize::from(target.class)].reasons[reason as usize].add(1);
+        let counters = &self.counters.classes[usize::from(target.class)];
+        counters.reasons[reason as usize].add(1);
+        counters.unserved.add(1);
         Arrival::Reject { reason, retry_after: self.shared.retry_after }
-    }
-
-    /// Books a start whose gate change was won.
-    fn start(&self, now: Instant, permit: &mut Permit, decided: u8, change: Change) {
-        permit.stage = Stage::InService;
-        permit.started = now;
-        permit.in_service_at_start = change.after;
-        self.account(permit.plant(), change);
-        let class = &self.counters.classes[usize::from(permit.class)];
-        class.served[usize::from(decided)].add(1);
-        class.reasons[permit.reason as usize].add(u64::from(!permit.reason.is_rejection()));
-        class.started.add(1);
-        class.queue_delay_ns.add(now.nanos_since(permit.arrived));
     }
 
     /// Starts those who wait while there is room. The level is chosen here, at start, so that the whole backlog is
     /// priced at the present m; a level of another plant is left to those who arrive.
     fn dispatch(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) {
-        let shared = self.shared.clone();
-        let gate = &shared.plants[plant].gate;
-        gate.dispatch(now, shared.plants[plant].limit, |waiting, change| {
-            let target =
-                Target { class: waiting.class, site: 0, client: waiting.client, exempt: waiting.exempt };
+        let Lane { shared, counters, random, .. } = self;
+        shared.plants[plant].gate.dispatch(now, limit(shared, plant), |waiting, change| {
+            let asks = Asks { class: waiting.class, client: waiting.client, exempt: waiting.exempt };
             let class = &shared.classes[usize::from(waiting.class)];
-            let here = |level: &u8| usize::from(class.plant_of_level[usize::from(*level)]) == plant;
-            let wanted = self.level(&target).max(1);
-            let level = (wanted..=class.top_level).find(here).or_else(|| (1..wanted).rev().find(here));
-            let level = level.unwrap_or(wanted);
-            let mut permit = self.permit(waiting.arrived, &target, level);
+            let decided = class.level_at(plant, level(shared, asks, random));
+            let mut permit = permit(shared, waiting.arrived, asks, decided);
             permit.plant = plant as u16;
-            self.start(now, &mut permit, level, change);
+            start(shared, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
         });
     }
@@ -194,7 +163,9 @@ impl Lane {
         let SharedPlant { gate, queue, .. } = &self.shared.plants[plant];
         gate.expire(now, queue.max_wait, |waiting| {
             let reason = Reason::WaitTimeout;
-            self.counters.classes[usize::from(waiting.class)].reasons[reason as usize].add(1);
+            let counters = &self.counters.classes[usize::from(waiting.class)];
+            counters.reasons[reason as usize].add(1);
+            counters.unserved.add(1);
             let retry_after = self.shared.retry_after;
             verdicts.push(Verdict::Drop { token: waiting.token, reason, retry_after });
         })
@@ -202,13 +173,72 @@ impl Lane {
 
     /// Accounts a plant's busy time up to `now`. For `tick`.
     pub(crate) fn touch(&mut self, now: Instant, plant: usize) {
-        self.account(plant, self.shared.plants[plant].gate.touch(now));
+        account(&self.shared, &self.counters, plant, self.shared.plants[plant].gate.touch(now));
     }
+}
 
-    fn account(&self, plant: usize, change: Change) {
-        let busy_servers = u64::from(change.before.min(self.shared.plants[plant].workers));
-        self.counters.plants[plant].busy_ns.add(busy_servers * change.elapsed_ns);
+/// Who asks for a level.
+#[derive(Clone, Copy)]
+struct Asks {
+    class: u16,
+    client: u64,
+    exempt: bool,
+}
+
+/// A start whose gate change was won.
+struct Start {
+    now: Instant,
+    decided: u8,
+    change: Change,
+}
+
+/// The most in service at once: the promised connections; without control no bound of ours.
+fn limit(shared: &Shared, plant: usize) -> u32 {
+    if shared.mode == Mode::Control { shared.plants[plant].limit } else { MOST_IN_SERVICE }
+}
+
+/// The level that the knob gives this client now, 0..=M.
+fn level(shared: &Shared, asks: Asks, random: &mut Random) -> u8 {
+    let class = &shared.classes[usize::from(asks.class)];
+    if asks.exempt || shared.mode == Mode::Off {
+        return class.top_level;
     }
+    let by_chance = class.choice == Choice::Random || class.is_heavy(asks.client);
+    let place = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { asks.client };
+    class.knob.get().level_of(place).min(class.top_level)
+}
+
+fn permit(shared: &Shared, arrived: Instant, asks: Asks, decided: u8) -> Permit {
+    let class = &shared.classes[usize::from(asks.class)];
+    let level = if shared.mode == Mode::Control { decided } else { class.top_level };
+    Permit {
+        class: asks.class,
+        plant: class.plant_of_level[usize::from(level)],
+        level,
+        reason: reason(decided, class.top_level, asks.exempt),
+        stage: Stage::InService,
+        in_service_at_start: 0,
+        arrived,
+        started: arrived,
+    }
+}
+
+/// Books a start.
+fn start(shared: &Shared, counters: &LaneCounters, permit: &mut Permit, start: Start) {
+    permit.stage = Stage::InService;
+    permit.started = start.now;
+    permit.in_service_at_start = start.change.after;
+    account(shared, counters, permit.plant(), start.change);
+    let class = &counters.classes[usize::from(permit.class)];
+    class.served[usize::from(start.decided)].add(1);
+    class.reasons[permit.reason as usize].add(1);
+    class.started.add(1);
+    class.queue_delay_ns.add(start.now.nanos_since(permit.arrived));
+}
+
+fn account(shared: &Shared, counters: &LaneCounters, plant: usize, change: Change) {
+    let busy_servers = u64::from(change.before.min(shared.plants[plant].workers));
+    counters.plants[plant].busy_ns.add(busy_servers * change.elapsed_ns);
 }
 
 fn reason(decided: u8, top_level: u8, exempt: bool) -> Reason {

@@ -21,6 +21,7 @@ pub use lane::Lane;
 
 mod classify;
 pub mod control;
+mod crowd;
 mod engine;
 mod gate;
 mod knob;

@@ -100,3 +100,33 @@ fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
         assert_eq!(gate.in_service(), u32::from(started_it));
     });
 }
+
+/// Three actors: one leaves, one arrives, one gives up waiting. The queue may be emptied under the *waits* bit.
+#[test]
+fn an_arrival_beside_a_departure_and_a_cancel() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        let Entry::Waits { ticket } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else { panic!("full") };
+        let canceller = {
+            let gate = gate.clone();
+            thread::spawn(move || u32::from(gate.cancel(ticket)))
+        };
+        let arriver = {
+            let (gate, started) = (gate.clone(), started.clone());
+            thread::spawn(move || u32::from(arrive(&gate, &started)))
+        };
+        leave(&gate, &started);
+        let (cancelled, at_once) = (canceller.join().unwrap(), arriver.join().unwrap());
+        // The slot is held by whoever got it; the other, if it did not give up, is started when that one leaves.
+        let mut ended = cancelled;
+        while gate.in_service() > 0 {
+            assert_eq!(gate.in_service(), 1);
+            leave(&gate, &started);
+            ended += 1;
+        }
+        assert_eq!(ended, 2, "both came to an end");
+        assert_eq!(started.load(Ordering::Relaxed) + at_once + cancelled, 2);
+    });
+}

@@ -46,6 +46,7 @@ impl ClassTotals {
                 reasons: counters.reasons.each_ref().map(Counter::get),
                 outcomes: counters.outcomes.each_ref().map(Counter::get),
                 bytes: counters.bytes.get(),
+                unserved: counters.unserved.get(),
             },
             services: counters.services.each_ref().map(|bins| bins.each_ref().map(service)),
             started: counters.started.get(),
@@ -67,10 +68,12 @@ impl ClassTotals {
             other.services.as_flattened().as_flattened(),
             &with,
         );
-        let ours = [&mut self.counts.arrivals, &mut self.counts.bytes, &mut self.started];
+        let counts = &mut self.counts;
+        let ours = [&mut counts.arrivals, &mut counts.bytes, &mut counts.unserved, &mut self.started];
         let ours =
             ours.into_iter().chain([&mut self.queue_delay_ns, &mut self.released, &mut self.response_ns]);
-        let theirs = [other.counts.arrivals, other.counts.bytes, other.started];
+        let counts = &other.counts;
+        let theirs = [counts.arrivals, counts.bytes, counts.unserved, other.started];
         let theirs = theirs.into_iter().chain([other.queue_delay_ns, other.released, other.response_ns]);
         ours.zip(theirs).for_each(|(to, from)| *to = with(*to, from));
     }

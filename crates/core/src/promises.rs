@@ -41,7 +41,8 @@ pub struct Plant {
     pub response_time_limit: Option<Duration>,
     /// The gateway shares the plant's machine: a rejection's cost c enters the plant's U (UC eq. 2).
     pub same_host: bool,
-    /// Costs known beforehand (from a profile); learned online where absent.
+    /// Costs known beforehand (from a profile). Where the plant reports its utilization they drive the loop from the
+    /// first period; by gaps, each level's own service times do as soon as there are any.
     pub costs: Option<Costs>,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
@@ -98,7 +99,8 @@ pub struct Site {
     pub levels: Vec<Level>,
     /// The classes, matched in order; what matches none belongs to the site's last, built-in class `default`.
     pub classes: Vec<Class>,
-    /// Never degraded, rejected or counted against the class: health checks. Any condition that holds exempts.
+    /// Never degraded or rejected: health checks. Any condition that holds exempts. Their load counts all the same, in a
+    /// class of its own, and is taken from what the others may have.
     pub exempt: Vec<Condition>,
     /// What a client is, for the hash that picks its level.
     pub identity: Identity,
@@ -246,6 +248,10 @@ impl Promises {
         for site in &self.sites {
             site.validate(self.plants.len(), &mut wrong);
         }
+        let classes: usize = self.sites.iter().map(|site| site.classes.len() + 2).sum();
+        if self.plants.len().max(classes) > usize::from(u16::MAX) {
+            wrong.push(format!("{} plants and {classes} classes; at most 65535 of each", self.plants.len()));
+        }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 }
@@ -255,6 +261,15 @@ impl Plant {
         let name = &self.name;
         if self.workers == 0 || self.max_connections == 0 {
             wrong.push(format!("{name}: workers and connections must be at least 1"));
+        }
+        if self.max_connections > u32::from(u16::MAX) {
+            wrong.push(format!("{name}: {} connections; at most 65535", self.max_connections));
+        }
+        let costs = self.costs.iter();
+        let mut costs =
+            costs.flat_map(|c| [c.per_request_seconds, c.per_byte_seconds, c.per_rejection_seconds]);
+        if costs.any(|cost| !(cost.is_finite() && cost >= 0.0)) {
+            wrong.push(format!("{name}: costs are seconds, at least 0"));
         }
         if !(self.set_point > 0.0 && self.set_point <= 1.0) {
             wrong.push(format!(
@@ -276,6 +291,11 @@ impl Site {
         }
         if self.plant >= plants || self.levels.iter().any(|level| level.plant.is_some_and(|p| p >= plants)) {
             wrong.push(format!("{name}: names a plant that is not there"));
+        }
+        if self.levels.last().is_some_and(|top| top.plant.is_some_and(|plant| plant != self.plant)) {
+            wrong.push(format!(
+                "{name}: the highest level is served by the site's own upstream; that one is held"
+            ));
         }
         if self.levels.iter().any(|level| level.cost_ratio.is_some_and(|r| !(r > 0.0 && r <= 1.0))) {
             wrong.push(format!("{name}: a level's cost ratio lies above 0 and at most at 1"));

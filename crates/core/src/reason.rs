@@ -51,9 +51,9 @@ impl Reason {
         }
     }
 
-    /// Whether the request was turned away.
+    /// Whether the request was turned away. A client that leaves was not.
     pub const fn is_rejection(self) -> bool {
-        !matches!(self, Reason::Full | Reason::Degraded | Reason::Exempt)
+        matches!(self, Reason::Overload | Reason::QueueFull | Reason::WaitTimeout | Reason::NoSite)
     }
 }
 

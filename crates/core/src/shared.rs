@@ -39,7 +39,7 @@ pub(crate) struct ServiceCounters {
     pub(crate) bytes: Counter,
 }
 
-/// The latest clients of a class in one lane, to find those that are too heavy.
+/// The latest clients of a class in one lane, of every 2^k-th arrival, to find those that are too heavy.
 pub(crate) const RECENT: usize = 256;
 
 /// One lane's counters of one class.
@@ -49,6 +49,8 @@ pub(crate) struct ClassCounters {
     pub(crate) reasons: [Counter; Reason::ALL.len()],
     pub(crate) outcomes: [Counter; 3],
     pub(crate) bytes: Counter,
+    /// Arrivals that ended before a start: rejected, dropped, or left.
+    pub(crate) unserved: Counter,
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     pub(crate) started: Counter,
     pub(crate) queue_delay_ns: Counter,
@@ -65,6 +67,7 @@ impl Default for ClassCounters {
             reasons: Default::default(),
             outcomes: Default::default(),
             bytes: Counter::default(),
+            unserved: Counter::default(),
             services: Default::default(),
             started: Counter::default(),
             queue_delay_ns: Counter::default(),
@@ -111,9 +114,20 @@ pub(crate) struct SharedClass {
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
     pub(crate) heavy: [AtomicU64; MOST_HEAVY],
     pub(crate) heavy_count: AtomicU32,
+    /// k: every 2^k-th arrival is noted in `recent`.
+    pub(crate) note_shift: AtomicU32,
 }
 
 impl SharedClass {
+    /// The level at which a request that waits at `plant` starts when `wanted` is its level: the next one up that this
+    /// plant serves, else the next one down, and at least 1, since who waits was admitted.
+    pub(crate) fn level_at(&self, plant: usize, wanted: u8) -> u8 {
+        let wanted = wanted.max(1);
+        let here = |level: &u8| usize::from(self.plant_of_level[usize::from(*level)]) == plant;
+        let up = (wanted..=self.top_level).find(here);
+        up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
+    }
+
     pub(crate) fn is_heavy(&self, client: u64) -> bool {
         let count = self.heavy_count.load(Ordering::Relaxed) as usize;
         count > 0 && self.heavy[..count.min(MOST_HEAVY)].iter().any(|h| h.load(Ordering::Relaxed) == client)

@@ -38,7 +38,7 @@ pub struct PlantStatus {
     pub utilization: f64,
     /// The linear model's utilization, a R + b W over its classes.
     pub utilization_model: f64,
-    /// The offered load that drives the loop, backlog included: R times the cost at the level given, unclipped.
+    /// The offered load: R times the cost at the levels given in the period, and the backlog at its end. Unclipped.
     pub utilization_offered: f64,
     /// m, 0..=M; classes with fewer levels clamp it.
     pub service_level: f64,
@@ -103,25 +103,27 @@ pub struct ModelStatus {
 pub struct Counts {
     /// Requests that arrived.
     pub arrivals: u64,
-    /// Started, by level (index 0 is not used). In observe mode: by the level that would have been.
+    /// Started, by level. In observe mode by the level that would have been; index 0 is used there alone.
     pub served: [u64; MAX_LEVELS + 1],
-    /// Decisions by reason, in the order of [`Reason::ALL`].
+    /// Decisions by reason, in the order of [`Reason::ALL`]. In observe mode: the reason that would have been.
     pub reasons: [u64; Reason::ALL.len()],
     /// Departures by outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
     /// Delivered body bytes.
     pub bytes: u64,
+    /// Arrivals that ended before a start: rejected, dropped, or left.
+    pub unserved: u64,
 }
 
 impl Counts {
-    /// Requests turned away, for whatever reason.
+    /// Requests turned away, for whatever reason; in observe mode those that would have been.
     pub fn rejected(&self) -> u64 {
         Reason::ALL.iter().filter(|r| r.is_rejection()).map(|r| self.reasons[*r as usize]).sum()
     }
 
     /// Requests under way: arrived, and neither turned away nor departed.
     pub fn in_flight(&self) -> u64 {
-        let ended = self.rejected() + self.outcomes.iter().sum::<u64>();
+        let ended = self.unserved + self.outcomes.iter().sum::<u64>();
         self.arrivals.saturating_sub(ended)
     }
 }

@@ -58,13 +58,15 @@ impl Ticker {
 /// What is read for each tick.
 struct Senses {
     workers: Vec<u32>,
+    cores: u32,
     cpu: Duration,
     at: Instant,
 }
 
 impl Senses {
     fn new(shared: &Shared, workers: Vec<u32>) -> Self {
-        Senses { workers, cpu: process_cpu(), at: shared.clock.now() }
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        Senses { workers, cores, cpu: process_cpu(), at: shared.clock.now() }
     }
 
     fn read(&mut self, shared: &Shared, now: Instant) -> Readings {
@@ -72,7 +74,7 @@ impl Senses {
         let elapsed = now.since(self.at).as_secs_f64();
         let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
         (self.cpu, self.at) = (cpu, now);
-        let mut readings = Readings { gateway_cpu: Some(cpu), ..Readings::default() };
+        let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
         for (plant, backend) in shared.settings.backends.iter().enumerate() {
             if !shared.reported.get(plant).copied().unwrap_or(false) {
                 continue;

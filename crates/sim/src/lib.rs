@@ -10,4 +10,4 @@ mod run;
 pub mod settling;
 
 pub use plant::{Overflow, Plant, ServiceTime};
-pub use run::{Period, Run, Scenario};
+pub use run::{Fault, FaultKind, Period, Run, Scenario};

@@ -31,14 +31,36 @@ pub struct Scenario {
     pub service_time: ServiceTime,
     /// The plant's own listen queue.
     pub listen_queue: usize,
-    /// From when on, by which factor the plant is slower than stated.
-    pub slow_down: Option<(Duration, f64)>,
+    /// What goes wrong with the plant, for requests that start in the given time.
+    pub faults: Vec<Fault>,
     /// The plant reports its own utilization (as ORCA's `endpoint-load-metrics` would).
     pub reports: bool,
     /// How many clients share the load evenly.
     pub clients: u32,
     /// Of everything random.
     pub seed: u64,
+}
+
+/// What goes wrong, from when until when.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// First moment.
+    pub from: Duration,
+    /// Last moment.
+    pub until: Duration,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// Service takes this many times as long.
+    Slower(f64),
+    /// Service takes this long, whatever the level.
+    Takes(Duration),
+    /// Service fails after this time.
+    Fails(Duration),
 }
 
 /// What happened in one control period.
@@ -54,6 +76,8 @@ pub struct Period {
     pub completed: Vec<u64>,
     /// Requests turned away by the engine.
     pub rejected: u64,
+    /// Requests that the plant failed.
+    pub failures: u64,
     /// Requests lost at the plant's listen queue.
     pub errors: u64,
     /// Body bytes delivered.
@@ -84,6 +108,7 @@ struct Request {
     permit: Permit,
     client: u32,
     arrived: Instant,
+    fails: bool,
 }
 
 struct Client(u32);
@@ -159,7 +184,7 @@ struct Simulation<'a> {
 impl Simulation<'_> {
     fn play(&mut self) {
         let end = Instant::ZERO + self.scenario.duration;
-        self.schedule(Instant::ZERO + self.scenario.promises.control.period, Event::Tick);
+        self.schedule(Instant::ZERO, Event::Tick);
         self.schedule_arrival(Instant::ZERO);
         while let Some(Reverse((now, _, event))) = self.events.pop() {
             if now > end {
@@ -207,11 +232,11 @@ impl Simulation<'_> {
         let token = self.next_token;
         match self.lane.arrive(now, target, Token(token), &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => {
-                self.requests.insert(token, Request { permit, client, arrived: now });
+                self.requests.insert(token, Request { permit, client, arrived: now, fails: false });
                 self.start(now, token);
             }
             Arrival::Wait(permit) => {
-                self.requests.insert(token, Request { permit, client, arrived: now });
+                self.requests.insert(token, Request { permit, client, arrived: now, fails: false });
             }
             Arrival::Reject { .. } => self.period.rejected += 1,
         }
@@ -220,12 +245,18 @@ impl Simulation<'_> {
     /// Hands a started request to the plant.
     fn start(&mut self, now: Instant, token: u64) {
         let level = usize::from(self.requests[&token].permit.level());
-        let slower = self
-            .scenario
-            .slow_down
-            .filter(|(from, _)| Instant::ZERO + *from <= now)
-            .map_or(1.0, |(_, by)| by);
-        let mean = self.scenario.service[level - 1].mul_f64(slower);
+        let mut mean = self.scenario.service[level - 1];
+        let at = now.since(Instant::ZERO);
+        for fault in self.scenario.faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)) {
+            match fault.kind {
+                FaultKind::Slower(factor) => mean = mean.mul_f64(factor),
+                FaultKind::Takes(time) => mean = time,
+                FaultKind::Fails(after) => mean = after,
+            }
+            if let (FaultKind::Fails(_), Some(request)) = (fault.kind, self.requests.get_mut(&token)) {
+                request.fails = true;
+            }
+        }
         match self.plant.offer(now, token, mean, &mut self.random) {
             Ok(Some(done)) => self.schedule(done, Event::Served(token)),
             Ok(None) => {}
@@ -242,7 +273,13 @@ impl Simulation<'_> {
         if let Some((next, done)) = self.plant.complete(now) {
             self.schedule(done, Event::Served(next));
         }
-        let Some(Request { mut permit, client, arrived }) = self.requests.remove(&token) else { return };
+        let Some(Request { mut permit, client, arrived, fails }) = self.requests.remove(&token) else {
+            return;
+        };
+        if fails {
+            self.period.failures += 1;
+            return self.lane.depart(now, permit, Outcome::Failed, &mut self.verdicts);
+        }
         let level = permit.level();
         let response_bytes = self.scenario.bytes[usize::from(level) - 1];
         self.lane.sent(&permit, response_bytes);
@@ -302,6 +339,8 @@ impl Simulation<'_> {
                 if let Some(request) = self.requests.get_mut(&token) {
                     request.permit = permit;
                     self.start(now, token);
+                } else {
+                    self.lane.depart(now, permit, Outcome::Abandoned, &mut self.verdicts);
                 }
             }
             Verdict::Drop { token: Token(token), .. } => {

@@ -5,7 +5,7 @@ use plimsoll_core::promises::{
     Choice, Control, Identity, Law, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
 };
 use plimsoll_sim::settling::{mean, settled_after};
-use plimsoll_sim::{Period, Run, Scenario, ServiceTime};
+use plimsoll_sim::{Fault, FaultKind, Period, Run, Scenario, ServiceTime};
 use std::time::Duration;
 
 const WORKERS: u32 = 64;
@@ -17,6 +17,8 @@ const SIZES: [u64; 2] = [8 << 10, 64 << 10];
 /// The load comes in the middle of a period.
 const STEP: f64 = 5.5;
 const STEP_PERIOD: usize = 5;
+/// Seeds, and when the load comes [ms]: early, in the middle and late in a period.
+const STEPS: [(u64, u64); 6] = [(1, 5_000), (2, 5_100), (3, 5_300), (4, 5_500), (5, 5_800), (6, 5_950)];
 
 fn promises(set_point: f64, levels: &[&str]) -> Promises {
     let plant = Plant {
@@ -58,7 +60,7 @@ fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
         bytes: SIZES[2 - levels..].to_vec(),
         service_time: ServiceTime::Deterministic,
         listen_queue: 511,
-        slow_down: None,
+        faults: vec![],
         reports: false,
         clients: 20_000,
         seed,
@@ -120,8 +122,9 @@ fn holds_the_line_by_degrading(run: &Run) -> Result<(), String> {
 
 #[test]
 fn three_times_the_capacity_is_served_degraded() {
-    for seed in 1..=5 {
-        let scenario = step(promises(0.85, &["light", "full"]), 3.0, seed);
+    for (seed, from) in STEPS {
+        let mut scenario = step(promises(0.85, &["light", "full"]), 3.0, seed);
+        scenario.load[0].0 = Duration::from_millis(from);
         let run = run(&scenario);
         assert_eq!(holds_the_line_by_degrading(&run), Ok(()), "seed {seed}: {:?}", utilization(&run.periods));
     }
@@ -150,8 +153,10 @@ fn holds_the_line_by_rejecting(run: &Run, within: usize) -> Result<(), String> {
 
 #[test]
 fn admission_only_holds_058_within_six_periods() {
-    for seed in 1..=5 {
-        let run = run(&step(promises(0.58, &["full"]), 3.0, seed));
+    for (seed, from) in STEPS {
+        let mut scenario = step(promises(0.58, &["full"]), 3.0, seed);
+        scenario.load[0].0 = Duration::from_millis(from);
+        let run = run(&scenario);
         assert_eq!(
             holds_the_line_by_rejecting(&run, 6),
             Ok(()),
@@ -201,7 +206,11 @@ fn back_to_calm_is_full_quality_again() {
 #[test]
 fn a_server_that_slows_to_half_is_held_at_the_line() {
     let mut scenario = step(promises(0.85, &["light", "full"]), 2.0, 5);
-    scenario.slow_down = Some((Duration::from_secs(30), 2.0));
+    scenario.faults.push(Fault {
+        from: Duration::from_secs(30),
+        until: Duration::MAX,
+        kind: FaultKind::Slower(2.0),
+    });
     let run = run(&scenario);
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
     let after = mean(&utilization(&run.periods[38..]));

@@ -10,11 +10,14 @@
 //! the feed-forward, and noise that the trim lets through moves clients between levels for nothing.
 //!
 //! Anti-windup: the trim stands still while m is at an end that it cannot leave, while the load steps, and while a
-//! backlog drains (the measurement then says nothing of the present m), and it is bounded.
+//! backlog drains (the measurement then says nothing of the present m); it is bounded. A backlog that does not drain is
+//! evidence, and pulls the trim down.
 //!
 //! Rules beside the formula:
 //! - Backlog alone rejects nobody. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with what is left, unless that would take longer than a request may wait.
+//! - A step up that only the period's last sample shows may be a burst: it degrades, but rejects nobody yet.
+//! - Calm stays calm: m does not leave the top while the plant is measured well below the line and nobody waits.
 //! - Standing still: a change of m below the deadband is not made.
 
 use super::{Decision, Law, Observation};
@@ -26,37 +29,51 @@ pub struct FeedForward {
     m: f64,
     trim: f64,
     was_steady: bool,
+    last_backlog: f64,
+    /// Periods since the response-time override last held.
+    quiet: u32,
 }
 
 /// K: what one period's error adds to the trim.
 const INTEGRAL: f64 = 0.1;
 /// An error beyond this is a transient, not an offset.
 const LARGEST_ERROR: f64 = 0.1;
-/// What one period's error adds while the response-time override holds: five times as fast down as up, since the model
-/// is then known to be wrong.
+/// What one period's error adds while the response-time override holds, and on the way back from it: the model is then
+/// known to be wrong by much.
 const OVERRIDE: f64 = 0.5;
+/// The way back begins after as many periods without the override, or the two would hunt each other.
+const QUIET: u32 = 5;
 /// Upwards. Downwards the trim may take nearly the whole set point: the override knows better than any model.
 const LARGEST_TRIM: f64 = 0.3;
 /// m does not move by less: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
-/// Backlog below this many periods of work is the ordinary queue of a busy server.
-const ORDINARY_BACKLOG: f64 = 0.05;
+/// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
+/// where a service takes long.
+const ORDINARY_BACKLOG: f64 = 0.1;
+/// A backlog drains within a period, or within as many service times where those are longer.
+const DRAIN_SERVICES: f64 = 3.0;
+/// Measured utilization this far below the set point is calm.
+const CALM: f64 = 0.1;
 
 impl FeedForward {
     /// Starts at level `m`.
     pub fn new(m: f64) -> Self {
-        FeedForward { m, trim: 0.0, was_steady: false }
+        FeedForward { m, trim: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET }
     }
 
     fn trim(&mut self, seen: &Observation<'_>, backlog: f64) {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
-        let step = if seen.overridden {
+        self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
+        let far_back = self.quiet >= QUIET && self.trim < 0.0 && error > 0.5 * seen.set_point;
+        let step = if seen.overridden || far_back {
             OVERRIDE * error
         } else {
             INTEGRAL * error.clamp(-LARGEST_ERROR, LARGEST_ERROR)
         };
-        let trustworthy = seen.overridden || (seen.steady && self.was_steady && backlog <= 0.0);
+        let draining = backlog > 0.0 && (error > 0.0 || backlog < 0.9 * self.last_backlog);
+        self.last_backlog = backlog;
+        let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (self.m >= top && error > 0.0) || (self.m <= 0.0 && error < 0.0);
         if trustworthy && !at_an_end {
             self.trim = (self.trim + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
@@ -66,26 +83,36 @@ impl FeedForward {
         }
         self.was_steady = seen.steady;
     }
+
+    /// The least m that the rules allow, where the formula asks for rejection.
+    fn least(&self, seen: &Observation<'_>, target: f64, backlog: f64) -> f64 {
+        if seen.unconfirmed && self.m >= 1.0 {
+            return 1.0;
+        }
+        let spare = (1.0 - seen.demand.offered(1.0, 0.0)).max(1e-9);
+        let drains_in_time = seen.demand.backlog(1.0) / spare < 0.5 * seen.wait_periods;
+        let only_backlog = backlog > 0.0 && seen.demand.solve(target, 0.0) >= 1.0;
+        if only_backlog && drains_in_time { 1.0 } else { 0.0 }
+    }
 }
 
 impl Law for FeedForward {
     fn next(&mut self, seen: &Observation<'_>) -> Decision {
         let demand = seen.demand;
-        let backlog = (demand.backlog(self.m) - ORDINARY_BACKLOG).max(0.0);
+        let top = f64::from(demand.top);
+        let backlog = (demand.backlog(self.m) - ORDINARY_BACKLOG.max(seen.service_periods)).max(0.0);
         self.trim(seen, backlog);
 
         let target = (seen.set_point + self.trim).max(0.0);
-        let drain = if backlog > 0.0 { 1.0 } else { 0.0 };
+        let drain = if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 };
         let mut m = demand.solve(target, drain);
-        if m < 1.0 && drain > 0.0 {
-            let without_backlog = demand.solve(target, 0.0);
-            let spare = (1.0 - demand.offered(1.0, 0.0)).max(1e-9);
-            let drains_in_time = demand.backlog(1.0) / spare < 0.5 * seen.wait_periods;
-            if without_backlog >= 1.0 && drains_in_time {
-                m = 1.0;
-            }
+        if m < 1.0 {
+            m = m.max(self.least(seen, target, backlog));
         }
-        let at_an_end = m <= 0.0 || m >= f64::from(demand.top);
+        if self.m >= top && seen.measured < seen.set_point - CALM && demand.backlog(self.m) <= 0.0 {
+            m = top;
+        }
+        let at_an_end = m <= 0.0 || m >= top;
         if fabs(m - self.m) >= DEADBAND || at_an_end {
             self.m = m;
         }
@@ -114,6 +141,8 @@ mod tests {
             steady: true,
             demand,
             wait_periods: 10.0,
+            service_periods: 0.01,
+            unconfirmed: false,
         }
     }
 
@@ -162,5 +191,29 @@ mod tests {
         let first = law.next(&seen(&over, 0.85)).m;
         let slightly_more = demand(&[0.0, 0.451, 3.003], &[]);
         assert_eq!(law.next(&seen(&slightly_more, 0.85)).m, first);
+    }
+
+    #[test]
+    fn a_step_that_one_sample_shows_degrades_and_rejects_nobody() {
+        let perhaps = demand(&[0.0, 1.5], &[0.0, 0.3]);
+        let unconfirmed = Observation { unconfirmed: true, ..seen(&perhaps, 1.0) };
+        let mut law = FeedForward::new(1.0);
+        assert_eq!(law.next(&unconfirmed).m, 1.0);
+        assert!(law.next(&seen(&perhaps, 1.0)).m < 1.0);
+    }
+
+    #[test]
+    fn after_the_override_the_way_back_is_short() {
+        let calm = demand(&[0.0, 0.5], &[]);
+        let mut law = FeedForward::new(1.0);
+        for _ in 0..15 {
+            law.next(&Observation { overridden: true, ..seen(&calm, 1.0) });
+        }
+        assert!(law.trim < -0.7);
+        let back = (0..40).position(|_| {
+            let measured = 0.5 * law.m;
+            law.next(&seen(&calm, measured)).m >= 1.0
+        });
+        assert!(back.is_some_and(|periods| (QUIET as usize..=12).contains(&periods)), "{back:?}");
     }
 }

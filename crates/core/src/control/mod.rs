@@ -6,12 +6,14 @@
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `paper.rs` | the PI law of UC 4.4, as printed |
 //! | `tuning.rs` | gains by gain margin, in s as printed and in z as sampled |
+//! | `governed.rs` | a class as the loop of one plant sees it |
 //! | `utilization.rs` | the loop: assembles what the law sees, writes what it says |
 //!
 //! A new law is one more file here and one line in `utilization.rs`.
 
 mod demand;
 mod feed_forward;
+mod governed;
 mod paper;
 pub mod tuning;
 pub(crate) mod utilization;
@@ -37,6 +39,10 @@ pub struct Observation<'a> {
     pub demand: &'a Demand,
     /// Periods that a request may wait before it is dropped.
     pub wait_periods: f64,
+    /// Mean service time of a request, in periods.
+    pub service_periods: f64,
+    /// A rate rose by a step in the period's last sample only.
+    pub unconfirmed: bool,
 }
 
 /// What a law says.

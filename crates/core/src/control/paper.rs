@@ -74,6 +74,8 @@ mod tests {
                 steady: true,
                 demand: &demand,
                 wait_periods: 10.0,
+                service_periods: 0.01,
+                unconfirmed: false,
             };
             m = law.next(&seen).m;
         }

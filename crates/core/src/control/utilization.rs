@@ -4,33 +4,15 @@
 //! What drives it is the offered load, R times the cost at the level given, unclipped, plus the backlog: a measured U
 //! saturates at 1 and comes late. The measurement trains the costs and supervises through the trim.
 
+use super::governed::{Governed, governed};
 use super::{Demand, FeedForward, Law, Observation, PaperPi};
-use crate::classify::class_names;
-use crate::model::{LinearModel, Served};
+use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::monitor::{ClassMonitor, PlantTotals};
-use crate::promises::{self, MAX_LEVELS, Mode, Promises, Sense};
+use crate::promises::{self, Mode, Promises, Sense};
 use crate::status::PlantStatus;
 use crate::time::Duration;
 use alloc::{boxed::Box, vec::Vec};
 
-/// A class, as the loop of one plant sees it.
-struct Governed {
-    /// The class's number.
-    class: usize,
-    /// M; 0 levels are listed for classes that this plant serves only in part.
-    top: usize,
-    exempt: bool,
-    /// This plant is the site's own, so the loop moves the class's knob.
-    ours: bool,
-    /// Whether this plant serves level l.
-    here: [bool; MAX_LEVELS + 1],
-    /// The first guess of C_l / C_{l+1}.
-    cost_ratio: [f64; MAX_LEVELS + 1],
-}
-
-/// A level never served yet is taken to cost this much of the one above: low, so that nobody is rejected before the
-/// level was tried; one period of it then tells.
-const UNKNOWN_COST_RATIO: f64 = 0.1;
 /// Above this a measured utilization says nothing of the cost.
 const SATURATED: f64 = 0.95;
 
@@ -43,12 +25,17 @@ pub(crate) struct UtilizationLoop {
     before: PlantTotals,
     /// Of reported utilization: U T = a n + b bytes over all classes.
     reported_line: Option<LinearModel>,
+    /// For how long the plant was busy and released nothing [s].
+    silent_seconds: f64,
     pub(crate) status: PlantStatus,
 }
 
 /// What `tick` knows when it runs a loop.
 pub(crate) struct Period<'a> {
+    /// How long it was.
     pub(crate) seconds: f64,
+    /// T, as promised.
+    pub(crate) nominal_seconds: f64,
     pub(crate) monitors: &'a [ClassMonitor],
     pub(crate) totals: PlantTotals,
     pub(crate) waiting: &'a [u32],
@@ -56,6 +43,7 @@ pub(crate) struct Period<'a> {
     pub(crate) rejection_cost: f64,
     pub(crate) stepped: &'a [bool],
     pub(crate) max_wait: Duration,
+    pub(crate) in_service: u32,
 }
 
 impl UtilizationLoop {
@@ -85,6 +73,7 @@ impl UtilizationLoop {
             mode,
             before: PlantTotals::default(),
             reported_line,
+            silent_seconds: 0.0,
             status,
         }
     }
@@ -97,8 +86,10 @@ impl UtilizationLoop {
         let demand = self.demand(period);
         let served = self.served(period);
 
-        let overridden = self.status.response_time_override;
-        let steady = !self.classes.iter().any(|c| period.stepped[c.class]) && self.mode == Mode::Control;
+        // Without control the measurement says nothing of m, and the trim must not follow it.
+        let controls = self.mode == Mode::Control;
+        let overridden = self.status.response_time_override && controls;
+        let steady = !self.classes.iter().any(|c| period.stepped[c.class]) && controls;
         let decision = self.law.next(&Observation {
             set_point: self.plant.set_point,
             measured: if overridden { 1.0 } else { self.status.utilization },
@@ -106,7 +97,9 @@ impl UtilizationLoop {
             overridden,
             steady,
             demand: &demand,
-            wait_periods: period.max_wait.as_secs_f64() / period.seconds,
+            wait_periods: period.max_wait.as_secs_f64() / period.nominal_seconds,
+            service_periods: self.status.service_time.as_secs_f64() / period.nominal_seconds,
+            unconfirmed: self.classes.iter().any(|c| period.monitors[c.class].rate.rose()),
         });
         let backlog = demand.backlog(self.status.service_level);
         self.status.utilization_offered = served + backlog;
@@ -114,6 +107,30 @@ impl UtilizationLoop {
         self.status.trim = decision.trim;
         let ours = self.classes.iter().filter(|class| class.ours && !class.exempt);
         ours.map(move |class| (class.class, decision.m.min(class.top as f64)))
+    }
+
+    /// The plant idles while clients are degraded or rejected, so some cost is too high, and where too few requests come
+    /// to correct it, it is believed less. See [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
+    pub(crate) fn doubt(&mut self, monitors: &mut [ClassMonitor], in_service: u32) {
+        const IDLE: f64 = 0.6;
+        let top = self.classes.iter().filter(|c| c.ours).map(|c| c.top).max().unwrap_or(0) as f64;
+        let idles = self.status.utilization < IDLE * self.plant.set_point && in_service < self.plant.workers;
+        if !idles || self.status.service_level >= top {
+            return;
+        }
+        let mut requests = 0.0;
+        for class in &self.classes {
+            let monitor = &mut monitors[class.class];
+            requests += class.served(monitor).requests;
+            for level in class.levels_here() {
+                if monitor.window.served_at(level).requests < EVIDENCE {
+                    monitor.costs[level].doubt();
+                }
+            }
+        }
+        if let Some(line) = self.reported_line.as_mut().filter(|_| requests < EVIDENCE) {
+            line.doubt();
+        }
     }
 
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
@@ -167,32 +184,32 @@ impl UtilizationLoop {
         if let (Some(line), Some(reported)) = (&mut self.reported_line, period.reported)
             && reported < SATURATED
         {
-            let windows = self.classes.iter().map(|c| &period.monitors[c.class].window);
-            let released = |field: fn(&Served) -> f64| -> f64 {
-                windows.clone().flat_map(|w| (1..=MAX_LEVELS).map(|l| field(&w.served_at(l)))).sum()
-            };
-            let requests = released(|s| s.requests);
-            let bytes = released(|s| s.bytes);
+            let served = self.classes.iter().map(|c| c.served(&period.monitors[c.class]));
+            let (requests, bytes) =
+                served.fold((0.0, 0.0), |(n, bytes), s| (n + s.requests, bytes + s.bytes));
             let work_seconds = reported * period.seconds;
             line.learn([Served { requests, bytes, work_seconds }].into_iter());
         }
         let mean_service_ns = window.service_ns.checked_div(window.releases).unwrap_or(0);
         self.status.service_time = Duration::from_nanos(mean_service_ns);
+        // A plant that is busy and releases nothing answers no sooner than it has been silent.
+        let silent = window.releases == 0 && period.in_service > 0;
+        self.silent_seconds = if silent { self.silent_seconds + period.seconds } else { 0.0 };
+        let answers_after = self.status.service_time.as_secs_f64().max(self.silent_seconds);
         self.status.response_time_override =
-            self.plant.response_time_limit.is_some_and(|limit| self.status.service_time > limit);
+            self.plant.response_time_limit.is_some_and(|limit| answers_after > limit.as_secs_f64());
     }
 
-    /// b' W of the period: what the second resource carried (UC eq. 9).
+    /// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; of a class that other plants
+    /// serve too, bytes of the responses that came from here.
     fn link(&self, period: &Period<'_>) -> f64 {
         let Some(bandwidth) = self.plant.bandwidth_bytes_per_second else { return 0.0 };
-        let here = |class: &Governed| {
-            let window = &period.monitors[class.class].window;
-            (1..=class.top)
-                .filter(|level| class.here[*level])
-                .map(|level| window.served_at(level).bytes)
-                .sum::<f64>()
+        let bytes = |class: &Governed| {
+            let monitor = &period.monitors[class.class];
+            let all_here = class.levels_here().count() == class.top;
+            if all_here { monitor.window.counts.bytes as f64 } else { class.served(monitor).bytes }
         };
-        self.classes.iter().map(here).sum::<f64>() / (bandwidth * period.seconds)
+        self.classes.iter().map(bytes).sum::<f64>() / (bandwidth * period.seconds)
     }
 
     /// Offered load as a function of m, of the rates and costs known now.
@@ -201,25 +218,37 @@ impl UtilizationLoop {
         let mut demand = Demand { top: top as u8, ..Demand::default() };
         for class in &self.classes {
             let monitor = &period.monitors[class.class];
-            let rate = monitor.rate.mean();
-            let waiting = f64::from(period.waiting[class.class]);
+            let waiting = f64::from(period.waiting[class.class]) / period.nominal_seconds;
             for level in 0..=top {
-                let given = if class.exempt || !class.ours { class.top } else { level.min(class.top) };
-                if given == 0 {
-                    demand.arriving[0] += rate * self.rejection_cost(period);
-                    continue;
-                }
-                let cost = self.cost(class, given, period.monitors).unwrap_or(0.0);
-                // A class that is not ours comes here only at the levels that its own loop sends: count what came.
-                let rate = if class.ours { rate } else { self.rate_here(class, period) };
-                demand.arriving[level] += rate * cost;
-                demand.waiting[level] += waiting * cost / period.seconds;
-                if let Some(bandwidth) = self.plant.bandwidth_bytes_per_second {
-                    demand.link[level] += rate * monitor.costs[given].bytes().unwrap_or(0.0) / bandwidth;
-                }
+                let given = if class.exempt { class.top } else { level.min(class.top) };
+                let (arriving, link) = if !class.ours {
+                    self.sent_here(class, period)
+                } else if given == 0 {
+                    (monitor.rate.mean() * self.rejection_cost(period), 0.0)
+                } else {
+                    let bytes =
+                        if class.here[given] { monitor.costs[given].bytes().unwrap_or(0.0) } else { 0.0 };
+                    let cost = self.cost(class, given, period.monitors).unwrap_or(0.0);
+                    (monitor.rate.mean() * cost, monitor.rate.mean() * bytes)
+                };
+                demand.arriving[level] += arriving;
+                demand.link[level] += self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
+                let at = class.level_at(given);
+                demand.waiting[level] += waiting * self.cost(class, at, period.monitors).unwrap_or(0.0);
             }
         }
         demand
+    }
+
+    /// Work and bytes per second of a class that another loop sends here: as much as came, whatever our m.
+    fn sent_here(&self, class: &Governed, period: &Period<'_>) -> (f64, f64) {
+        let monitor = &period.monitors[class.class];
+        let at = |level| {
+            let rate = class.starts(monitor, level, period.seconds);
+            let cost = self.cost(class, level, period.monitors).unwrap_or(0.0);
+            (rate * cost, rate * monitor.costs[level].bytes().unwrap_or(0.0))
+        };
+        class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
     /// R times the cost at the level given in this period.
@@ -228,51 +257,24 @@ impl UtilizationLoop {
         let mut model = 0.0;
         for class in &self.classes {
             let monitor = &period.monitors[class.class];
-            for level in (1..=class.top).filter(|level| class.here[*level]) {
-                let starts = monitor.window.counts.served[level] as f64;
-                served += starts * self.cost(class, level, period.monitors).unwrap_or(0.0);
-                let (a, b) = monitor.line.costs();
-                let released = monitor.window.served_at(level);
-                model += (a * released.requests + b * released.bytes) / f64::from(self.plant.workers);
+            for level in class.levels_here() {
+                let rate = class.starts(monitor, level, period.seconds);
+                served += rate * self.cost(class, level, period.monitors).unwrap_or(0.0);
             }
-            let rejected = monitor.window.counts.rejected() as f64;
-            served += rejected * self.rejection_cost(period);
+            if class.ours {
+                served +=
+                    monitor.window.counts.rejected() as f64 / period.seconds * self.rejection_cost(period);
+            }
+            let (a, b) = monitor.line.costs();
+            let released = class.served(monitor);
+            model += (a * released.requests + b * released.bytes) / f64::from(self.plant.workers);
         }
         self.status.utilization_model = model / period.seconds;
-        served / period.seconds
-    }
-
-    fn rate_here(&self, class: &Governed, period: &Period<'_>) -> f64 {
-        let window = &period.monitors[class.class].window;
-        let here = (1..=class.top).filter(|level| class.here[*level]);
-        here.map(|level| window.counts.served[level] as f64).sum::<f64>() / period.seconds
+        served
     }
 
     /// c, where the gateway shares the plant's machine (UC rejects inside the server); else it costs the plant nothing.
     fn rejection_cost(&self, period: &Period<'_>) -> f64 {
         if self.plant.same_host { period.rejection_cost } else { 0.0 }
     }
-}
-
-fn governed(promises: &Promises, plant: usize) -> Vec<Governed> {
-    let mut number = 0;
-    let mut classes = Vec::new();
-    for site in &promises.sites {
-        let mut here = [false; MAX_LEVELS + 1];
-        let mut cost_ratio = [UNKNOWN_COST_RATIO; MAX_LEVELS + 1];
-        for (level, promise) in site.levels.iter().enumerate() {
-            here[level + 1] = promise.plant.unwrap_or(site.plant) == plant;
-            cost_ratio[level + 1] = promise.cost_ratio.unwrap_or(UNKNOWN_COST_RATIO);
-        }
-        let names = class_names(site).count();
-        for class in number..number + names {
-            if site.plant == plant || here.contains(&true) {
-                let exempt = class == number + names - 1;
-                let ours = site.plant == plant;
-                classes.push(Governed { class, top: site.levels.len(), exempt, ours, here, cost_ratio });
-            }
-        }
-        number += names;
-    }
-    classes
 }

@@ -30,8 +30,8 @@ pub struct Served {
 
 const REMEMBER: f64 = 0.8;
 const STEP_DEVIATIONS: f64 = 4.0;
-/// Below this many requests a mean is no evidence of a step.
-const EVIDENCE: f64 = 8.0;
+/// Below this many requests a period's mean is no evidence.
+pub(crate) const EVIDENCE: f64 = 8.0;
 
 impl CostEstimate {
     /// Takes a period's sums; returns whether the cost stepped.
@@ -57,6 +57,13 @@ impl CostEstimate {
         self.seconds += n / self.weight * innovation;
         self.bytes += n / self.weight * (bytes - self.bytes);
         step
+    }
+
+    /// The plant idles although this cost forbids more, and too few requests come to say otherwise: believe it less.
+    /// Without this, one slow episode could make a cost so large that nobody is admitted who would correct it.
+    pub fn doubt(&mut self) {
+        self.seconds *= REMEMBER;
+        self.weight *= REMEMBER;
     }
 
     /// Work of one request [server seconds], if any was seen.

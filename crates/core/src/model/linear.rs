@@ -86,6 +86,11 @@ impl LinearModel {
         true
     }
 
+    /// Believes its costs less: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
+    pub fn doubt(&mut self) {
+        self.theta = self.theta.map(|cost| 0.8 * cost);
+    }
+
     /// (a [s/request], b [s/byte]), neither negative.
     pub fn costs(&self) -> (f64, f64) {
         let [i00, i01, i11] = self.information;

@@ -1,6 +1,6 @@
 //! A mean that is followed: slowly through noise, at once through a step.
 //!
-//! `mean += gain (sample - mean)`, unless the sample lies more than four standard deviations off: then the load has
+//! `mean += gain (sample - mean)`, unless the sample lies more than 4.5 standard deviations off: then the load has
 //! changed, and averaging with what was before would only delay the answer by several periods. The variance of the
 //! innovations is learned, floored by what Poisson arrivals would show, so that bursty traffic is not taken for a
 //! step at every burst.
@@ -8,15 +8,22 @@
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
 //! eight periods for a step that is plain to see in one).
 
+use libm::sqrt;
+
 /// Follows a rate [1/s], sampled [`SAMPLES_PER_PERIOD`](Self::SAMPLES_PER_PERIOD) times a period.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
     mean: f64,
     variance: f64,
     samples: u32,
+    rose: bool,
 }
 
+/// Of a sample of at least [`AMPLE`] requests; with fewer, less, since what a client sees of the noise is the change of
+/// m, and at the lowest rates one request more or less must not look like half as much load again.
 const GAIN: f64 = 0.06;
+const SMALLEST_GAIN: f64 = 0.005;
+const AMPLE: f64 = 900.0;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 const STEP_DEVIATIONS: f64 = 4.5;
 
@@ -37,8 +44,15 @@ impl Tracker {
         let learned = (innovation * innovation).min(STEP_DEVIATIONS * STEP_DEVIATIONS * variance);
         self.variance += VARIANCE_GAIN * (learned - self.variance);
         self.samples = self.samples.saturating_add(1);
-        self.mean += if step { innovation } else { GAIN * innovation };
+        let gain = (GAIN * sqrt(self.mean * seconds / AMPLE)).clamp(SMALLEST_GAIN, GAIN);
+        self.mean += if step { innovation } else { gain * innovation };
+        self.rose = step && innovation > 0.0;
         step
+    }
+
+    /// The rate rose by a step in the last sample: no second one has confirmed it.
+    pub fn rose(&self) -> bool {
+        self.rose
     }
 
     /// The rate now [1/s].

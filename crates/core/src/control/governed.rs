@@ -1,0 +1,81 @@
+//! A class, as the loop of one plant sees it: which of its levels the plant serves, and who moves its knob.
+
+use crate::classify::class_names;
+use crate::model::Served;
+use crate::monitor::ClassMonitor;
+use crate::promises::{MAX_LEVELS, Promises};
+use alloc::vec::Vec;
+
+/// A class, as the loop of one plant sees it.
+pub(super) struct Governed {
+    /// The class's number.
+    pub(super) class: usize,
+    /// M.
+    pub(super) top: usize,
+    pub(super) exempt: bool,
+    /// This plant is the site's own, so the loop moves the class's knob. Else only some of its levels come here, at the
+    /// choice of another loop.
+    pub(super) ours: bool,
+    /// Whether this plant serves level l.
+    pub(super) here: [bool; MAX_LEVELS + 1],
+    /// The first guess of C_l / C_{l+1}.
+    pub(super) cost_ratio: [f64; MAX_LEVELS + 1],
+}
+
+/// A level never served yet is taken to cost this much of the one above: low, so that nobody is rejected before the
+/// level was tried; one period of it then tells.
+const UNKNOWN_COST_RATIO: f64 = 0.1;
+impl Governed {
+    /// The levels that this plant serves.
+    pub(super) fn levels_here(&self) -> impl Iterator<Item = usize> + use<> {
+        let (here, top) = (self.here, self.top);
+        (1..=top).filter(move |level| here[*level])
+    }
+
+    /// The level at which a request that waits here starts if `wanted` is its level: as `SharedClass::level_at`.
+    pub(super) fn level_at(&self, wanted: usize) -> usize {
+        let wanted = wanted.max(1);
+        let up = self.levels_here().find(|level| *level >= wanted);
+        up.or_else(|| self.levels_here().filter(|level| *level < wanted).last()).unwrap_or(wanted)
+    }
+
+    /// What this plant served of the class in the period.
+    pub(super) fn served(&self, monitor: &ClassMonitor) -> Served {
+        self.levels_here().map(|level| monitor.window.served_at(level)).fold(Served::default(), |a, b| {
+            Served {
+                requests: a.requests + b.requests,
+                work_seconds: a.work_seconds + b.work_seconds,
+                bytes: a.bytes + b.bytes,
+            }
+        })
+    }
+
+    /// Starts per second at a level in the period.
+    pub(super) fn starts(&self, monitor: &ClassMonitor, level: usize, seconds: f64) -> f64 {
+        monitor.window.counts.served[level] as f64 / seconds
+    }
+}
+
+/// The classes whose site this plant serves, wholly or at some level.
+pub(super) fn governed(promises: &Promises, plant: usize) -> Vec<Governed> {
+    let mut number = 0;
+    let mut classes = Vec::new();
+    for site in &promises.sites {
+        let mut here = [false; MAX_LEVELS + 1];
+        let mut cost_ratio = [UNKNOWN_COST_RATIO; MAX_LEVELS + 1];
+        for (level, promise) in site.levels.iter().enumerate() {
+            here[level + 1] = promise.plant.unwrap_or(site.plant) == plant;
+            cost_ratio[level + 1] = promise.cost_ratio.unwrap_or(UNKNOWN_COST_RATIO);
+        }
+        let names = class_names(site).count();
+        for class in number..number + names {
+            if site.plant == plant || here.contains(&true) {
+                let exempt = class == number + names - 1;
+                let ours = site.plant == plant;
+                classes.push(Governed { class, top: site.levels.len(), exempt, ours, here, cost_ratio });
+            }
+        }
+        number += names;
+    }
+    classes
+}

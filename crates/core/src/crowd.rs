@@ -1,0 +1,150 @@
+//! The clients of a class that carry more than a tenth of its load.
+//!
+//! One hash for everybody behind one address would make the fraction F a switch, so such clients are served by chance,
+//! request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over the whole period,
+//! and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than a tenth when it
+//! exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down to 0.07.
+//!
+//! Why not exact counts: they would be a table write per request, for a question that 300 samples answer.
+
+use crate::shared::{LaneCounters, MOST_HEAVY, RECENT};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use core::sync::atomic::Ordering;
+use libm::sqrt;
+
+const ENTER: f64 = 0.1;
+const STAY: f64 = 0.07;
+/// Samples that are remembered.
+const MEMORY: f64 = 300.0;
+/// Fewer samples say nothing.
+const FEWEST: f64 = 30.0;
+
+/// What is known of a class's clients.
+pub(crate) struct Crowd {
+    samples: BTreeMap<u64, f64>,
+    total: f64,
+    /// Arrivals of each lane at the last look.
+    arrivals: Vec<u64>,
+    heavy: Vec<u64>,
+    note_shift: u32,
+}
+
+impl Crowd {
+    pub(crate) fn new(lanes: usize) -> Self {
+        Crowd {
+            samples: BTreeMap::new(),
+            total: 0.0,
+            arrivals: alloc::vec![0; lanes],
+            heavy: Vec::new(),
+            note_shift: 0,
+        }
+    }
+
+    /// The heavy clients' hashes, heaviest first.
+    pub(crate) fn heavy(&self) -> &[u64] {
+        &self.heavy
+    }
+
+    /// k for the next period.
+    pub(crate) fn note_shift(&self) -> u32 {
+        self.note_shift
+    }
+
+    /// Takes the notes of a period.
+    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) {
+        let shift = self.note_shift;
+        let mut most = 0;
+        let mut fresh: Vec<u64> = Vec::new();
+        for (lane, before) in lanes.iter().zip(&mut self.arrivals) {
+            let counters = &lane.classes[class];
+            let arrivals = counters.arrivals.get();
+            // Noted are the arrivals whose number is a multiple of 2^k.
+            let (first, end) = (before.div_ceil(1 << shift), arrivals.div_ceil(1 << shift));
+            let first = first.max(end.saturating_sub(RECENT as u64));
+            let note = |number: u64| counters.recent[number as usize % RECENT].load(Ordering::Relaxed);
+            fresh.extend((first..end).map(note));
+            most = most.max(arrivals.wrapping_sub(*before));
+            *before = arrivals;
+        }
+        // So that the busiest lane's notes of one period fit.
+        self.note_shift = (most / RECENT as u64 + 1).next_power_of_two().trailing_zeros();
+        self.remember(&fresh);
+        self.judge();
+    }
+
+    fn remember(&mut self, fresh: &[u64]) {
+        let keep = (MEMORY / (self.total + fresh.len() as f64)).min(1.0);
+        self.samples.retain(|_, count| {
+            *count *= keep;
+            *count > 0.5
+        });
+        for client in fresh {
+            *self.samples.entry(*client).or_default() += 1.0;
+        }
+        self.total = self.total * keep + fresh.len() as f64;
+    }
+
+    fn judge(&mut self) {
+        if self.total < FEWEST {
+            return;
+        }
+        let enter = ENTER * self.total + 2.0 * sqrt(ENTER * (1.0 - ENTER) * self.total);
+        let bound = |client: &u64| if self.heavy.contains(client) { STAY * self.total } else { enter };
+        let mut heavy: Vec<(f64, u64)> = self
+            .samples
+            .iter()
+            .filter(|(client, count)| **count > bound(client))
+            .map(|(c, n)| (*n, *c))
+            .collect();
+        heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
+        heavy.truncate(MOST_HEAVY);
+        self.heavy = heavy.into_iter().map(|(_, client)| client).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Periods of `rate` arrivals; `shares` are the first clients' parts, the rest is spread over ten thousand.
+    fn found(rate: u64, periods: u32, shares: &[f64]) -> usize {
+        let lane = Arc::new(LaneCounters::new(1, 1));
+        let lanes = [lane.clone()];
+        let mut crowd = Crowd::new(1);
+        let mut random = Random::new(3);
+        for _ in 0..periods {
+            for _ in 0..rate {
+                let counters = &lane.classes[0];
+                let arrivals = counters.arrivals.get();
+                let mut at = random.uniform();
+                let mut client = 1000 + random.below(10_000);
+                for (number, share) in shares.iter().enumerate() {
+                    if (0.0..*share).contains(&at) {
+                        client = number as u64;
+                    }
+                    at -= share;
+                }
+                if arrivals & ((1 << crowd.note_shift()) - 1) == 0 {
+                    let place = (arrivals >> crowd.note_shift()) as usize % RECENT;
+                    counters.recent[place].store(client, Ordering::Relaxed);
+                }
+                counters.arrivals.add(1);
+            }
+            crowd.observe(&lanes, 0);
+        }
+        crowd.heavy().len()
+    }
+
+    #[test]
+    fn finds_the_heavy_at_any_rate_and_nobody_else() {
+        for (rate, periods) in [(3, 60), (20, 20), (500, 5), (20_000, 5)] {
+            assert_eq!(found(rate, periods, &[1.0]), 1, "one client only, {rate} a period");
+            assert_eq!(found(rate, periods, &[0.4, 0.3]), 2, "{rate} a period");
+            assert_eq!(found(rate, periods, &[]), 0, "ten thousand clients, {rate} a period");
+        }
+        for rate in [20, 500, 20_000] {
+            assert_eq!(found(rate, 30, &[0.05; 20]), 0, "twenty equal clients, {rate} a period");
+        }
+    }
+}
