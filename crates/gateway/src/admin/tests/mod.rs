@@ -26,7 +26,7 @@ fn sample() -> Status {
         waiting: 3,
         service_time: Duration::from_millis(40),
     };
-    let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, ..Counts::default() };
+    let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, unserved: 10, ..Counts::default() };
     counts.served[1..3].copy_from_slice(&[60, 20]);
     counts.reasons[Reason::Full as usize] = 20;
     counts.reasons[Reason::Degraded as usize] = 60;
