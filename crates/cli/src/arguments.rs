@@ -34,6 +34,7 @@ pub(crate) struct CheckArguments {
 pub(crate) struct DemoArguments {
     pub(crate) seconds: Option<u64>,
     pub(crate) load: Option<f64>,
+    pub(crate) capacity: Option<u32>,
     pub(crate) seed: Option<u64>,
     pub(crate) json: bool,
 }
@@ -112,6 +113,10 @@ fn demo(parser: &mut Parser) -> Result<Command, Failure> {
             }
             Arg::Long("load") => {
                 arguments.load = Some(number(parser, "load", "3", |load| (0.1..=5.0).contains(load))?);
+            }
+            Arg::Long("capacity") => {
+                arguments.capacity =
+                    Some(number(parser, "capacity", "500", |pages| (100..=10_000).contains(pages))?);
             }
             Arg::Long("seed") => arguments.seed = Some(number(parser, "seed", "1", |_| true)?),
             Arg::Value(value) => {
@@ -221,8 +226,17 @@ mod tests {
     fn options_are_taken_in_any_order() {
         let check = Command::Check(CheckArguments { file: "a.toml".into(), json: true });
         assert_eq!(parsed("check --json a.toml"), Ok(check));
-        let demo = DemoArguments { seconds: Some(30), load: Some(2.5), seed: Some(7), json: true };
-        assert_eq!(parsed("demo --load=2.5 --seed 7 --json --seconds 30"), Ok(Command::Demo(demo)));
+        let demo = DemoArguments {
+            seconds: Some(30),
+            load: Some(2.5),
+            capacity: Some(500),
+            seed: Some(7),
+            json: true,
+        };
+        assert_eq!(
+            parsed("demo --capacity 500 --load=2.5 --seed 7 --json --seconds 30"),
+            Ok(Command::Demo(demo))
+        );
         assert_eq!(parsed("run a.toml"), Ok(Command::Run(RunArguments { file: "a.toml".into() })));
     }
 

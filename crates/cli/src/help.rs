@@ -29,7 +29,7 @@ impl Topic {
             Topic::Main => &["--help", "--version"],
             Topic::Run => &["--help"],
             Topic::Check => &["--json", "--help"],
-            Topic::Demo => &["--seconds", "--load", "--seed", "--json", "--help"],
+            Topic::Demo => &["--seconds", "--load", "--capacity", "--seed", "--json", "--help"],
         }
     }
 }
@@ -51,6 +51,7 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
 pub(crate) fn bounds(option: &str) -> &'static str {
     match option {
         "seconds" => "whole seconds from 5 to 3600",
+        "capacity" => "whole pages per second from 100 to 10000",
         "load" => "a multiple of the capacity from 0.1 to 5",
         _ => "a whole number from 0",
     }
@@ -121,11 +122,14 @@ capacity, calm again. With either it is one step from nothing to the load; the
 server without the gateway has its turn afterwards, for as long.
 
 Options:
-      --seconds N  length of the step, 5 to 3600 (default 30)
-      --load X     the load as a multiple of the capacity, 0.1 to 5 (default 3)
-      --seed N     of arrivals and clients (default 1)
-      --json       figures as one JSON object on stdout
-  -h, --help       this page
+      --seconds N   length of the step, 5 to 3600 (default 30)
+      --load X      the load as a multiple of the capacity, 0.1 to 5 (default 3)
+      --capacity N  of the server in full pages per second, 100 to 10000 (default
+                    1000 for the show, 2000 for the step); with fewer, chance
+                    has a larger part
+      --seed N      of arrivals and clients (default 1)
+      --json        figures as one JSON object on stdout
+  -h, --help        this page
 
 Example:
   plimsoll demo

@@ -7,7 +7,6 @@ use crate::{resolve, source};
 use plimsoll_gateway::{Gateway, Settings};
 use plimsoll_load::raise_open_files;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let settings = resolve::settings(&configuration)?;
     enough_open_files(&settings);
-    settings.listen.iter().chain(&settings.admin).try_for_each(|address| is_free(*address))?;
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         eprintln!("listening on {address}");
@@ -63,47 +61,18 @@ fn enough_open_files(settings: &Settings) {
     }
 }
 
-/// The gateway's own sockets share their address, one for each thread, so the kernel would let a second gateway
-/// share it too. A socket that does not share is refused if anybody is there.
-fn is_free(address: SocketAddr) -> Result<(), Failure> {
-    if address.port() == 0 {
-        return Ok(());
-    }
-    TcpListener::bind(address).map(drop).map_err(|error| cannot_listen(address, &error))
-}
-
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
-    let port = address.port();
-    let what = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!(
-                "Stop what listens there (`ss -ltnp 'sport = :{port}'` shows it), or write another address."
-            )
-        }
-        io::ErrorKind::PermissionDenied => format!(
-            "Ports below 1024 need the capability CAP_NET_BIND_SERVICE; or write a port from 1024 on, not {port}."
-        ),
-        io::ErrorKind::AddrNotAvailable => "This machine has no such address.".to_owned(),
-        _ => "Write another address under [gateway].".to_owned(),
-    };
-    Failure::Failed(format!("cannot listen on {address}: {error}\n{what}"))
-}
-
 fn not_started(error: &io::Error) -> Failure {
-    Failure::Failed(format!("the gateway does not start: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_in_use_is_found_even_if_its_owner_shares_it() {
-        let owner = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = owner.local_addr().unwrap();
-        let Err(Failure::Failed(text)) = is_free(address) else { panic!("{address} is not free") };
-        assert!(text.contains("Stop what listens there"), "{text}");
-        drop(owner);
-        assert_eq!(is_free(address), Ok(()));
-    }
+    let help = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "Stop what listens there (`ss -ltnp` shows it), or write another address under [gateway]."
+        }
+        io::ErrorKind::PermissionDenied => {
+            "Ports below 1024 need the capability CAP_NET_BIND_SERVICE; or write a higher port under [gateway]."
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "This machine has no such address; `ip address` shows those that it has."
+        }
+        _ => "",
+    };
+    Failure::Failed(format!("the gateway does not start: {error}\n{help}"))
 }

@@ -12,21 +12,23 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The most sockets that each of `sides` may open: a connection through the gateway has four ends here.
-pub(crate) fn sockets_for(sides: u64) -> Result<usize, Failure> {
-    const ENDS: u64 = 2;
-    const OTHER_FILES: u64 = 500;
-    const FEWEST: u64 = 4500;
+/// How many client sockets may be open in this process, whose other end is here too.
+///
+/// # Errors
+/// If fewer than `wanted`.
+pub(crate) fn client_sockets(wanted: usize) -> Result<usize, Failure> {
+    const OTHER_FILES: u64 = 1000;
     let limit = raise_open_files()
         .map_err(|error| Failure::Failed(format!("the limit of open files cannot be raised: {error}")))?;
-    let sockets = limit.saturating_sub(OTHER_FILES) / (ENDS * sides);
-    if sockets < FEWEST {
+    let sockets = usize::try_from(limit.saturating_sub(OTHER_FILES) / 2).unwrap_or(usize::MAX);
+    if sockets < wanted {
         return Err(Failure::Failed(format!(
-            "this process may open {limit} files, and the demo's visitors need {}: raise the limit, `ulimit -Hn`",
-            FEWEST * ENDS * sides + OTHER_FILES
+            "this process may open {limit} files, and the demo needs {}: raise the limit, `ulimit -Hn`, \
+             or write a smaller `--capacity`",
+            2 * wanted as u64 + OTHER_FILES
         )));
     }
-    Ok(usize::try_from(sockets).unwrap_or(usize::MAX))
+    Ok(sockets)
 }
 
 /// Counts this process's use of all cores from now on.

@@ -2,9 +2,12 @@
 //!
 //! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity
 //! C of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second
-//! give 0.016, and the mean of five periods stays within 0.02 of a perfect set point. Many workers with long service
-//! times make such a server cheap to play: the work is waited for, not done. Clients are many, so that no client's
-//! level matters.
+//! give 0.016, and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache
+//! has by default. That many, and long service times, make such a server cheap to play: the work is waited for, not
+//! done. And a millisecond that this machine takes on the way to the server, which the gateway cannot tell from
+//! service, is then a small part of it: at R requests a second it shows as `R / s` milliseconds' worth of utilization,
+//! 0.02 here (with 128 workers of half the service time it would be 0.05). Clients are many, so that no client's level
+//! matters.
 
 use crate::failure::Failure;
 use crate::{resolve, source};
@@ -13,10 +16,8 @@ use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathCl
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// s.
-pub(crate) const WORKERS: u32 = 128;
 /// One worker's time for a full page.
-pub(crate) const FULL: Duration = Duration::from_millis(64);
+pub(crate) const FULL: Duration = Duration::from_millis(128);
 /// r: what a light page costs of a full one.
 pub(crate) const LIGHT_COST: f64 = 0.15;
 /// Body of a full page.
@@ -27,40 +28,66 @@ pub(crate) const LIGHT_BYTES: usize = 2 << 10;
 pub(crate) const SET_POINT: f64 = 0.85;
 /// T.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-/// Simulated visitors, each at an address of its own.
-pub(crate) const CLIENTS: u32 = 4000;
 /// Requests that wait beyond the workers, as Apache's ListenBacklog has it; more are turned away by a closed door.
 const LISTEN_QUEUE: usize = 511;
+/// A connection without a request is closed after this. Else every visitor would keep as many as its busiest second
+/// took, and this machine would have no more.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
+/// A visitor does not use a connection that was idle for longer: well before the other end closes it.
+const IDLE: Duration = Duration::from_millis(1500);
 /// How long a visitor waits.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Full pages per second that keep every worker busy.
-pub(crate) fn capacity() -> f64 {
-    f64::from(WORKERS) / FULL.as_secs_f64()
+/// A server of so many workers, s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Server {
+    workers: u32,
 }
 
-/// A server of its own.
-pub(crate) fn origin() -> Result<OriginHandle, Failure> {
+impl Server {
+    /// One that can carry so many full pages per second, to the nearest worker.
+    pub(crate) fn of_capacity(pages_per_second: u32) -> Server {
+        Server { workers: (f64::from(pages_per_second) * FULL.as_secs_f64()).round().max(1.0) as u32 }
+    }
+
+    /// Full pages per second that keep every worker busy.
+    pub(crate) fn capacity(self) -> f64 {
+        f64::from(self.workers) / FULL.as_secs_f64()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> Result<OriginHandle, Failure> {
+        origin(self.workers)
+    }
+
+    /// Starts a gateway in front of it: from a configuration, as everybody's.
+    pub(crate) fn start_gateway(self, address: SocketAddr) -> Result<Gateway, Failure> {
+        let configuration = source::understand(&configuration(address, self.workers), "demo.toml")?;
+        let settings = resolve::settings(&configuration)?;
+        Gateway::start(settings, &configuration.promises)
+            .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))
+    }
+}
+
+fn origin(workers: u32) -> Result<OriginHandle, Failure> {
     let light = FULL.mul_f64(LIGHT_COST);
     let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
     let classes =
         vec![PathClass::new("full", "/", FULL_BYTES), PathClass::new("light", "/light/", LIGHT_BYTES)];
-    let settings =
-        OriginSettings { workers: WORKERS, queue: LISTEN_QUEUE, cost, classes, ..OriginSettings::default() };
+    let settings = OriginSettings {
+        workers,
+        queue: LISTEN_QUEUE,
+        cost,
+        classes,
+        keep_alive: KEEP_ALIVE,
+        ..OriginSettings::default()
+    };
     Origin::start(settings)
         .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
 }
 
-/// A gateway in front of it: from a configuration, as everybody's.
-pub(crate) fn gateway(origin: SocketAddr) -> Result<Gateway, Failure> {
-    let configuration = source::understand(&configuration(origin), "demo.toml")?;
-    let settings = resolve::settings(&configuration)?;
-    Gateway::start(settings, &configuration.promises)
-        .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))
-}
-
 /// What an operator would write for this server. Its costs are not in it: the gateway finds them out.
-pub(crate) fn configuration(origin: SocketAddr) -> String {
+fn configuration(origin: SocketAddr, workers: u32) -> String {
     format!(
         r#"[gateway]
 listen = "127.0.0.1:0"
@@ -69,11 +96,14 @@ admin = "127.0.0.1:0"
 [report]
 when = "always"
 
+[timeouts]
+keep_alive = "{}s"
+
 [upstream.shop]
 address = "{origin}"
 
 [upstream.shop.capacity]
-workers = {WORKERS}
+workers = {workers}
 load_line = {SET_POINT}
 
 [[site]]
@@ -85,7 +115,8 @@ prefix = "/light"
 
 [[site.level]]
 name = "full"
-"#
+"#,
+        KEEP_ALIVE.as_secs()
     )
 }
 
@@ -99,18 +130,21 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
     };
     OpenLoop {
         paths: Paths::one("/page.html"),
-        clients: CLIENTS,
+        clients: crowd.clients,
         first_address: Ipv4Addr::new(127, 16, 0, 1),
         seed: crowd.seed,
         max_sockets: crowd.max_sockets,
+        idle_limit: IDLE,
         slot: PERIOD,
         ..OpenLoop::new(target, steps)
     }
 }
 
-/// What may differ between two crowds of visitors.
+/// A crowd of visitors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
+    /// How many, each at an address of its own.
+    pub(crate) clients: u32,
     /// Determines arrivals and clients.
     pub(crate) seed: u64,
     /// The most sockets that they may open.
@@ -124,16 +158,17 @@ mod tests {
     #[test]
     fn the_configuration_is_right_and_means_this_server() {
         let configuration =
-            source::understand(&configuration("127.0.0.1:81".parse().unwrap()), "demo.toml").unwrap();
+            source::understand(&configuration("127.0.0.1:81".parse().unwrap(), 256), "demo.toml").unwrap();
         let plant = &configuration.promises.plants[0];
-        assert_eq!((plant.workers, plant.max_connections, plant.set_point), (WORKERS, WORKERS, SET_POINT));
+        assert_eq!((plant.workers, plant.max_connections, plant.set_point), (256, 256, SET_POINT));
         assert_eq!(plant.costs, None);
         assert_eq!(configuration.promises.control.period, PERIOD);
     }
 
     #[test]
     fn a_light_page_costs_its_share_of_2000_full_ones_a_second() {
-        assert_eq!(capacity(), 2000.0);
+        assert_eq!(Server::of_capacity(2000), Server { workers: 256 });
+        assert_eq!(Server { workers: 256 }.capacity(), 2000.0);
         let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, FULL.mul_f64(LIGHT_COST))).unwrap();
         let ratio = cost.of(LIGHT_BYTES).as_secs_f64() / cost.of(FULL_BYTES).as_secs_f64();
         assert!((ratio - LIGHT_COST).abs() < 1e-6, "{ratio}");

@@ -1,6 +1,6 @@
 //! What the show shows of one second: a few lines for a terminal, one line for a log. Text only; [`super::show`] prints.
 
-use super::plant::{self, CLIENTS, SET_POINT};
+use super::plant::SET_POINT;
 use super::side::{Period, Seen};
 use plimsoll_load::Histogram;
 
@@ -8,6 +8,8 @@ use plimsoll_load::Histogram;
 pub(crate) struct Frame<'a> {
     pub(crate) second: u64,
     pub(crate) seconds: u64,
+    /// Of the server [full pages/s].
+    pub(crate) capacity: f64,
     /// As a multiple of the capacity.
     pub(crate) load: f64,
     pub(crate) with: &'a Period,
@@ -37,17 +39,16 @@ const COLUMN: usize = 30;
 impl Frame<'_> {
     /// For a terminal of 80 columns.
     pub(crate) fn lines(&self, ink: Ink) -> Vec<String> {
-        let Frame { second, seconds, load, .. } = *self;
-        let rate = load * plant::capacity();
+        let Frame { second, seconds, capacity, load, .. } = *self;
+        let rate = load * capacity;
         let load_bar = "#".repeat((load * BAR as f64 / 3.0).round().clamp(1.0, 2.0 * BAR as f64) as usize);
         let mut lines = vec![
             format!(
-                "A server for {} full pages/s; a light one costs 15 % of that.  {second}/{seconds} s",
-                plant::capacity()
+                "A server for {capacity:.0} full pages/s; a light one costs 15 % of that.  {second}/{seconds} s"
             ),
             String::new(),
             format!("{:NAME$}{load_bar} {load} x the capacity", "load"),
-            format!("{:NAME$}{rate:.0} requests/s from {CLIENTS} clients", ""),
+            format!("{:NAME$}{rate:.0} requests/s", ""),
             String::new(),
             format!("{:NAME$}{:COLUMN$}{}", "", "with the gateway", "without it"),
         ];
@@ -162,7 +163,8 @@ mod tests {
     #[test]
     fn a_frame_fits_a_terminal_and_says_what_happens() {
         let (with, without) = (period(0.85, [5040, 960], 0), period(1.0, [0, 2000], 4000));
-        let frame = Frame { second: 12, seconds: 60, load: 3.0, with: &with, without: &without };
+        let frame =
+            Frame { second: 12, seconds: 60, capacity: 2000.0, load: 3.0, with: &with, without: &without };
         let lines = frame.lines(Ink::Plain);
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
         let text = lines.join("\n");

@@ -1,9 +1,9 @@
 //! The show: calm, the crowd, calm again; with the gateway and without it, side by side and live.
 
 use super::machine::{self, sleep_until};
-use super::plant::{self, CLIENTS, Crowd, PERIOD, SET_POINT};
+use super::plant::{Crowd, PERIOD, SET_POINT, Server};
 use super::screen::{Frame, Ink};
-use super::side::{Seen, Side};
+use super::side::{Seen, Side, Which};
 use crate::failure::Failure;
 use crate::text;
 use std::io::{IsTerminal, Write, stdout};
@@ -11,21 +11,25 @@ use std::time::Duration;
 
 /// Load before and after the crowd, as a multiple of the capacity.
 const CALM: f64 = 0.5;
+/// Visitors on each side, each at an address of its own.
+const CLIENTS: u32 = 2500;
 /// Lengths of calm, crowd, calm [s].
 const LENGTHS: [u64; 3] = [12, 33, 15];
 
 /// Runs it.
-pub(crate) fn show(load: f64, seed: u64) -> Result<(), Failure> {
-    let max_sockets = machine::sockets_for(2)?;
+pub(crate) fn show(server: Server, load: f64, seed: u64) -> Result<(), Failure> {
+    let capacity = server.capacity();
+    // With the gateway a blind period's requests wait; without it, what does not fit into the queue is gone.
+    let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
+    let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];
     let steps: Vec<_> = LENGTHS
         .iter()
         .zip(loads)
-        .map(|(length, load)| (Duration::from_secs(*length), load * plant::capacity()))
+        .map(|(length, load)| (Duration::from_secs(*length), load * capacity))
         .collect();
-    let crowd = Crowd { seed, max_sockets };
-    let mut with = Side::start(true, steps.clone(), crowd)?;
-    let mut without = Side::start(false, steps, crowd)?;
+    let mut with = Side::start(Which::WithGateway, server, steps.clone(), crowd(sockets * 2 / 3))?;
+    let mut without = Side::start(Which::Without, server, steps, crowd(sockets / 3))?;
     if let Some(admin) = with.gateway().and_then(|gateway| gateway.admin_addr()) {
         text::print(format_args!("While it runs, the gateway's own view is at http://{admin}/status\n"))?;
     }
@@ -40,7 +44,7 @@ pub(crate) fn show(load: f64, seed: u64) -> Result<(), Failure> {
             crowd_with.merge(&one.seen);
             crowd_without.merge(&other.seen);
         }
-        screen.draw(&Frame { second, seconds, load: loads[phase], with: &one, without: &other })?;
+        screen.draw(&Frame { second, seconds, capacity, load: loads[phase], with: &one, without: &other })?;
     }
     text::print(summary(&crowd_with, &crowd_without).trim_end())
 }
@@ -80,6 +84,12 @@ impl Screen {
 }
 
 fn summary(with: &Seen, without: &Seen) -> String {
+    let note = match with.local + without.local {
+        0 => String::new(),
+        local => format!(
+            "\n{local} more were not sent: this machine had no sockets left. Try a smaller `--capacity`.\n"
+        ),
+    };
     let percent =
         |seen: &Seen, part: u64| format!("{:.1} %", 100.0 * part as f64 / seen.ended().max(1) as f64);
     let ms = |seen: &Seen| format!("{:.0} ms", seen.latency.quantile(0.99).as_secs_f64() * 1e3);
@@ -93,7 +103,7 @@ fn summary(with: &Seen, without: &Seen) -> String {
         row("response time p99", &ms),
     ];
     format!(
-        "\n{}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
+        "\n{}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
          {CLIENTS} clients came from as many addresses; each kept its level while the load stayed.\n\n\
          Next:\n  \
          plimsoll demo --seconds 30 --load 3 --json     the figures\n  \

@@ -3,7 +3,8 @@
 //! It is judged by the server's own ledger and the clients' own clocks. What the gateway believes is shown beside, and
 //! decides nothing.
 
-use super::plant::{self, Crowd};
+use super::machine::CpuMeter;
+use super::plant::{self, Crowd, Server};
 use crate::failure::Failure;
 use plimsoll_gateway::Gateway;
 use plimsoll_load::{
@@ -25,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) rejected: u64,
     /// Everything else: no answer, half an answer, another status.
     pub(crate) errors: u64,
-    /// Of those, errors that say nothing about the server: this machine had no socket left.
+    /// Not sent, because this machine had no socket left: says nothing about the server.
     pub(crate) local: u64,
     /// Body bytes of pages.
     pub(crate) bytes: u64,
@@ -44,10 +45,7 @@ impl Seen {
                 self.latency.record_ns(u64::try_from(record.latency.as_nanos()).unwrap_or(u64::MAX));
             }
             Outcome::Answer(Answer { status: 503, level: Some(0), .. }) => self.rejected += 1,
-            Outcome::Error(ErrorKind::LocalLimit) => {
-                self.local += 1;
-                self.errors += 1;
-            }
+            Outcome::Error(ErrorKind::LocalLimit) => self.local += 1,
             Outcome::Answer(_) | Outcome::Error(_) => self.errors += 1,
         }
     }
@@ -64,7 +62,7 @@ impl Seen {
         self.latency.merge(&other.latency);
     }
 
-    /// Requests that ended, however.
+    /// Requests that were sent and ended, however.
     pub(crate) fn ended(&self) -> u64 {
         self.pages.iter().sum::<u64>() + self.rejected + self.errors
     }
@@ -85,6 +83,13 @@ pub(crate) struct Period {
     pub(crate) estimate: Option<f64>,
 }
 
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    WithGateway,
+    Without,
+}
+
 /// A side under load.
 pub(crate) struct Side {
     // Dropped in this order: clients, gateway, server.
@@ -93,6 +98,7 @@ pub(crate) struct Side {
     origin: OriginHandle,
     seen: Arc<Mutex<Seen>>,
     last: [BusyReading; 2],
+    cpu: CpuMeter,
 }
 
 /// What is left of a side when its load has ended.
@@ -103,24 +109,35 @@ pub(crate) struct Ended {
     pub(crate) rest: Seen,
     /// How late the server handed its answers out.
     pub(crate) origin_lateness: Histogram,
+    /// What this process used of all cores meanwhile.
+    pub(crate) cpu_share: f64,
 }
 
 impl Side {
-    /// Starts server, gateway if `controlled`, and then the load.
-    pub(crate) fn start(controlled: bool, steps: Vec<Step>, crowd: Crowd) -> Result<Side, Failure> {
-        let origin = plant::origin()?;
-        let gateway = if controlled { Some(plant::gateway(origin.address())?) } else { None };
-        let server = gateway.as_ref().and_then(|gateway| gateway.local_addrs().first().copied());
+    /// Starts server, the gateway if there is to be one, and then the load.
+    pub(crate) fn start(
+        which: Which,
+        server: Server,
+        steps: Vec<Step>,
+        crowd: Crowd,
+    ) -> Result<Side, Failure> {
+        let origin = server.start()?;
+        let gateway = match which {
+            Which::WithGateway => Some(server.start_gateway(origin.address())?),
+            Which::Without => None,
+        };
+        let door = gateway.as_ref().and_then(|gateway| gateway.local_addrs().first().copied());
+        let cpu = CpuMeter::start();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let sink = {
             let seen = Arc::clone(&seen);
             Box::new(move |record: &Record| seen.lock().unwrap_or_else(PoisonError::into_inner).add(record))
         };
-        let load = plant::visitors(server.unwrap_or(origin.address()), steps, crowd)
+        let load = plant::visitors(door.unwrap_or(origin.address()), steps, crowd)
             .start(Some(sink))
             .map_err(|error| Failure::Failed(format!("the demo's visitors do not start: {error}")))?;
         let last = [origin.busy(), origin.held()];
-        Ok(Side { load, gateway, origin, seen, last })
+        Ok(Side { load, gateway, origin, seen, last, cpu })
     }
 
     /// When the load started.
@@ -149,10 +166,11 @@ impl Side {
 
     /// Waits for requests under way, then stops everything.
     pub(crate) fn end(self) -> Ended {
-        let Side { load, gateway, origin, seen, .. } = self;
+        let Side { load, gateway, origin, seen, cpu, .. } = self;
         let tally = load.join();
+        let cpu_share = cpu.share();
         let rest = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
         drop(gateway);
-        Ended { tally, rest, origin_lateness: origin.served().lateness }
+        Ended { tally, rest, origin_lateness: origin.served().lateness, cpu_share }
     }
 }
