@@ -66,11 +66,12 @@ fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
 #[test]
 fn two_dozen_clients_share_eight_prefork_workers_fairly() {
     let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
-    let gateway = Plimsoll::run(&plain(apache.upstream));
+    let gateway =
+        Plimsoll::run(&plain(apache.upstream).replace("workers = 8", "workers = 8, load_line = 1.0"));
     let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };
-    // With pauses, so that the workers are six or seven tenths busy and nobody is rejected. A pool that let 24
+    // With pauses, so that the workers are about half busy and nobody is rejected. A pool that let 24
     // connections grow would still tie each prefork worker to one of them, and leave most clients without any answer.
-    let think = Some(Duration::from_millis(110));
+    let think = Some(Duration::from_millis(150));
     let load =
         ClosedLoop { paths: Paths::one("/light/page"), think, ..ClosedLoop::new(target, 24, seconds(8)) };
     let tally = load.start(None).unwrap().join();
