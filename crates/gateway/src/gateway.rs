@@ -6,7 +6,7 @@ use crate::mailbox::{Mailbox, Message};
 use crate::operator::Operator;
 use crate::settings::{Backend, Settings};
 use crate::ticker::Ticker;
-use crate::upstream::pool::Upstream;
+use crate::upstream::pool::{Bounds, Upstream};
 use crate::worker::{Shared, Worker};
 use plimsoll_core::promises::{Mode, Promises, Sense};
 use plimsoll_core::status::Status;
@@ -205,11 +205,9 @@ fn upstreams(settings: &Settings, promises: &Promises, threads: usize) -> Vec<Op
     let upstream = |(backend, plant): (&Backend, &plimsoll_core::promises::Plant)| match backend {
         Backend::Upstream { addresses } => {
             // Only in control does the gate bound the requests in service, and make the others wait.
-            let most = match promises.control.mode {
-                Mode::Control => plant.max_connections as usize,
-                Mode::Observe | Mode::Off => usize::MAX,
-            };
-            Some(Arc::new(Upstream::new(addresses.clone(), most, threads)))
+            let kept = plant.max_connections as usize;
+            let open = if promises.control.mode == Mode::Control { kept } else { usize::MAX };
+            Some(Arc::new(Upstream::new(addresses.clone(), Bounds { open, kept }, threads)))
         }
         Backend::Files(_) => None,
     };

@@ -2,11 +2,12 @@
 
 mod support;
 
+use plimsoll_core::promises::Mode;
 use plimsoll_gateway::{Gateway, Settings};
-use std::net::Shutdown;
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -471,7 +472,40 @@ fn connections_never_exceed_their_bound_and_nobody_starves() {
     let settings = Settings { threads: 4, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises(3)).expect("a gateway");
     let address = address(&gateway);
-    let counts: Vec<usize> = std::thread::scope(|scope| {
+    let counts = answers_per_client(address);
+    assert!(origin.most.load(SeqCst) <= 3, "{} connections", origin.most.load(SeqCst));
+    let mut sorted = counts.clone();
+    sorted.sort_unstable();
+    assert!(sorted[0] * 2 >= sorted[12], "the slowest gets half of the median: {sorted:?}");
+    settled(&gateway);
+}
+
+/// A prefork server of three workers: a connection holds one while it is open.
+#[test]
+fn observing_a_prefork_server_starves_nobody() {
+    let free = Arc::new((Mutex::new(3), Condvar::new()));
+    let origin = Origin::start(move |mut peer| {
+        let (workers, freed) = &*free;
+        let mut idle =
+            freed.wait_while(workers.lock().expect("no panic"), |idle| *idle == 0).expect("no panic");
+        *idle -= 1;
+        drop(idle);
+        while peer.head().is_some() && peer.send_response(b"x").is_ok() {}
+        *workers.lock().expect("no panic") += 1;
+        freed.notify_one();
+    });
+    let mut promises = promises(3);
+    promises.control.mode = Mode::Observe;
+    let settings = Settings { threads: 2, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises).expect("a gateway");
+    let counts = answers_per_client(address(&gateway));
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    settled(&gateway);
+}
+
+/// Answers that each of 24 clients on keep-alive gets in two seconds.
+fn answers_per_client(address: SocketAddr) -> Vec<usize> {
+    std::thread::scope(|scope| {
         let clients: Vec<_> = (0..24)
             .map(|_| {
                 scope.spawn(move || {
@@ -487,12 +521,7 @@ fn connections_never_exceed_their_bound_and_nobody_starves() {
             })
             .collect();
         clients.into_iter().map(|client| client.join().expect("no panic")).collect()
-    });
-    assert!(origin.most.load(SeqCst) <= 3, "{} connections", origin.most.load(SeqCst));
-    let mut sorted = counts.clone();
-    sorted.sort_unstable();
-    assert!(sorted[0] * 2 >= sorted[12], "the slowest gets half of the median: {sorted:?}");
-    settled(&gateway);
+    })
 }
 
 #[test]

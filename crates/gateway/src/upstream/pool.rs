@@ -29,7 +29,7 @@ use tokio::net::TcpStream;
 pub(crate) struct Upstream {
     addresses: Vec<SocketAddr>,
     health: Vec<Health>,
-    max_open: usize,
+    bounds: Bounds,
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,
@@ -85,12 +85,22 @@ pub(crate) struct Wanted {
     pub fresh: bool,
 }
 
+/// How many connections there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Busy and idle. Without control there is none.
+    pub open: usize,
+    /// Beyond as many, one that has served is closed, not kept: idle connections would hold the workers of a prefork
+    /// server, and requests on new ones would starve.
+    pub kept: usize,
+}
+
 impl Upstream {
-    pub(crate) fn new(addresses: Vec<SocketAddr>, max_open: usize, threads: usize) -> Self {
+    pub(crate) fn new(addresses: Vec<SocketAddr>, bounds: Bounds, threads: usize) -> Self {
         Upstream {
             health: addresses.iter().map(|_| Health::default()).collect(),
             addresses,
-            max_open: max_open.max(1),
+            bounds,
             open: AtomicUsize::new(0),
             idle: (0..threads).map(|_| Mutex::default()).collect(),
             turn: AtomicUsize::new(0),
@@ -129,6 +139,9 @@ impl Upstream {
 
     /// Puts a connection back that can serve another request.
     pub(crate) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
+        if self.open_connections() > self.bounds.kept {
+            return;
+        }
         self.idle_of(thread).push(Idle { since: now, io: lease.io, ticket: lease.ticket });
     }
 
@@ -179,7 +192,7 @@ impl Upstream {
         let mut rounds = 0u32;
         loop {
             let taken =
-                self.open.fetch_update(AcqRel, Acquire, |open| (open < self.max_open).then_some(open + 1));
+                self.open.fetch_update(AcqRel, Acquire, |open| (open < self.bounds.open).then_some(open + 1));
             if taken.is_ok() {
                 self.health[address].open.fetch_add(1, Relaxed);
                 return Ok(Ticket { upstream: self.clone(), address });
