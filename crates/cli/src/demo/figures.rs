@@ -17,6 +17,8 @@ pub(crate) struct Figures {
     pub(crate) settled: Option<usize>,
     /// Of the steady periods: those after settling, or the second half of a run that did not.
     pub(crate) utilization: Spread,
+    /// Of every period, from the first.
+    pub(crate) periods: Vec<f64>,
     /// How far the largest period's utilization lies above the set point.
     pub(crate) overshoot: f64,
     /// Over the whole run.
@@ -96,6 +98,7 @@ impl Figures {
             client_lateness: ended.tally.lateness,
             origin_lateness: ended.origin_lateness,
             cpu_share: ended.cpu_share,
+            periods: utilization,
         }
     }
 
@@ -118,6 +121,7 @@ impl Figures {
             ("changed_per_period", rounded(self.changed_per_period)),
             ("bandwidth_ratio", rounded(self.bandwidth_ratio)),
             ("gateway_estimate", self.estimate.map_or(Json::Null, rounded)),
+            ("periods", Json::List(self.periods.iter().copied().map(rounded).collect())),
             ("machine", self.machine()),
         ]
     }

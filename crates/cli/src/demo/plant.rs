@@ -32,9 +32,9 @@ pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 const LISTEN_QUEUE: usize = 511;
 /// A connection without a request is closed after this. Else every visitor would keep as many as its busiest second
 /// took, and this machine would have no more.
-const KEEP_ALIVE: Duration = Duration::from_secs(3);
+const KEEP_ALIVE: Duration = Duration::from_secs(4);
 /// A visitor does not use a connection that was idle for longer: well before the other end closes it.
-const IDLE: Duration = Duration::from_millis(1500);
+const IDLE: Duration = Duration::from_millis(2500);
 /// How long a visitor waits.
 const PATIENCE: Duration = Duration::from_secs(3);
 
