@@ -43,6 +43,7 @@ impl Lane {
 
         let asks = Asks { class: target.class, client: target.client, exempt: target.exempt };
         let decided = level(&self.shared, asks, &mut self.random);
+        counters.decided[usize::from(decided)].add(1);
         if decided == 0 && self.shared.mode == Mode::Control {
             return self.reject(&target, Reason::Overload);
         }

@@ -14,6 +14,7 @@ use alloc::sync::Arc;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ClassTotals {
     pub(crate) counts: Counts,
+    pub(crate) decided: [u64; MAX_LEVELS + 1],
     /// Requests, work [ns], bytes.
     pub(crate) services: [[[u64; 3]; BINS]; MAX_LEVELS + 1],
     pub(crate) started: u64,
@@ -48,6 +49,7 @@ impl ClassTotals {
                 bytes: counters.bytes.get(),
                 unserved: counters.unserved.get(),
             },
+            decided: counters.decided.each_ref().map(Counter::get),
             services: counters.services.each_ref().map(|bins| bins.each_ref().map(service)),
             started: counters.started.get(),
             queue_delay_ns: counters.queue_delay_ns.get(),
@@ -61,6 +63,7 @@ impl ClassTotals {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = with(*to, *from));
         }
         each(&mut self.counts.served, &other.counts.served, &with);
+        each(&mut self.decided, &other.decided, &with);
         each(&mut self.counts.reasons, &other.counts.reasons, &with);
         each(&mut self.counts.outcomes, &other.counts.outcomes, &with);
         each(

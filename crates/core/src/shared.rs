@@ -45,6 +45,8 @@ pub(crate) const RECENT: usize = 256;
 /// One lane's counters of one class.
 pub(crate) struct ClassCounters {
     pub(crate) arrivals: Counter,
+    /// By the level that the knob gave at arrival; what waits is given its level again at its start.
+    pub(crate) decided: [Counter; MAX_LEVELS + 1],
     pub(crate) served: [Counter; MAX_LEVELS + 1],
     pub(crate) reasons: [Counter; Reason::ALL.len()],
     pub(crate) outcomes: [Counter; 3],
@@ -63,6 +65,7 @@ impl Default for ClassCounters {
     fn default() -> Self {
         ClassCounters {
             arrivals: Counter::default(),
+            decided: Default::default(),
             served: Default::default(),
             reasons: Default::default(),
             outcomes: Default::default(),

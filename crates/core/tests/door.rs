@@ -249,6 +249,48 @@ fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
     assert_eq!(engine.status().classes[0].heavy_clients, 0);
 }
 
+/// Clients that try again at once when they are rejected: what they ask is not what they would take.
+#[test]
+fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
+    let mut promises = promises();
+    promises.sites[0].levels.remove(0);
+    promises.plants[0].queue.max_waiting = 1000;
+    let (mut engine, mut lane) = engine(&promises);
+    let mut verdicts = Verdicts::new();
+    // 24 closed loops on 4 workers of 20 ms.
+    let mut idle: Vec<u32> = (0..24).collect();
+    let mut held: Vec<(u32, Instant, Permit)> = Vec::new();
+    let mut waiting: Vec<(u64, Permit)> = Vec::new();
+    let mut busy = 0;
+    for now in 0..60_000 {
+        engine.tick(ms(now), &Readings::default(), &mut verdicts);
+        for (client, started, mut permit) in std::mem::take(&mut held) {
+            if ms(now).since(started) < Duration::from_millis(20) {
+                held.push((client, started, permit));
+                continue;
+            }
+            lane.release(ms(now), &mut permit, answered(), &mut verdicts);
+            lane.depart(ms(now), permit, Outcome::Completed, &mut verdicts);
+            idle.push(client);
+        }
+        for client in std::mem::take(&mut idle) {
+            let target = target(&lane, client);
+            match lane.arrive(ms(now), target, Token(client.into()), &mut verdicts) {
+                Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push((client, ms(now), permit)),
+                Arrival::Wait(permit) => waiting.push((client.into(), permit)),
+                Arrival::Reject { .. } => idle.push(client),
+            }
+        }
+        for (client, permit) in started(&mut verdicts) {
+            waiting.retain(|(waiting, _)| *waiting != client);
+            held.push((client as u32, ms(now), permit));
+        }
+        busy += if now >= 30_000 { held.len() } else { 0 };
+    }
+    let utilization = busy as f64 / 30_000.0 / f64::from(WORKERS);
+    assert!((0.6..=1.0).contains(&utilization), "{utilization}");
+}
+
 /// Any way through, in any order: at rest nothing is left, and every arrival has one end.
 #[test]
 fn every_request_ends_once() {

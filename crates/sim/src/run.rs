@@ -35,8 +35,10 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// The plant reports its own utilization (as ORCA's `endpoint-load-metrics` would).
     pub reports: bool,
-    /// How many clients share the load evenly.
+    /// How many clients share the load.
     pub clients: u32,
+    /// How unevenly: 1 is evenly; at 2 the first quarter of them sends half of the requests.
+    pub skew: f64,
     /// Of everything random.
     pub seed: u64,
 }
@@ -225,7 +227,8 @@ impl Simulation<'_> {
     }
 
     fn arrive(&mut self, now: Instant) {
-        let client = self.random.below(self.scenario.clients.into()) as u32;
+        let place = self.random.uniform().powf(self.scenario.skew);
+        let client = (place * f64::from(self.scenario.clients)) as u32;
         let Some(target) = self.lane.classify(&Client(client)) else { return };
         self.period.arrivals += 1;
         self.next_token += 1;

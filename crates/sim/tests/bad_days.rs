@@ -48,6 +48,7 @@ fn scenario(levels: &[&str], load: f64) -> Scenario {
         faults: vec![],
         reports: false,
         clients: 2000,
+        skew: 1.0,
         seed: 1,
     }
 }
@@ -176,4 +177,14 @@ fn clients_keep_their_level_on_a_small_plant_too() {
     let most = changes.fold(0.0, f64::max);
     assert!(most < 0.01, "{most} of the clients changed level in one period");
     assert!((utilization(steady) - 0.85).abs() < 0.02, "{}", utilization(steady));
+}
+
+#[test]
+fn clients_that_differ_are_held_at_the_line_too() {
+    for seed in 1..=5 {
+        // A hundred clients; the heaviest sends a tenth of all, and the fraction of clients is not that of requests.
+        let scenario = Scenario { clients: 100, skew: 2.0, seed, ..scenario(&["light", "full"], 3.0) };
+        let held = utilization(&run(&scenario).periods[40..]);
+        assert!((held - 0.85).abs() < 0.03, "seed {seed}: {held}");
+    }
 }

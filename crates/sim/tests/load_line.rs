@@ -63,6 +63,7 @@ fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
         faults: vec![],
         reports: false,
         clients: 20_000,
+        skew: 1.0,
         seed,
     }
 }

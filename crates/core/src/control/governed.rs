@@ -1,5 +1,6 @@
 //! A class, as the loop of one plant sees it: which of its levels the plant serves, and who moves its knob.
 
+use super::share::Share;
 use crate::classify::class_names;
 use crate::model::Served;
 use crate::monitor::ClassMonitor;
@@ -18,6 +19,8 @@ pub(super) struct Governed {
     pub(super) ours: bool,
     /// Whether this plant serves level l.
     pub(super) here: [bool; MAX_LEVELS + 1],
+    /// Of requests behind the fraction of clients.
+    pub(super) share: Share,
     /// The first guess of C_l / C_{l+1}.
     pub(super) cost_ratio: [f64; MAX_LEVELS + 1],
 }
@@ -72,7 +75,16 @@ pub(super) fn governed(promises: &Promises, plant: usize) -> Vec<Governed> {
             if site.plant == plant || here.contains(&true) {
                 let exempt = class == number + names - 1;
                 let ours = site.plant == plant;
-                classes.push(Governed { class, top: site.levels.len(), exempt, ours, here, cost_ratio });
+                let share = Share::default();
+                classes.push(Governed {
+                    class,
+                    top: site.levels.len(),
+                    exempt,
+                    ours,
+                    here,
+                    share,
+                    cost_ratio,
+                });
             }
         }
         number += names;

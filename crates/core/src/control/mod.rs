@@ -7,6 +7,7 @@
 //! | `paper.rs` | the PI law of UC 4.4, as printed |
 //! | `tuning.rs` | gains by gain margin, in s as printed and in z as sampled |
 //! | `governed.rs` | a class as the loop of one plant sees it |
+//! | `share.rs` | the share of requests behind the fraction of clients |
 //! | `utilization.rs` | the loop: assembles what the law sees, writes what it says |
 //!
 //! A new law is one more file here and one line in `utilization.rs`.
@@ -15,6 +16,7 @@ mod demand;
 mod feed_forward;
 mod governed;
 mod paper;
+mod share;
 pub mod tuning;
 pub(crate) mod utilization;
 

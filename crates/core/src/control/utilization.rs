@@ -105,8 +105,12 @@ impl UtilizationLoop {
         self.status.utilization_offered = served + backlog;
         self.status.service_level = decision.m;
         self.status.trim = decision.trim;
-        let ours = self.classes.iter().filter(|class| class.ours && !class.exempt);
-        ours.map(move |class| (class.class, decision.m.min(class.top as f64)))
+        let ours = self.classes.iter_mut().filter(|class| class.ours && !class.exempt);
+        ours.map(move |class| {
+            let top = class.top as f64;
+            class.share.learn(&period.monitors[class.class].window.decided);
+            (class.class, class.share.knob(decision.m.min(top), top))
+        })
     }
 
     /// The plant idles while clients are degraded or rejected, so some cost is too high, and where too few requests come
