@@ -103,7 +103,8 @@ section! { "[upstream.NAME.capacity]"
 }
 
 section! { "costs"
-    /// What one request takes of the server, in time of one worker.
+    /// What one request takes of the server, in time of all of it: a in U = a R + b W. A server that does at most 600
+    /// such requests a second takes 1 / 600 s for each.
     CostKeys {
         /// The fixed part of a request.
         request: Seconds, required("write the fixed part of a request's cost, such as `request = \"1.6ms\"`");
