@@ -21,7 +21,7 @@
 //! sequential reader. A cold file on a slow disk does stall its thread for the length of a disk read; nginx without
 //! its thread pool makes the same trade. Keep trees on network file systems behind an upstream instead.
 //!
-//! **No path escapes.** [`path`] refuses what could name anything outside by text, and [`tree`] resolves beneath an
+//! **No path escapes.** [`path`] refuses what could name anything outside by text, and `tree` resolves beneath an
 //! open root in the kernel, in one system call, so that there is no check that a rename could outrun.
 //!
 //! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads, a 404's fallback to

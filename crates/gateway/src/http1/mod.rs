@@ -4,7 +4,7 @@
 //! smuggled exactly where two parsers differ: whatever could be read in two ways is refused, never repaired.
 //! What is refused and why it can be exploited stands with each check.
 //!
-//! Not here: what to do with a message ([`crate::connection`]), which fields a proxy adds ([`crate::forward`]).
+//! Not here: what to do with a message (`connection.rs`), which fields a proxy adds (`forward.rs`).
 
 pub mod body;
 pub mod field;
