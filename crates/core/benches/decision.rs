@@ -5,7 +5,7 @@
 //! the instructions of a decision, which do not drift with the machine (`make instructions`).
 
 use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
-use plimsoll_core::promises::{Choice, Control, Identity, Level, Plant, Promises, QueueBounds, Sense, Site};
+use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,32 +31,8 @@ impl RequestView for Request {
 }
 
 fn lanes(count: usize) -> (Engine, Vec<Lane>) {
-    let level = |name: &str| Level { name: name.into(), plant: None, cost_ratio: None };
-    let promises = Promises {
-        plants: vec![Plant {
-            name: "app".into(),
-            workers: 64,
-            max_connections: 64,
-            set_point: 0.85,
-            sense: Sense::Gap,
-            bandwidth_bytes_per_second: None,
-            response_time_limit: None,
-            same_host: false,
-            costs: None,
-            queue: QueueBounds::default(),
-        }],
-        sites: vec![Site {
-            name: "site".into(),
-            hosts: vec!["*.example.org".into()],
-            plant: 0,
-            levels: vec![level("light"), level("full")],
-            classes: vec![],
-            exempt: vec![],
-            identity: Identity::Address,
-            choice: Choice::Client,
-        }],
-        control: Control::default(),
-    };
+    let site = Site { hosts: vec!["*.example.org".into()], ..Site::new("site", &["light", "full"]) };
+    let promises = Promises::of(Plant::new("app", 64), site);
     Engine::new(&promises, count, 1).expect("valid promises")
 }
 

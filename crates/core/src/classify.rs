@@ -199,7 +199,7 @@ fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promises::{Choice, Class, Level};
+    use crate::promises::Class;
     use alloc::vec;
 
     struct Request<'a> {
@@ -233,14 +233,10 @@ mod tests {
 
     fn site(hosts: &[&str], classes: Vec<(&str, Condition)>) -> Site {
         Site {
-            name: "site".into(),
             hosts: hosts.iter().map(|h| String::from(*h)).collect(),
-            plant: 0,
-            levels: vec![Level { name: "full".into(), plant: None, cost_ratio: None }],
             classes: classes.into_iter().map(|(n, condition)| Class { name: n.into(), condition }).collect(),
             exempt: vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }],
-            identity: Identity::Address,
-            choice: Choice::Client,
+            ..Site::new("site", &["full"])
         }
     }
 

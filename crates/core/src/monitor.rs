@@ -15,7 +15,7 @@ use alloc::sync::Arc;
 pub(crate) struct ClassTotals {
     pub(crate) counts: Counts,
     pub(crate) decided: [u64; MAX_LEVELS + 1],
-    /// Requests, work [ns], bytes.
+    /// Requests, work (ns), bytes.
     pub(crate) services: [[[u64; 3]; BINS]; MAX_LEVELS + 1],
     pub(crate) started: u64,
     pub(crate) queue_delay_ns: u64,

@@ -1,7 +1,7 @@
 //! What was promised, as plain data: plants, sites, classes, levels, and how the loops are set.
 //!
 //! This is what `config` yields, what a program that embeds the engine writes by hand, and what the engine is built
-//! from. Nothing here decides. Everything that a request is matched by is text; [`crate::classify`] gives it meaning.
+//! from. Nothing here decides. Everything that a request is matched by is text; `classify.rs` gives it meaning.
 //! [`Promises::validate`] says what cannot be.
 
 use crate::time::Duration;
@@ -62,11 +62,11 @@ pub enum Sense {
 /// The linear model's coefficients, UC eq. 1 and 2: what one request takes of the plant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// a: fixed part, utilization times seconds per request [s].
+    /// a: fixed part, utilization times seconds per request (s).
     pub per_request_seconds: f64,
     /// b: per delivered byte [s/byte].
     pub per_byte_seconds: f64,
-    /// c: per rejected request [s].
+    /// c: per rejected request (s).
     pub per_rejection_seconds: f64,
 }
 
@@ -228,6 +228,11 @@ pub enum Law {
 }
 
 impl Promises {
+    /// One plant, one site on it, the loops as they are by default.
+    pub fn of(plant: Plant, site: Site) -> Self {
+        Promises { plants: alloc::vec![plant], sites: alloc::vec![site], control: Control::default() }
+    }
+
     /// Says what cannot be, one sentence each: what an engine could not be built from.
     ///
     /// # Errors
@@ -257,6 +262,23 @@ impl Promises {
 }
 
 impl Plant {
+    /// A plant of so many workers with everything else as it is by default: as many connections, a load line of 0.85,
+    /// gap estimation, a generous queue.
+    pub fn new(name: &str, workers: u32) -> Self {
+        Plant {
+            name: name.into(),
+            workers,
+            max_connections: workers,
+            set_point: 0.85,
+            sense: Sense::Gap,
+            bandwidth_bytes_per_second: None,
+            response_time_limit: None,
+            same_host: false,
+            costs: None,
+            queue: QueueBounds::default(),
+        }
+    }
+
     fn validate(&self, wrong: &mut Vec<String>) {
         let name = &self.name;
         if self.workers == 0 || self.max_connections == 0 {
@@ -284,6 +306,21 @@ impl Plant {
 }
 
 impl Site {
+    /// A site for every host, on the first plant, with these levels, lowest quality first.
+    pub fn new(name: &str, levels: &[&str]) -> Self {
+        let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
+        Site {
+            name: name.into(),
+            hosts: Vec::new(),
+            plant: 0,
+            levels: levels.iter().map(level).collect(),
+            classes: Vec::new(),
+            exempt: Vec::new(),
+            identity: Identity::default(),
+            choice: Choice::default(),
+        }
+    }
+
     fn validate(&self, plants: usize, wrong: &mut Vec<String>) {
         let name = &self.name;
         if self.levels.is_empty() || self.levels.len() > MAX_LEVELS {

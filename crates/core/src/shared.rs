@@ -25,7 +25,7 @@ impl Counter {
     }
 }
 
-/// Upper bounds of the size bins by which service times are summed [bytes]; the last bin is open. Bins give the
+/// Upper bounds of the size bins by which service times are summed (bytes); the last bin is open. Bins give the
 /// regression of service time on bytes an excitation that the mean size alone does not have.
 pub(crate) const SIZE_BINS: [u64; 3] = [4 << 10, 32 << 10, 256 << 10];
 /// How many size bins there are.

@@ -21,7 +21,7 @@ pub struct Status {
     pub plants: Vec<PlantStatus>,
     /// One row per class, numbered as in [`Target::class`](crate::door::Target::class).
     pub classes: Vec<ClassStatus>,
-    /// c: the gateway's CPU time per rejection [s], learned; `None` before anything was rejected.
+    /// c: the gateway's CPU time per rejection (s), learned; `None` before anything was rejected.
     pub rejection_cost_seconds: Option<f64>,
 }
 

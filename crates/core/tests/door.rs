@@ -3,9 +3,7 @@
 use plimsoll_core::door::{
     Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
 };
-use plimsoll_core::promises::{
-    Choice, Condition, Control, Identity, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
-};
+use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site};
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::time::{Duration, Instant};
@@ -35,32 +33,10 @@ impl RequestView for Request {
 }
 
 fn promises() -> Promises {
-    let level = |name: &str| Level { name: name.into(), plant: None, cost_ratio: None };
-    Promises {
-        plants: vec![Plant {
-            name: "app".into(),
-            workers: WORKERS,
-            max_connections: WORKERS,
-            set_point: 0.85,
-            sense: Sense::Gap,
-            bandwidth_bytes_per_second: None,
-            response_time_limit: None,
-            same_host: false,
-            costs: None,
-            queue: QueueBounds { max_waiting: 3, max_wait: Duration::from_secs(2) },
-        }],
-        sites: vec![Site {
-            name: "site".into(),
-            hosts: vec![],
-            plant: 0,
-            levels: vec![level("light"), level("full")],
-            classes: vec![],
-            exempt: vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }],
-            identity: Identity::Address,
-            choice: Choice::Client,
-        }],
-        control: Control::default(),
-    }
+    let queue = QueueBounds { max_waiting: 3, max_wait: Duration::from_secs(2) };
+    let exempt = vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }];
+    let plant = Plant { queue, ..Plant::new("app", WORKERS) };
+    Promises::of(plant, Site { exempt, ..Site::new("site", &["light", "full"]) })
 }
 
 fn engine(promises: &Promises) -> (Engine, Lane) {

@@ -2,7 +2,7 @@
 
 use plimsoll_core::Engine;
 use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
-use plimsoll_core::promises::{Choice, Control, Identity, Level, Plant, Promises, QueueBounds, Sense, Site};
+use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::time::Instant;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -50,30 +50,7 @@ impl RequestView for Request {
 
 #[test]
 fn a_decision_allocates_nothing() {
-    let level = Level { name: "full".into(), plant: None, cost_ratio: None };
-    let plant = Plant {
-        name: "app".into(),
-        workers: 8,
-        max_connections: 8,
-        set_point: 0.85,
-        sense: Sense::Gap,
-        bandwidth_bytes_per_second: None,
-        response_time_limit: None,
-        same_host: false,
-        costs: None,
-        queue: QueueBounds::default(),
-    };
-    let site = Site {
-        name: "site".into(),
-        hosts: vec![],
-        plant: 0,
-        levels: vec![level],
-        classes: vec![],
-        exempt: vec![],
-        identity: Identity::Address,
-        choice: Choice::Client,
-    };
-    let promises = Promises { plants: vec![plant], sites: vec![site], control: Control::default() };
+    let promises = Promises::of(Plant::new("app", 8), Site::new("site", &["full"]));
     let (_engine, mut lanes) = Engine::new(&promises, 1, 1).expect("valid promises");
     let mut verdicts = Verdicts::new();
 

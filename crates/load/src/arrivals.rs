@@ -33,7 +33,7 @@ impl Iterator for PoissonArrivals {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        let mut area = self.random.exponential();
+        let mut area = self.random.exponential(1.0);
         loop {
             let &(length, rate) = self.steps.get(self.step)?;
             let left = length.as_secs_f64() - self.into_step;
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn rate_and_dispersion_are_poisson() {
         let rate = 1000.0;
-        let arrivals = PoissonArrivals::new(vec![(seconds(200), rate)], Random::seeded(11));
+        let arrivals = PoissonArrivals::new(vec![(seconds(200), rate)], Random::new(11));
         let mut bins = vec![0_u32; 2000];
         let mut last = Duration::ZERO;
         for at in arrivals {
@@ -81,7 +81,7 @@ mod tests {
     fn each_step_has_its_own_rate_and_a_zero_step_is_silent() {
         let steps = vec![(seconds(50), 100.0), (seconds(50), 0.0), (seconds(50), 400.0), (seconds(5), -1.0)];
         let mut counts = [0_u32; 4];
-        for at in PoissonArrivals::new(steps, Random::seeded(5)) {
+        for at in PoissonArrivals::new(steps, Random::new(5)) {
             counts[(at.as_secs() / 50) as usize] += 1;
         }
         // Four standard deviations.
@@ -92,6 +92,6 @@ mod tests {
 
     #[test]
     fn an_empty_schedule_ends() {
-        assert_eq!(PoissonArrivals::new(Vec::new(), Random::seeded(1)).next(), None);
+        assert_eq!(PoissonArrivals::new(Vec::new(), Random::new(1)).next(), None);
     }
 }

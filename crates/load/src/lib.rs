@@ -13,7 +13,6 @@ mod congestion;
 mod histogram;
 mod open_files;
 mod origin;
-mod random;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
@@ -25,4 +24,4 @@ pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
 };
-pub use random::Random;
+pub use plimsoll_core::random::Random;

@@ -84,7 +84,7 @@ pub struct Period {
     pub errors: u64,
     /// Body bytes delivered.
     pub bytes: u64,
-    /// Sum and largest of response times [s].
+    /// Sum and largest of response times (s).
     pub response_seconds: (f64, f64),
     /// Requests of clients that were served another level than at their last request.
     pub changes: u64,

@@ -3,9 +3,7 @@
 //!
 //! Eight workers, 40 ms at full quality (200 requests per second), 6 ms light.
 
-use plimsoll_core::promises::{
-    Choice, Control, Identity, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
-};
+use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_sim::settling::mean;
 use plimsoll_sim::{Fault, FaultKind, Period, Run, Scenario, ServiceTime};
 use std::time::Duration;
@@ -13,31 +11,8 @@ use std::time::Duration;
 const CAPACITY: f64 = 200.0;
 
 fn scenario(levels: &[&str], load: f64) -> Scenario {
-    let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
-    let plant = Plant {
-        name: "origin".into(),
-        workers: 8,
-        max_connections: 8,
-        set_point: 0.85,
-        sense: Sense::Gap,
-        bandwidth_bytes_per_second: None,
-        response_time_limit: None,
-        same_host: false,
-        costs: None,
-        queue: QueueBounds::default(),
-    };
-    let site = Site {
-        name: "site".into(),
-        hosts: vec![],
-        plant: 0,
-        levels: levels.iter().map(level).collect(),
-        classes: vec![],
-        exempt: vec![],
-        identity: Identity::Address,
-        choice: Choice::Client,
-    };
     Scenario {
-        promises: Promises { plants: vec![plant], sites: vec![site], control: Control::default() },
+        promises: Promises::of(Plant::new("origin", 8), Site::new("site", levels)),
         load: vec![(Duration::ZERO, load * CAPACITY)],
         duration: Duration::from_secs(200),
         workers: 8,

@@ -1,9 +1,7 @@
 //! Scenarios of the load line: bounds on both sides, judged by the plant's own busy time; and the twin of each, with
 //! the controller off, fails.
 
-use plimsoll_core::promises::{
-    Choice, Control, Identity, Law, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
-};
+use plimsoll_core::promises::{Law, Mode, Plant, Promises, QueueBounds, Sense, Site};
 use plimsoll_sim::settling::{mean, settled_after};
 use plimsoll_sim::{Fault, FaultKind, Period, Run, Scenario, ServiceTime};
 use std::time::Duration;
@@ -21,30 +19,8 @@ const STEP_PERIOD: usize = 5;
 const STEPS: [(u64, u64); 6] = [(1, 5_000), (2, 5_100), (3, 5_300), (4, 5_500), (5, 5_800), (6, 5_950)];
 
 fn promises(set_point: f64, levels: &[&str]) -> Promises {
-    let plant = Plant {
-        name: "origin".into(),
-        workers: WORKERS,
-        max_connections: WORKERS,
-        set_point,
-        sense: Sense::Gap,
-        bandwidth_bytes_per_second: None,
-        response_time_limit: None,
-        same_host: false,
-        costs: None,
-        queue: QueueBounds { max_waiting: 100_000, max_wait: Duration::from_secs(10) },
-    };
-    let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
-    let site = Site {
-        name: "site".into(),
-        hosts: vec![],
-        plant: 0,
-        levels: levels.iter().map(level).collect(),
-        classes: vec![],
-        exempt: vec![],
-        identity: Identity::Address,
-        choice: Choice::Client,
-    };
-    Promises { plants: vec![plant], sites: vec![site], control: Control::default() }
+    let queue = QueueBounds { max_waiting: 100_000, max_wait: Duration::from_secs(10) };
+    Promises::of(Plant { set_point, queue, ..Plant::new("origin", WORKERS) }, Site::new("site", levels))
 }
 
 /// From nothing to `load` times the capacity.

@@ -27,7 +27,7 @@ const LOAD: f64 = 3.0;
 const STEP_CAPACITY: u32 = 2000;
 /// Those of the show's: two sides at once, and the eye does not see the noise.
 const SHOW_CAPACITY: u32 = 1000;
-/// The length of a step where none is given [s].
+/// The length of a step where none is given (s).
 const SECONDS: u64 = 30;
 
 /// Runs it.

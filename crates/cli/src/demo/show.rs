@@ -13,7 +13,7 @@ use std::time::Duration;
 const CALM: f64 = 0.5;
 /// Visitors on each side, each at an address of its own.
 const CLIENTS: u32 = 2500;
-/// Lengths of calm, crowd, calm [s].
+/// Lengths of calm, crowd, calm (s).
 const LENGTHS: [u64; 3] = [12, 33, 15];
 
 /// Runs it.

@@ -25,7 +25,7 @@ pub(crate) struct UtilizationLoop {
     before: PlantTotals,
     /// Of reported utilization: U T = a n + b bytes over all classes.
     reported_line: Option<LinearModel>,
-    /// For how long the plant was busy and released nothing [s].
+    /// For how long the plant was busy and released nothing (s).
     silent_seconds: f64,
     pub(crate) status: PlantStatus,
 }

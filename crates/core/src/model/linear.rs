@@ -20,7 +20,7 @@ use libm::{atan2, cos, exp, fabs, sin, sqrt};
 pub struct LinearModel {
     /// Estimate of (a, b per KiB).
     theta: [f64; 2],
-    /// Information matrix (symmetric): [0][0], [0][1], [1][1].
+    /// Information matrix (symmetric), by row: first, off-diagonal, last.
     information: [f64; 3],
     /// Variance of one request's work around the line [s^2].
     residual_variance: f64,

@@ -64,9 +64,9 @@ impl ClosedLoop {
         let run = Run::new(requests, Tally::new(self.clients, self.slot), sink);
         let (clients, duration, think, seed) = (self.clients, self.duration, self.think, self.seed);
         LoadHandle::start("closed-loop", run, move |run| async move {
-            let mut seeds = Random::seeded(seed);
+            let mut seeds = Random::new(seed);
             let client = |number| {
-                let random = Random::seeded(seeds.bits());
+                let random = Random::new(seeds.bits());
                 let client = Client { run: Arc::clone(&run), number, random, connection: None };
                 tokio::spawn(client.live(duration, think))
             };
@@ -92,7 +92,7 @@ impl Client {
             let error = self.once().await;
             let pause = match (error, think) {
                 (true, _) => AFTER_ERROR,
-                (false, Some(mean)) => mean.mul_f64(self.random.exponential()),
+                (false, Some(mean)) => mean.mul_f64(self.random.exponential(1.0)),
                 (false, None) => continue,
             };
             tokio::time::sleep(pause).await;

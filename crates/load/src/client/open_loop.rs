@@ -64,8 +64,8 @@ impl OpenLoop {
         let requests = Requests::new(self.target, self.paths, self.first_address, self.max_sockets)?;
         let clients = self.clients.max(1);
         let run = Run::new(requests, Tally::new(clients, self.slot), sink);
-        let mut random = Random::seeded(self.seed);
-        let arrivals = PoissonArrivals::new(self.steps, Random::seeded(random.bits()));
+        let mut random = Random::new(self.seed);
+        let arrivals = PoissonArrivals::new(self.steps, Random::new(random.bits()));
         let idle = (0..clients).map(|_| Vec::new()).collect();
         let pool = Arc::new(Pool { idle: Mutex::new(idle), limit: self.idle_limit });
         LoadHandle::start("open-loop", run, |run| Driver { run, pool, arrivals, random, clients }.drive())
@@ -130,7 +130,7 @@ impl Driver {
     }
 
     fn dispatch(&mut self, due: Duration) {
-        let client = self.random.below(self.clients);
+        let client = self.random.below(self.clients.into()) as u32;
         let path = self.run.requests.draw(self.random.uniform());
         self.run.in_flight.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(serve_arrival(Arc::clone(&self.run), Arc::clone(&self.pool), due, (client, path)));

@@ -92,7 +92,7 @@ impl<P> Plant<P> {
             return Err(payload);
         }
         let service_ns = match &mut self.shape.exponential {
-            Some(random) => (service_ns as f64 * random.exponential()) as u64,
+            Some(random) => (service_ns as f64 * random.exponential(1.0)) as u64,
             None => service_ns,
         };
         let now_work = self.work_at(now_ns);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn exponential_service_keeps_the_mean() {
-        let shape = PlantShape { workers: 1, queue: 100_000, exponential: Some(Random::seeded(2)) };
+        let shape = PlantShape { workers: 1, queue: 100_000, exponential: Some(Random::new(2)) };
         let mut plant = Plant::new(shape);
         (0..50_000_u32).for_each(|name| plant.arrive(0, 1000, name).unwrap());
         let done = ends(&mut plant, u64::MAX);

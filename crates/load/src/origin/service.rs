@@ -91,11 +91,8 @@ impl Service {
             classes: site.pages().iter().map(|page| count(&page.class.name)).collect(),
             ..Counters::default()
         };
-        let shape = PlantShape {
-            workers,
-            queue: settings.queue,
-            exponential: settings.exponential.map(Random::seeded),
-        };
+        let shape =
+            PlantShape { workers, queue: settings.queue, exponential: settings.exponential.map(Random::new) };
         let state = State {
             plant: Plant::new(shape),
             held: BusyLedger::new(workers),
