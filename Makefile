@@ -8,7 +8,7 @@ DECISION_INSTRUCTIONS := 940
 export PLIMSOLL_BIN := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check unit model-check instructions e2e fuzz-smoke bench generate fmt release
+.PHONY: help run test deps check unit model-check instructions e2e fuzz-smoke fuzz bench generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,7 +27,7 @@ check: ## format, lints, licences and sources, documentation, purity of the core
 	.ci/purity
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
 
 unit: ## unit, property and scenario tests, and the files generated from code
@@ -45,6 +45,9 @@ instructions: ## the cost of one decision, in instructions counted by callgrind
 
 fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked fuzz_smoke
+
+fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
+	for target in configuration request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
