@@ -60,6 +60,11 @@ impl Outbox {
         self.pieces.len()
     }
 
+    /// Takes all but the first `count` pieces back.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.pieces.truncate(count);
+    }
+
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
     }

@@ -209,7 +209,11 @@ impl Connection {
         let mut fresh = false;
         let end = loop {
             match connect(worker, exchange.client, pool, fresh).await {
-                Connected::Yes(lease) => exchange.attach(lease),
+                Connected::Yes(lease) => {
+                    if let Err(refusal) = exchange.attach(lease) {
+                        break End::Failed(refusal);
+                    }
+                }
                 Connected::ClientLeft => break End::Broken(Outcome::Abandoned),
                 Connected::No(refusal) => break End::Failed(refusal),
             }

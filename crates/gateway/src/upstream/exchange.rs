@@ -97,11 +97,14 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Begins, or begins again, on a connection.
-    pub(crate) fn attach(&mut self, lease: Lease) {
+    /// Begins, or begins again, on a connection. What the client sent while it was made is checked here: nobody
+    /// else looks at it before there are newer bytes.
+    pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
         (self.client_moved, self.upstream_moved) = (self.worker.coarse(), self.worker.coarse());
+        self.request.check(&self.client.inbox)?;
         self.lease = Some(lease);
+        Ok(())
     }
 
     /// Moves what can be moved. `Ready` when the exchange has ended.
@@ -178,8 +181,9 @@ impl<'a> Exchange<'a> {
         }
         let lease = self.lease.as_mut()?;
         let was_empty = self.client.outbox.is_empty();
-        let Poll::Ready(result) = self.response.poll_receive(&mut lease.io, &mut self.client.outbox, context)
-        else {
+        let all_sent = self.request.is_sent();
+        let (io, outbox) = (&mut lease.io, &mut self.client.outbox);
+        let Poll::Ready(result) = self.response.poll_receive(io, outbox, all_sent, context) else {
             return None;
         };
         *moved = true;

@@ -117,16 +117,18 @@ impl<'a> ResponseSide<'a> {
     }
 
     /// Reads once and puts what came into the outbox. A buffer is taken only when there is something to read.
+    /// `all_sent`: the upstream has the whole request.
     pub(crate) fn poll_receive(
         &mut self,
         io: &mut TcpStream,
         outbox: &mut Outbox,
+        all_sent: bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Fault>> {
         if self.buffer.is_none() {
             let readiness = ready!(io.poll_read_ready(context));
             if readiness.is_err() {
-                return Poll::Ready(self.ended(outbox));
+                return Poll::Ready(self.ended(outbox, false));
             }
             // A body's bytes need no room in front.
             let start = if self.is_committed() { 0 } else { HEADROOM };
@@ -139,17 +141,22 @@ impl<'a> ResponseSide<'a> {
         if result.is_pending() && self.start == self.end {
             self.buffer = None;
         }
-        if ready!(result).is_err() || count == 0 {
-            return Poll::Ready(self.ended(outbox));
+        let result = ready!(result);
+        if result.is_err() || count == 0 {
+            return Poll::Ready(self.ended(outbox, result.is_ok()));
         }
         self.end += count;
         self.began = true;
-        Poll::Ready(if self.is_committed() { self.take_body(outbox, 0) } else { self.take_heads(outbox) })
+        Poll::Ready(match self.is_committed() {
+            true => self.take_body(outbox, 0),
+            false => self.take_heads(outbox, all_sent),
+        })
     }
 
-    fn ended(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+    /// The connection ended. `clean`: by a close, not by a reset, which cuts short what a close would end.
+    fn ended(&mut self, outbox: &mut Outbox, clean: bool) -> Result<(), Fault> {
         match &mut self.body {
-            Some(body) if body.may_end() => {
+            Some(body) if clean && body.may_end() => {
                 self.surplus = true;
                 *body = Decoder::new(Framing::None);
                 if self.transform == Transform::Wrap {
@@ -163,7 +170,7 @@ impl<'a> ResponseSide<'a> {
     }
 
     /// Reads heads: any number of interim ones, then the final one.
-    fn take_heads(&mut self, outbox: &mut Outbox) -> Result<(), Fault> {
+    fn take_heads(&mut self, outbox: &mut Outbox, all_sent: bool) -> Result<(), Fault> {
         loop {
             let Some(buffer) = &mut self.buffer else { return Ok(()) };
             let bytes = &buffer[self.start..self.end];
@@ -181,7 +188,15 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Malformed("the upstream switched protocols unasked"));
             }
             if !self.head.is_interim() {
-                return self.commit(outbox, length);
+                // What is left of the request will not be read, so the client's connection cannot go on; it hears
+                // that now, else it would send its next request into the void.
+                self.terms.asked.keep_alive &= all_sent;
+                let committed = self.commit(outbox, length);
+                if committed.is_err() {
+                    // The client has seen nothing of it: an error can still take its place.
+                    self.body = None;
+                }
+                return committed;
             }
             self.interim += 1;
             if self.interim > MAX_INTERIM {
@@ -239,10 +254,16 @@ impl<'a> ResponseSide<'a> {
             if let Some(buffer) = &mut self.buffer {
                 buffer[self.start..self.start + head].copy_from_slice(self.scratch);
             }
+            // It puts nothing into the outbox if it fails.
             return self.take_body(outbox, head);
         }
+        let before = outbox.len();
         outbox.push_head(self.scratch);
-        self.take_body(outbox, 0)
+        let taken = self.take_body(outbox, 0);
+        if taken.is_err() {
+            outbox.truncate(before);
+        }
+        taken
     }
 
     /// Moves the buffer's bytes, the first `head` of which are not body, into the outbox.

@@ -1,0 +1,109 @@
+//! Upstreams that answer too early, too late, wrongly, or stop half-way, and what their clients see.
+
+mod support;
+
+use plimsoll_gateway::Gateway;
+use rustix::net::sockopt::set_socket_linger;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::time::Duration;
+use support::*;
+
+/// A listener whose queue is full: a connection to it is made only once somebody accepts.
+fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    rustix::net::listen(&listener, 1).expect("a short queue");
+    let address = listener.local_addr().expect("its address");
+    let mut queued = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        queued.push(stream);
+        assert!(queued.len() < 10, "the queue never fills");
+    }
+    (listener, address, queued)
+}
+
+#[test]
+fn a_body_that_comes_while_the_upstream_is_connected_is_sent() {
+    let (listener, upstream, queued) = full_listener();
+    let mut settings = settings(&[upstream]);
+    settings.timeouts.connect = PATIENCE;
+    settings.timeouts.body_idle = Duration::from_secs(3);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\n").expect("sent");
+    eventually("it is in service", || gateway.status().plants[0].in_service == 1);
+    // Time for the gateway to begin its connection, then to read. Shorter, the test would see less, not fail.
+    std::thread::sleep(Duration::from_millis(100));
+    client.send("body").expect("sent");
+    std::thread::sleep(Duration::from_millis(100));
+    drop(queued);
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut peer = Peer::new(stream);
+            if let Some(head) = peer.head() {
+                let body = peer.body(&head);
+                let _ = peer.send_response(&body);
+                return;
+            }
+        }
+    });
+    assert_eq!(client.answer(), (200, b"body".to_vec()));
+    settled(&gateway);
+}
+
+/// A close ends this body; a reset does not.
+#[test]
+fn a_body_that_ends_with_a_reset_is_cut_short() {
+    let (seen, was_seen) = mpsc::channel();
+    let was_seen = std::sync::Mutex::new(was_seen);
+    let origin = Origin::start(move |mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.0 200 OK\r\n\r\npart");
+        let _ = was_seen.lock().expect("no panic").recv_timeout(PATIENCE);
+        set_socket_linger(peer.stream.get_ref(), Some(Duration::ZERO)).expect("a reset at its close");
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&client.head().expect("a head")), 200);
+    assert_eq!(client.exactly(9), b"4\r\npart\r\n");
+    seen.send(()).expect("the upstream listens");
+    assert_eq!(client.rest(), b"", "no last chunk");
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 1, 0]);
+}
+
+/// Else the client would send its next request where nobody reads it.
+#[test]
+fn an_answer_before_the_request_has_ended_says_that_the_connection_closes() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
+        peer.rest();
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nabc").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!((status(&head), field(&head, "connection")), (403, Some("close")));
+    assert_eq!(client.rest(), b"no");
+    settled(&gateway);
+}
+
+#[test]
+fn a_bad_chunk_that_comes_with_the_head_is_502() {
+    for chunk in ["zz\r\n", "3\r\nabcde\r\n"] {
+        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+        let origin = Origin::start(move |mut peer| {
+            peer.head();
+            let _ = peer.send(&answer);
+        });
+        let gateway = gateway(&origin);
+        assert_eq!(client(&gateway).get("/").0, 502, "{chunk:?}");
+        let mut old = client(&gateway);
+        old.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
+        assert_eq!(old.answer().0, 502, "{chunk:?} for HTTP/1.0");
+        settled(&gateway);
+        assert_eq!(outcomes(&gateway), [0, 2, 0]);
+    }
+}
