@@ -5,7 +5,7 @@
 
 use crate::http1::Version;
 use crate::http1::body::Framing;
-use crate::http1::field::{Kind, list};
+use crate::http1::field::{Kind, is_alike, list};
 use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::settings::{Rewrite, Settings};
@@ -99,6 +99,8 @@ pub(crate) struct Outgoing<'a> {
     pub rewrite: Option<&'a Rewrite>,
     pub peer: &'a Peer,
     pub settings: &'a Settings,
+    /// The host to name where the client named none: HTTP/1.1 must name one, and servers refuse an empty one.
+    pub fallback_host: &'a str,
 }
 
 impl Outgoing<'_> {
@@ -113,7 +115,10 @@ impl Outgoing<'_> {
         }
         out.extend_from_slice(if target.is_empty() { b"/" } else { target });
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
-        out.extend_from_slice(head.authority.of(self.bytes));
+        out.extend_from_slice(match head.authority.of(self.bytes) {
+            b"" => self.fallback_host.as_bytes(),
+            authority => authority,
+        });
         out.extend_from_slice(b"\r\n");
         for field in &head.fields {
             let name = field.name.of(self.bytes);
@@ -148,7 +153,7 @@ impl Outgoing<'_> {
 
     fn is_replaced(&self, name: &[u8]) -> bool {
         let mut replaced = self.rewrite.iter().flat_map(|rewrite| &rewrite.headers);
-        replaced.any(|(own, _)| own.as_bytes().eq_ignore_ascii_case(name))
+        replaced.any(|(own, _)| is_alike(own.as_bytes(), name))
     }
 
     fn values(&self, kind: Kind) -> impl Iterator<Item = &[u8]> {
@@ -169,7 +174,10 @@ impl Outgoing<'_> {
             out.extend_from_slice(self.peer.text.as_bytes());
             let proto = self.values(Kind::XForwardedProto).next().unwrap_or(b"http");
             write_field(out, b"\r\nx-forwarded-proto", proto);
-            write_field(out, b"x-forwarded-host", self.values(Kind::XForwardedHost).next().unwrap_or(host));
+            let host = self.values(Kind::XForwardedHost).next().unwrap_or(host);
+            if !host.is_empty() {
+                write_field(out, b"x-forwarded-host", host);
+            }
         }
         if self.settings.forwarded.forwarded() {
             out.extend_from_slice(b"forwarded: ");
@@ -179,9 +187,13 @@ impl Outgoing<'_> {
             }
             let quote = if self.peer.address.is_ipv6() { ("\"[", "]\"") } else { ("", "") };
             // Writing to a vector does not fail.
-            let _ = write!(out, "for={}{}{};host=\"", quote.0, self.peer.text, quote.1);
-            out.extend_from_slice(host);
-            out.extend_from_slice(b"\";proto=http\r\n");
+            let _ = write!(out, "for={}{}{}", quote.0, self.peer.text, quote.1);
+            if !host.is_empty() {
+                out.extend_from_slice(b";host=\"");
+                out.extend_from_slice(host);
+                out.push(b'"');
+            }
+            out.extend_from_slice(b";proto=http\r\n");
         }
     }
 }

@@ -10,7 +10,8 @@ fn forwarded(peer: &str, text: &str, settings: &Settings, rewrite: Option<&Rewri
     head.parse(text.as_bytes()).expect("a good request");
     let peer = Peer::new(peer.parse().expect("an address"), &settings.trusted_proxies);
     let mut out = Vec::new();
-    Outgoing { bytes: text.as_bytes(), head: &head, rewrite, peer: &peer, settings }.write(&mut out);
+    let (bytes, fallback_host) = (text.as_bytes(), "origin:80");
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host }.write(&mut out);
     String::from_utf8(out).expect("text")
 }
 
@@ -39,6 +40,16 @@ fn a_trusted_proxy_is_continued() {
         forwarded("1.2.3.4", text, &settings, None),
         "GET / HTTP/1.1\r\nhost: h\r\nx-forwarded-for: 9.9.9.9, 1.2.3.4\r\nx-forwarded-proto: https\r\n\
          x-forwarded-host: outer\r\nforwarded: for=9.9.9.9, for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
+    );
+}
+
+#[test]
+fn no_host_is_the_upstreams_and_forwarded_as_none() {
+    let settings = Settings { forwarded: ForwardedFields::Both, ..Settings::default() };
+    assert_eq!(
+        forwarded("1.2.3.4", "GET / HTTP/1.0\r\n\r\n", &settings, None),
+        "GET / HTTP/1.1\r\nhost: origin:80\r\nx-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+         forwarded: for=1.2.3.4;proto=http\r\n\r\n"
     );
 }
 

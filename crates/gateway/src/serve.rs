@@ -5,7 +5,7 @@ use crate::connection::{Client, Connection, Next};
 use crate::forward::{Asked, LevelReport, Outgoing};
 use crate::held::{Held, Waiting};
 use crate::http1::Refusal;
-use crate::http1::body::Framing;
+use crate::http1::body::{Decoder, Framing};
 use crate::http1::request::RequestHead;
 use crate::settings::{ReportMode, Rewrite, Settings};
 use crate::slot::Decision;
@@ -194,10 +194,13 @@ impl Connection {
         let shared = self.worker.shared.clone();
         self.outgoing.clear();
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
-        Outgoing { bytes, head, rewrite, peer, settings: &shared.settings }.write(&mut self.outgoing);
+        let (settings, fallback_host) = (&shared.settings, pool.name.as_str());
+        Outgoing { bytes, head, rewrite, peer, settings, fallback_host }.write(&mut self.outgoing);
         let idempotent = is_idempotent(head.method.of(bytes));
         self.client.inbox.consume(head.length);
-        let mut request = RequestSide::new(&self.outgoing, self.head.framing, self.limit());
+        let reserved = rewrite.map_or(&[][..], |rewrite| &rewrite.headers);
+        let body = Decoder::new(self.head.framing).reserving(reserved);
+        let mut request = RequestSide::new(&self.outgoing, body, self.limit());
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, asked, Some(held)).await;
         }

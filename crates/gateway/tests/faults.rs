@@ -107,3 +107,25 @@ fn a_bad_chunk_that_comes_with_the_head_is_502() {
         assert_eq!(outcomes(&gateway), [0, 2, 0]);
     }
 }
+
+#[test]
+fn a_request_without_a_host_names_the_upstream() {
+    let (heads, seen) = mpsc::channel();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            heads.send(head).expect("the test listens");
+            peer.send_response(b"").expect("sent");
+        }
+    });
+    let gateway = gateway(&origin);
+    let mut client = client(&gateway);
+    client.send("GET /health HTTP/1.0\r\n\r\n").expect("sent");
+    assert_eq!(client.answer().0, 200);
+    assert_eq!(
+        seen.recv_timeout(PATIENCE).expect("a head"),
+        format!(
+            "GET /health HTTP/1.1\r\nhost: {}\r\nx-forwarded-for: 127.0.0.1\r\nx-forwarded-proto: http\r\n",
+            origin.address
+        )
+    );
+}

@@ -105,7 +105,8 @@ fn who_waits_too_long_is_told_so() {
 fn a_level_rewrites_and_the_report_tells() {
     let origin = Origin::start(|mut peer| {
         while let Some(head) = peer.head() {
-            let seen = format!("{} {:?}", head.lines().next().expect("a line"), field(&head, "x-quality"));
+            let quality = field(&head, "x_quality").or(field(&head, "x-quality"));
+            let seen = format!("{} {quality:?}", head.lines().next().expect("a line"));
             peer.send_response(seen.as_bytes()).expect("sent");
         }
     });
@@ -125,6 +126,12 @@ fn a_level_rewrites_and_the_report_tells() {
     let head = client.head().expect("an answer");
     assert_eq!(field(&head, "x-level"), Some("level=1; reason=full"));
     assert_eq!(client.body(&head), b"GET /light/a?b HTTP/1.1 Some(\"low\")");
+    // CGI makes no difference between the two spellings, nor does a server that merges trailers into the head.
+    client.send("GET / HTTP/1.1\r\nHost: t\r\nX_Quality: high\r\n\r\n").expect("sent");
+    assert_eq!(client.answer(), (200, b"GET /light/ HTTP/1.1 Some(\"low\")".to_vec()));
+    let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.send(format!("{head}0\r\nX_qualitY: high\r\n\r\n")).expect("sent");
+    assert_eq!(client.answer().0, 400);
 }
 
 #[test]
@@ -135,8 +142,11 @@ fn a_host_of_no_site_is_421_and_the_connection_stays() {
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut client = client(&gateway);
     assert_eq!(client.get("/").0, 421);
-    client.send("GET / HTTP/1.1\r\nHost: Known.Example:80\r\n\r\n").expect("sent");
-    assert_eq!(client.answer(), (200, b"here".to_vec()));
+    // The dot at the end only says that the name is complete.
+    for host in ["Known.Example:80", "known.example.", "known.example.:80"] {
+        client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).expect("sent");
+        assert_eq!(client.answer(), (200, b"here".to_vec()), "{host}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! the rules of fields and do not name a framing field. Each laxity here has smuggled a request somewhere.
 
 use super::Refusal;
-use super::field::{Kind, kind_of};
+use super::field::{Kind, is_alike, kind_of};
 use std::ops::Range;
 
 /// The longest line of a chunk's size and extensions: extensions have no use but to tire the reader.
@@ -50,8 +50,10 @@ pub struct Taken {
 
 /// Reads a body's framing.
 #[derive(Clone, Debug)]
-pub struct Decoder {
+pub struct Decoder<'a> {
     state: State,
+    /// Fields that no trailer may name.
+    reserved: &'a [(String, String)],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ enum State {
     Done,
 }
 
-impl Decoder {
+impl<'a> Decoder<'a> {
     /// A decoder at the beginning of a body.
     pub fn new(framing: Framing) -> Self {
         let state = match framing {
@@ -77,7 +79,13 @@ impl Decoder {
             Framing::Chunked => State::Size { size: 0, digits: 0 },
             Framing::UntilClose => State::UntilClose,
         };
-        Decoder { state }
+        Decoder { state, reserved: &[] }
+    }
+
+    /// Refuses trailers named like one of `fields`, each a name and a value: whoever merges trailers into the head
+    /// would take them for ours.
+    pub fn reserving(self, fields: &'a [(String, String)]) -> Self {
+        Decoder { reserved: fields, ..self }
     }
 
     /// Whether the body's last byte was seen.
@@ -170,7 +178,7 @@ impl Decoder {
                 self.state = State::Size { size: 0, digits: 0 };
             }
             State::Trailers(trailers) => {
-                if trailers.byte(byte)? {
+                if trailers.byte(byte, self.reserved)? {
                     self.state = State::Done;
                 }
             }
@@ -205,7 +213,7 @@ enum Place {
 
 impl Trailers {
     /// True when the empty line is complete.
-    fn byte(&mut self, byte: u8) -> Result<bool, Refusal> {
+    fn byte(&mut self, byte: u8, reserved: &[(String, String)]) -> Result<bool, Refusal> {
         self.total += 1;
         if self.total > MAX_TRAILERS {
             return Err(Refusal::with(431, "the trailers are too large"));
@@ -220,7 +228,7 @@ impl Trailers {
                 self.name_length = 1;
             }
             (Place::Name, b':') => {
-                self.check_name()?;
+                self.check_name(reserved)?;
                 self.place = Place::Value;
             }
             (Place::Name, _) if is_token(byte) => {
@@ -237,10 +245,15 @@ impl Trailers {
     }
 
     /// A recipient may merge trailers into the head: none may then change framing or routing.
-    fn check_name(&self) -> Result<(), Refusal> {
+    fn check_name(&self, reserved: &[(String, String)]) -> Result<(), Refusal> {
+        // Of a longer name the beginning and the length are compared: that refuses too much, never too little.
+        let known = self.name_length.min(self.name.len());
+        let is_reserved = reserved.iter().any(|(name, _)| {
+            name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])
+        });
         match self.name.get(..self.name_length).map(kind_of) {
-            None | Some(Kind::Other | Kind::LoadReport) => Ok(()),
-            Some(_) => Err(Refusal::bad("a trailer names a field that may not be a trailer")),
+            None | Some(Kind::Other | Kind::LoadReport) if !is_reserved => Ok(()),
+            _ => Err(Refusal::bad("a trailer names a field that may not be a trailer")),
         }
     }
 }

@@ -1,5 +1,22 @@
 use super::*;
 
+#[test]
+fn reserved_names_are_no_trailers() {
+    let own = |name: &str| vec![(name.to_owned(), "low".to_owned())];
+    let long = "x-quality-of-what-is-served-here";
+    for (reserved, trailer, is_good) in [
+        ("x-quality", "X_Quality", false),
+        ("x-quality", "x-qualities", true),
+        (long, long, false),
+        (long, "x-quality-of-what", true),
+    ] {
+        let fields = own(reserved);
+        let mut body = Decoder::new(Framing::Chunked).reserving(&fields);
+        let text = format!("0\r\n{trailer}: high\r\n\r\n");
+        assert_eq!(body.advance(text.as_bytes()).is_ok(), is_good, "{trailer}");
+    }
+}
+
 /// All payload, whether the body ended, and what was left over; or the refusal.
 fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, Vec<u8>), Refusal> {
     let mut decoder = Decoder::new(framing);

@@ -70,6 +70,12 @@ pub(crate) fn kind_of(name: &[u8]) -> Kind {
     }
 }
 
+/// Whether two names are one to a server behind CGI: any case, and an underscore is a dash.
+pub(crate) fn is_alike(a: &[u8], b: &[u8]) -> bool {
+    let plain = |&byte: &u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    a.len() == b.len() && a.iter().map(plain).eq(b.iter().map(plain))
+}
+
 /// The members of a comma-separated list, trimmed, without empty ones.
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())

@@ -191,14 +191,15 @@ impl RequestHead {
         self.fields.iter().find(matches).map(|field| field.value.of(head))
     }
 
-    /// The host without its port.
+    /// The host without its port, and without the dot that says that a name is complete: `a.b.` is `a.b`.
     pub fn host<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         let authority = self.authority.of(head);
         let after_address = authority.iter().rposition(|&b| b == b']').unwrap_or(0);
-        match authority[after_address..].iter().position(|&b| b == b':') {
+        let host = match authority[after_address..].iter().position(|&b| b == b':') {
             Some(colon) => &authority[..after_address + colon],
             None => authority,
-        }
+        };
+        host.strip_suffix(b".").unwrap_or(host)
     }
 }
 

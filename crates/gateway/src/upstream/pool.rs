@@ -28,6 +28,8 @@ use tokio::net::TcpStream;
 #[derive(Debug)]
 pub(crate) struct Upstream {
     addresses: Vec<SocketAddr>,
+    /// What to call it where the client named no host.
+    pub name: String,
     health: Vec<Health>,
     bounds: Bounds,
     open: AtomicUsize,
@@ -99,6 +101,7 @@ impl Upstream {
     pub(crate) fn new(addresses: Vec<SocketAddr>, bounds: Bounds, threads: usize) -> Self {
         Upstream {
             health: addresses.iter().map(|_| Health::default()).collect(),
+            name: addresses.first().map(SocketAddr::to_string).unwrap_or_default(),
             addresses,
             bounds,
             open: AtomicUsize::new(0),

@@ -4,7 +4,7 @@
 //! decoder has checked it. Head and first body bytes share one write.
 
 use crate::http1::Refusal;
-use crate::http1::body::{Decoder, Framing};
+use crate::http1::body::Decoder;
 use crate::inbox::Inbox;
 use std::io::IoSlice;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
     head_sent: usize,
-    body: Decoder,
+    body: Decoder<'a>,
     has_body: bool,
     /// Bytes at the front of the client's inbox that are checked and not yet sent.
     ready: usize,
@@ -30,12 +30,12 @@ pub(crate) struct RequestSide<'a> {
 }
 
 impl<'a> RequestSide<'a> {
-    pub(crate) fn new(head: &'a [u8], framing: Framing, limit: u64) -> Self {
+    pub(crate) fn new(head: &'a [u8], body: Decoder<'a>, limit: u64) -> Self {
         RequestSide {
             head,
             head_sent: 0,
-            body: Decoder::new(framing),
-            has_body: framing != Framing::None,
+            has_body: !body.is_done(),
+            body,
             ready: 0,
             total: 0,
             limit,

@@ -63,7 +63,7 @@ pub(crate) struct ResponseSide<'a> {
     start: usize,
     end: usize,
     scan: HeadScan,
-    body: Option<Decoder>,
+    body: Option<Decoder<'static>>,
     transform: Transform,
     began: bool,
     interim: u32,
