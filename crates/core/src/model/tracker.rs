@@ -1,9 +1,10 @@
 //! A mean that is followed: slowly through noise, at once through a step.
 //!
-//! `mean += gain (sample - mean)`, unless the sample lies more than 4.5 standard deviations off: then the load has
-//! changed, and averaging with what was before would only delay the answer by several periods. The variance of the
-//! innovations is learned, floored by what Poisson arrivals would show, so that bursty traffic is not taken for a
-//! step at every burst.
+//! `mean += gain (sample - mean)`, unless the samples that lie on one side of the mean in a row are, together, more than
+//! 4.5 standard deviations off: then the load has changed, averaging with what was before would only delay the answer by
+//! several periods, and the mean becomes that of the run. A run of one is a plain outlier test; longer ones find at low
+//! rates, where one sample says little, what is there all the same. The variance of the innovations is learned, floored
+//! by what Poisson arrivals would show, so that bursty traffic is not taken for a step at every burst.
 //!
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
 //! eight periods for a step that is plain to see in one).
@@ -17,6 +18,16 @@ pub struct Tracker {
     variance: f64,
     samples: u32,
     rose: bool,
+    run: Run,
+}
+
+/// The latest samples, as many as lie on one side of the mean.
+#[derive(Clone, Debug, Default)]
+struct Run {
+    above: bool,
+    samples: u32,
+    requests: f64,
+    seconds: f64,
 }
 
 /// Of a sample of at least [`AMPLE`] requests; with fewer, less, since what a client sees of the noise is the change of
@@ -35,18 +46,31 @@ impl Tracker {
     /// Takes a count over `seconds`; returns whether the rate stepped.
     pub fn count(&mut self, count: u64, seconds: f64) -> bool {
         let rate = count as f64 / seconds;
-        // Of the prediction's own expectation; one request more than expected is never a step.
-        let poisson = (self.mean.max(rate) / seconds).max(1.0 / (seconds * seconds));
         let innovation = rate - self.mean;
-        let variance = self.variance.max(poisson);
-        let step =
-            innovation * innovation > STEP_DEVIATIONS * STEP_DEVIATIONS * variance || self.samples == 0;
-        let learned = (innovation * innovation).min(STEP_DEVIATIONS * STEP_DEVIATIONS * variance);
-        self.variance += VARIANCE_GAIN * (learned - self.variance);
+        let above = innovation > 0.0;
+        if above != self.run.above || self.samples == 0 {
+            self.run = Run { above, ..Run::default() };
+        }
+        self.run.samples += 1;
+        self.run.requests += count as f64;
+        self.run.seconds += seconds;
+
+        // Of the run's rate. One request more than expected is never a step.
+        let run_rate = self.run.requests / self.run.seconds;
+        let poisson =
+            (self.mean.max(run_rate) / self.run.seconds).max(1.0 / (self.run.seconds * self.run.seconds));
+        let variance = (self.variance / f64::from(self.run.samples)).max(poisson);
+        let off = run_rate - self.mean;
+        let step = off * off > STEP_DEVIATIONS * STEP_DEVIATIONS * variance || self.samples == 0;
+        let most = STEP_DEVIATIONS * STEP_DEVIATIONS * self.variance.max(self.mean.max(rate) / seconds);
+        self.variance += VARIANCE_GAIN * ((innovation * innovation).min(most) - self.variance);
         self.samples = self.samples.saturating_add(1);
         let gain = (GAIN * sqrt(self.mean * seconds / AMPLE)).clamp(SMALLEST_GAIN, GAIN);
-        self.mean += if step { innovation } else { gain * innovation };
-        self.rose = step && innovation > 0.0;
+        self.mean += if step { off } else { gain * innovation };
+        self.rose = step && above && self.run.samples == 1;
+        if step {
+            self.run = Run::default();
+        }
         step
     }
 
@@ -79,6 +103,30 @@ mod tests {
         assert!(tracker.count(3000, 1.0));
         assert_eq!(tracker.mean(), 3000.0);
         assert!(tracker.count(0, 1.0));
+    }
+
+    #[test]
+    fn at_low_rates_a_step_takes_a_few_samples_and_noise_is_none() {
+        let mut tracker = Tracker::default();
+        let mut random = crate::random::Random::new(4);
+        let mut poisson = |mean: f64| {
+            let (mut time, mut count) = (random.exponential(1.0), 0);
+            while time < mean {
+                count += 1;
+                time += random.exponential(1.0);
+            }
+            count
+        };
+        let steps = (0..4000).filter(|i| tracker.count(poisson(20.0), 0.25) && *i > 0).count();
+        assert!(steps <= 4, "{steps} steps in 4,000 samples of noise");
+        let mean = tracker.mean();
+        assert!((mean - 80.0).abs() < 6.0, "{mean}");
+        let noticed = (1..20).find(|_| tracker.count(poisson(4.0), 0.25));
+        assert!(
+            noticed.is_some_and(|samples| samples <= 4),
+            "a fall to a fifth, seen after {noticed:?} samples"
+        );
+        assert!(tracker.mean() < 30.0);
     }
 
     #[test]
