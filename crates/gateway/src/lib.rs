@@ -29,6 +29,7 @@ mod local;
 mod mailbox;
 mod operator;
 mod outbox;
+mod pace;
 mod serve;
 pub mod settings;
 mod slot;

@@ -5,13 +5,15 @@ use crate::buffers::Buffer;
 use crate::connection::{Connection, Next};
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
 use crate::forward::write_number;
+use crate::held::Held;
 use crate::http1::Refusal;
 use crate::outbox::Bytes;
 use crate::serve::Serving;
 use plimsoll_core::door::{Outcome, Service};
 
 impl Connection {
-    /// Serves a file. The plant, which is this machine, is free once the last byte was read.
+    /// Serves a file. The plant, which is this machine, is free once the file is open: how fast its client takes it
+    /// is no work of the plant, and slow ones would else hold all of its places.
     pub(crate) async fn serve_file(&mut self, mut serving: Serving<'_>) -> Next {
         let Some(response) = self.find_file(&serving) else {
             serving.held.release(Service::default());
@@ -46,7 +48,8 @@ impl Connection {
             }
             FileBody::File(slice) => {
                 self.client.outbox.push_head(&self.scratch);
-                if !self.send_slice(slice, &mut serving, service).await {
+                serving.held.release(service);
+                if !self.send_slice(slice, &serving.held).await {
                     return Next::Close;
                 }
             }
@@ -114,12 +117,7 @@ impl Connection {
     }
 
     /// Sends a large file piece by piece; the last piece is left in the outbox.
-    async fn send_slice(
-        &mut self,
-        mut slice: FileSlice,
-        serving: &mut Serving<'_>,
-        service: Service,
-    ) -> bool {
+    async fn send_slice(&mut self, mut slice: FileSlice, held: &Held) -> bool {
         loop {
             let mut buffer = Buffer::large();
             match slice.read(&mut buffer) {
@@ -127,7 +125,6 @@ impl Connection {
                 Ok(count) => self.client.outbox.push(Bytes::Pooled(buffer), 0..count, 0),
                 // The file became shorter than was promised: closing tells the client.
                 Err(_) => {
-                    serving.held.release(Service { representative: false, ..service });
                     self.client.outbox.clear();
                     return false;
                 }
@@ -135,7 +132,7 @@ impl Connection {
             if slice.remaining() == 0 {
                 return true;
             }
-            if !self.flush(Some(&serving.held)).await {
+            if !self.flush(Some(held)).await {
                 return false;
             }
         }

@@ -41,8 +41,8 @@ struct Piece {
 pub(crate) struct Written {
     /// Bytes of a body.
     pub body: u64,
-    /// Anything at all.
-    pub any: bool,
+    /// Bytes of anything.
+    pub bytes: u64,
 }
 
 /// A queue of pieces. Bounded by who fills it.
@@ -117,7 +117,7 @@ impl Outbox {
     }
 
     fn advance(&mut self, mut count: usize) -> Written {
-        let mut written = Written { body: 0, any: count > 0 };
+        let mut written = Written { body: 0, bytes: count as u64 };
         while count > 0 {
             let Some(piece) = self.pieces.front_mut() else { break };
             let taken = count.min(piece.range.len());

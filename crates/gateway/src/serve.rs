@@ -200,7 +200,8 @@ impl Connection {
         self.client.inbox.consume(head.length);
         let reserved = rewrite.map_or(&[][..], |rewrite| &rewrite.headers);
         let body = Decoder::new(self.head.framing).reserving(reserved);
-        let mut request = RequestSide::new(&self.outgoing, body, self.limit());
+        let mut request = RequestSide::new(&self.outgoing, body, self.limit())
+            .awaiting_continue(self.head.expects_continue);
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, asked, Some(held)).await;
         }

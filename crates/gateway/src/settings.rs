@@ -127,15 +127,20 @@ impl Default for Limits {
 }
 
 /// How long the gateway waits. All are coarse: they are looked at ten times a second.
+///
+/// `body_idle` and `send` are accounts of time while a request holds a place of its plant: 1 KiB moved gives a second
+/// back, up to the whole limit. So a client that drips, at less than 1 KiB a second on average, is given up about one
+/// limit after it began to.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// For a whole request head, from its first byte (408).
     pub head: Duration,
-    /// For the next bytes of a request body (408).
+    /// For the next bytes of a request body, at 1 KiB a second at least (408).
     pub body_idle: Duration,
     /// For the next request on a connection.
     pub keep_alive: Duration,
-    /// For a client to take the next bytes of its response.
+    /// For a client to take the next bytes of its response; at 1 KiB a second at least while it is being read from an
+    /// upstream.
     pub send: Duration,
     /// For a connection to an upstream (502, or the next address).
     pub connect: Duration,

@@ -129,3 +129,40 @@ fn a_request_without_a_host_names_the_upstream() {
         )
     );
 }
+
+#[test]
+fn an_upstream_that_is_silent_on_an_expectation_is_504() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        peer.rest();
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.first_byte = Duration::from_millis(600);
+    settings.timeouts.body_idle = Duration::from_millis(200);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client
+        .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        .expect("sent");
+    assert_eq!(client.answer().0, 504);
+    settled(&gateway);
+}
+
+#[test]
+fn a_client_that_expects_100_and_then_stalls_is_408() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 100 Continue\r\n\r\n");
+        peer.rest();
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.body_idle = Duration::from_millis(200);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    client
+        .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+        .expect("sent");
+    assert_eq!(status(&client.head().expect("an interim answer")), 100);
+    assert_eq!(client.answer().0, 408);
+    settled(&gateway);
+}

@@ -10,7 +10,8 @@
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving.
 //!
 //! **Deadlines.** Who is waited for decides: a client that owes body bytes, a client that does not read, an upstream
-//! that owes a response. They are written down only when nothing moves.
+//! that owes a response. They are written down only when nothing moves. While the request holds its place, a client
+//! must also keep a [`Pace`].
 
 use super::pool::{Lease, Upstream};
 use super::request::RequestSide;
@@ -18,6 +19,7 @@ use super::response::{Fault, ResponseSide};
 use crate::connection::Client;
 use crate::held::Held;
 use crate::http1::Refusal;
+use crate::pace::Pace;
 use crate::worker::Worker;
 use plimsoll_core::door::{Outcome, Service};
 use plimsoll_core::time::Instant;
@@ -61,9 +63,12 @@ pub(crate) struct Exchange<'a> {
     pub response: ResponseSide<'a>,
     pub idempotent: bool,
     lease: Option<Lease>,
-    /// When the client last moved, and when the upstream did.
+    /// When the client last took anything, and when the upstream last moved.
     client_moved: Instant,
     upstream_moved: Instant,
+    /// How the client sends the request, and how it takes the response.
+    sends: Pace,
+    takes: Pace,
     /// The response was cut short: what came of it is still sent, then the connection closes.
     cut_short: bool,
 }
@@ -82,6 +87,8 @@ pub(crate) struct Parts<'a> {
 impl<'a> Exchange<'a> {
     pub(crate) fn new(parts: Parts<'a>) -> Self {
         let now = parts.worker.coarse();
+        let timeouts = &parts.worker.shared.settings.timeouts;
+        let (sends, takes) = (Pace::start(now, timeouts.body_idle), Pace::start(now, timeouts.send));
         Exchange {
             worker: parts.worker,
             client: parts.client,
@@ -93,6 +100,8 @@ impl<'a> Exchange<'a> {
             lease: None,
             client_moved: now,
             upstream_moved: now,
+            sends,
+            takes,
             cut_short: false,
         }
     }
@@ -101,7 +110,9 @@ impl<'a> Exchange<'a> {
     /// else looks at it before there are newer bytes.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
-        (self.client_moved, self.upstream_moved) = (self.worker.coarse(), self.worker.coarse());
+        let now = self.worker.coarse();
+        (self.client_moved, self.upstream_moved) = (now, now);
+        self.sends.excuse(now);
         self.request.check(&self.client.inbox)?;
         self.lease = Some(lease);
         Ok(())
@@ -126,8 +137,9 @@ impl<'a> Exchange<'a> {
                         let end = if self.cut_short { End::Broken(Outcome::Failed) } else { End::Done };
                         return Poll::Ready(end);
                     }
-                    if written.any {
+                    if written.bytes > 0 {
                         self.client_moved = self.worker.coarse();
+                        self.takes.earn(self.client_moved, written.bytes);
                         moved = true;
                     }
                 }
@@ -147,6 +159,7 @@ impl<'a> Exchange<'a> {
         let moved = self.request.poll_send(&mut self.client.inbox, &mut lease.io, context).is_ready();
         if moved {
             self.upstream_moved = self.worker.coarse();
+            self.sends.excuse(self.upstream_moved);
         }
         moved
     }
@@ -161,10 +174,14 @@ impl<'a> Exchange<'a> {
         match self.client.inbox.poll_fill(&mut self.client.io, context, !complete) {
             Poll::Pending => None,
             Poll::Ready(Err(_) | Ok(0)) => Some(self.give_up(End::Broken(Outcome::Abandoned))),
-            Poll::Ready(Ok(_)) => {
+            Poll::Ready(Ok(count)) => {
                 if !complete {
                     *moved = true;
-                    self.client_moved = self.worker.coarse();
+                    let now = self.worker.coarse();
+                    if !self.client_owes() {
+                        self.sends.excuse(now);
+                    }
+                    self.sends.earn(now, count as u64);
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
@@ -179,6 +196,7 @@ impl<'a> Exchange<'a> {
         if self.client.outbox.len() >= READ_AHEAD {
             return None;
         }
+        let client_owed = self.client_owes();
         let lease = self.lease.as_mut()?;
         let was_empty = self.client.outbox.is_empty();
         let all_sent = self.request.is_sent();
@@ -190,6 +208,10 @@ impl<'a> Exchange<'a> {
         self.upstream_moved = self.worker.coarse();
         if was_empty {
             self.client_moved = self.upstream_moved;
+            self.takes.excuse(self.upstream_moved);
+        }
+        if !client_owed {
+            self.sends.excuse(self.upstream_moved);
         }
         match result {
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
@@ -249,16 +271,24 @@ impl<'a> Exchange<'a> {
         Some(self.fail(Refusal::with(502, why)))
     }
 
+    /// Only the client's body bytes bring the request on. Not while it waits for leave to send them.
+    fn client_owes(&self) -> bool {
+        self.request.is_starved()
+            && !self.request.is_refused()
+            && (self.response.has_begun() || !self.request.awaits_continue())
+    }
+
     /// Who is waited for, and until when.
     fn deadline(&self) -> Option<(Instant, Overdue)> {
         let timeouts = &self.worker.shared.settings.timeouts;
-        let reads = (!self.client.outbox.is_empty())
-            .then(|| (self.client_moved + timeouts.send, Overdue::ClientReads));
-        let starved = self.lease.is_some() && self.request.is_starved() && !self.request.is_refused();
-        let sends = starved.then(|| (self.client_moved + timeouts.body_idle, Overdue::ClientSends));
+        // Once the place is free, a slow reader costs only its own connection.
+        let by = if self.lease.is_some() { self.takes.deadline() } else { self.client_moved + timeouts.send };
+        let reads = (!self.client.outbox.is_empty()).then_some((by, Overdue::ClientReads));
+        let client_owes = self.lease.is_some() && self.client_owes();
+        let sends = client_owes.then(|| (self.sends.deadline(), Overdue::ClientSends));
         let owes = self.lease.is_some()
             && self.client.outbox.len() < READ_AHEAD
-            && (!starved || self.response.is_committed());
+            && (!client_owes || self.response.is_committed());
         let limit = if self.response.is_committed() { timeouts.upstream_idle } else { timeouts.first_byte };
         let upstream = owes.then(|| (self.upstream_moved + limit, Overdue::Upstream));
         [reads, sends, upstream].into_iter().flatten().min_by_key(|(at, _)| *at)

@@ -23,6 +23,8 @@ pub(crate) struct RequestSide<'a> {
     ready: usize,
     total: u64,
     limit: u64,
+    /// The client sends no body before it may.
+    awaits_continue: bool,
     /// Some byte reached the upstream's socket.
     touched: bool,
     /// The upstream takes no more: its answer may be there all the same.
@@ -39,9 +41,15 @@ impl<'a> RequestSide<'a> {
             ready: 0,
             total: 0,
             limit,
+            awaits_continue: false,
             touched: false,
             refused: false,
         }
+    }
+
+    /// The client asked for `100 Continue` before it sends the body.
+    pub(crate) fn awaiting_continue(self, awaits_continue: bool) -> Self {
+        RequestSide { awaits_continue, ..self }
     }
 
     /// To be sent again on another connection. Only right if [`may_repeat`](Self::may_repeat).
@@ -65,6 +73,11 @@ impl<'a> RequestSide<'a> {
         self.head_sent == self.head.len() && self.ready == 0 && self.body.is_done()
     }
 
+    /// No byte of the body came, since the client waits for leave to send it.
+    pub(crate) fn awaits_continue(&self) -> bool {
+        self.awaits_continue
+    }
+
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
     }
@@ -80,6 +93,7 @@ impl<'a> RequestSide<'a> {
             return Ok(());
         }
         let taken = self.body.advance(&inbox.bytes()[self.ready..])?;
+        self.awaits_continue &= taken.bytes == 0;
         self.ready += taken.bytes;
         self.total += taken.payload;
         if self.total > self.limit {

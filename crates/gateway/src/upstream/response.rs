@@ -96,6 +96,11 @@ impl<'a> ResponseSide<'a> {
         self.body.is_some()
     }
 
+    /// Something came, if only an interim response.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.began
+    }
+
     /// Its last byte was read.
     pub(crate) fn is_done(&self) -> bool {
         self.body.as_ref().is_some_and(Decoder::is_done)
