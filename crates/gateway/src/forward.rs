@@ -254,6 +254,8 @@ pub(crate) struct Incoming<'a> {
     /// The framing that the client gets.
     pub framing: Framing,
     pub report: Option<LevelReport<'a>>,
+    /// A field of this name is dropped: who reads the report must not be told another.
+    pub report_name: &'a str,
     /// The load report was for the gateway; others do not see it.
     pub hide_load: bool,
 }
@@ -275,8 +277,9 @@ impl Incoming<'_> {
                 Kind::LoadReport => !self.hide_load,
                 _ => true,
             };
-            if passes {
-                write_field(out, field.name.of(self.bytes), field.value.of(self.bytes));
+            let name = field.name.of(self.bytes);
+            if passes && !name.eq_ignore_ascii_case(self.report_name.as_bytes()) {
+                write_field(out, name, field.value.of(self.bytes));
             }
         }
         match self.framing {

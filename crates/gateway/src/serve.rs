@@ -205,7 +205,8 @@ impl Connection {
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, asked, Some(held)).await;
         }
-        let terms = Terms { asked, report, reports: shared.reported[plant].then_some(&pool.reports) };
+        let reports = shared.reported[plant].then_some(&pool.reports);
+        let terms = Terms { asked, report, report_name: settings.report.reserved_name(), reports };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
         let mut exchange =
@@ -299,7 +300,7 @@ async fn connect(worker: &Worker, client: &mut Client, pool: &Arc<Upstream>, fre
         return Connected::Yes(lease);
     }
     let connect_timeout = worker.shared.settings.timeouts.connect;
-    let wanted = Wanted { thread: worker.index, now: worker.coarse(), connect_timeout, fresh };
+    let wanted = Wanted { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
     let mut acquiring = pin!(pool.acquire(wanted));
     poll_fn(|context| {
         if let Poll::Ready(result) = acquiring.as_mut().poll(context) {
@@ -311,6 +312,10 @@ async fn connect(worker: &Worker, client: &mut Client, pool: &Arc<Upstream>, fre
                 Err(ConnectError::TimedOut) => {
                     Connected::No(Refusal::with(504, "the upstream does not accept connections in time"))
                 }
+                Err(ConnectError::OutOfDescriptors) => Connected::No(Refusal::with(
+                    503,
+                    "the gateway has no file descriptor left for a connection",
+                )),
             });
         }
         poll_left(client, context).map(|()| Connected::ClientLeft)

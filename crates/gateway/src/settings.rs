@@ -70,6 +70,13 @@ pub struct Report {
     pub name: String,
 }
 
+impl Report {
+    /// The name that upstreams may not use; empty if no response carries the report.
+    pub(crate) fn reserved_name(&self) -> &str {
+        if self.mode == ReportMode::Off { "" } else { &self.name }
+    }
+}
+
 impl Default for Report {
     fn default() -> Self {
         Report { mode: ReportMode::Rejections, name: "x-plimsoll".to_owned() }

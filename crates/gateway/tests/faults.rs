@@ -166,3 +166,51 @@ fn a_client_that_expects_100_and_then_stalls_is_408() {
     assert_eq!(client.answer().0, 408);
     settled(&gateway);
 }
+
+/// A server may close an idle connection whenever it likes: that says nothing about its health.
+#[test]
+fn a_reused_connection_that_was_closed_blames_nobody() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send_response(b"once");
+        peer.head();
+    });
+    let other = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let _ = peer.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nother");
+        }
+    });
+    let gateway =
+        Gateway::start(settings(&[origin.address, other.address]), &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    assert_eq!(client.get("/"), (200, b"once".to_vec()));
+    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
+    assert_eq!(client.answer().0, 502);
+    // Two that both need a connection: turns alternate between healthy addresses.
+    let mut client = support::client(&gateway);
+    let answers = [client.get("/").1, client.get("/").1];
+    assert!(answers.contains(&b"once".to_vec()), "the first address is still used: {answers:?}");
+    assert!(origin.accepted.load(std::sync::atomic::Ordering::SeqCst) >= 2);
+}
+
+#[test]
+fn the_report_is_ours_alone() {
+    use plimsoll_gateway::settings::{Report, ReportMode, Settings};
+    let origin = Origin::start(|mut peer| {
+        while peer.head().is_some() {
+            let _ = peer.send("HTTP/1.1 200 OK\r\nX-Level: forged\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    for (mode, seen) in [
+        (ReportMode::Always, Some("level=2; reason=exempt")),
+        (ReportMode::Rejections, None),
+        (ReportMode::Off, Some("forged")),
+    ] {
+        let report = Report { mode, name: "x-level".to_owned() };
+        let settings = Settings { report, ..settings(&[origin.address]) };
+        let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+        let mut client = client(&gateway);
+        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+        assert_eq!(field(&client.head().expect("an answer"), "x-level"), seen, "{mode:?}");
+    }
+}

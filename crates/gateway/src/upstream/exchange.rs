@@ -262,7 +262,10 @@ impl<'a> Exchange<'a> {
             self.cut_short = true;
             return None;
         }
-        lease.blame(self.worker.coarse());
+        // A server may close an idle connection at any time: that it did so now says nothing about it.
+        if fault != Fault::Silent || !lease.reused {
+            lease.blame(self.worker.coarse());
+        }
         drop(lease);
         let why = match fault {
             Fault::Malformed(why) => why,

@@ -7,7 +7,7 @@
 use plimsoll_core::time::Instant;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const FIRST_PAUSE_NS: u64 = 500_000_000;
+pub(crate) const FIRST_PAUSE_NS: u64 = 500_000_000;
 const LONGEST_PAUSE_NS: u64 = 30_000_000_000;
 
 /// What is known of an address. Races between threads cost at most a try more or less.
@@ -33,7 +33,8 @@ impl Health {
         self.paused_until.store(now.as_nanos().saturating_add(pause), Relaxed);
     }
 
-    fn paused(&self, now: Instant) -> u64 {
+    /// Nanoseconds left of its pause.
+    pub(crate) fn paused(&self, now: Instant) -> u64 {
         self.paused_until.load(Relaxed).saturating_sub(now.as_nanos())
     }
 }

@@ -13,6 +13,7 @@
 
 use super::health::{Health, choose};
 use super::load_report::LoadReports;
+use crate::clock::Clock;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
@@ -74,6 +75,8 @@ pub(crate) struct Lease {
 pub(crate) enum ConnectError {
     Refused,
     TimedOut,
+    /// This process, or this machine, has no file descriptor left.
+    OutOfDescriptors,
 }
 
 /// What is asked of [`Upstream::acquire`].
@@ -81,7 +84,7 @@ pub(crate) enum ConnectError {
 pub(crate) struct Wanted {
     /// The asking thread.
     pub thread: usize,
-    pub now: Instant,
+    pub clock: Clock,
     pub connect_timeout: Duration,
     /// Only a new connection will do: a reused one has just failed.
     pub fresh: bool,
@@ -157,6 +160,7 @@ impl Upstream {
     pub(crate) async fn acquire(self: &Arc<Self>, wanted: Wanted) -> Result<Lease, ConnectError> {
         let mut tried = 0;
         let mut last = ConnectError::Refused;
+        let mut now = wanted.clock.now();
         loop {
             if !wanted.fresh
                 && tried == 0
@@ -165,7 +169,7 @@ impl Upstream {
                 return Ok(lease);
             }
             let turn = self.turn.fetch_add(1, Relaxed);
-            let Some(address) = choose(&self.health, wanted.now, tried, turn) else { return Err(last) };
+            let Some(address) = choose(&self.health, now, tried, turn) else { return Err(last) };
             let ticket = match self.ticket(address, wanted).await {
                 Ok(ticket) => ticket,
                 Err(lease) => return Ok(lease),
@@ -180,8 +184,12 @@ impl Upstream {
                     self.health[address].succeeded();
                     return Ok(Lease { io, ticket, reused: false });
                 }
+                // No fault of the upstream, and another address would need a descriptor too.
+                Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),
                 Err(error) => {
-                    self.health[address].failed(wanted.now);
+                    // The time of the failure: a pause from before a long try would be over already.
+                    now = wanted.clock.now();
+                    self.health[address].failed(now);
                     let timed_out = error.kind() == io::ErrorKind::TimedOut;
                     last = if timed_out { ConnectError::TimedOut } else { ConnectError::Refused };
                     tried |= 1 << (address % 64);
@@ -229,8 +237,41 @@ impl Lease {
     }
 }
 
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 /// Nothing to read and not closed. Readiness is what the last look at the selector told: no system call.
 fn is_quiet(io: &TcpStream) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     io.poll_read_ready(&mut context).is_pending()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::health::FIRST_PAUSE_NS;
+    use super::*;
+
+    #[test]
+    fn a_pause_begins_when_the_try_failed() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        rustix::net::listen(&listener, 1).expect("a short queue");
+        let address = listener.local_addr().expect("its address");
+        let mut queued = Vec::new();
+        while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+            queued.push(stream);
+            assert!(queued.len() < 10, "the queue never fills");
+        }
+        let upstream = Arc::new(Upstream::new(vec![address], Bounds { open: 1, kept: 1 }, 1));
+        let clock = Clock::start();
+        let connect_timeout = Duration::from_millis(100);
+        let begin = clock.now();
+        let wanted = Wanted { thread: 0, clock, connect_timeout, fresh: false };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let result = runtime.block_on(upstream.acquire(wanted)).map(drop);
+        assert_eq!(result, Err(ConnectError::TimedOut));
+        let least = connect_timeout.as_nanos() as u64 + FIRST_PAUSE_NS;
+        assert!(upstream.health[0].paused(begin) >= least);
+    }
 }

@@ -30,6 +30,8 @@ const MAX_INTERIM: u32 = 16;
 pub(crate) struct Terms<'a> {
     pub asked: Asked,
     pub report: Option<LevelReport<'a>>,
+    /// The report's name, which only the gateway may use; empty if it does not.
+    pub report_name: &'a str,
     /// Where the upstream's load report goes; then the client does not see it.
     pub reports: Option<&'a LoadReports>,
 }
@@ -219,10 +221,11 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let Terms { asked, report, reports } = self.terms;
+        let Terms { asked, report, report_name, reports } = self.terms;
         let hide_load = reports.is_some();
         let bytes = &buffer[self.start..self.start + length];
-        Incoming { bytes, head: self.head, asked, framing, report, hide_load }.write(self.scratch);
+        let head = &*self.head;
+        Incoming { bytes, head, asked, framing, report, report_name, hide_load }.write(self.scratch);
     }
 
     /// Puts the final head and what came with it into the outbox.
