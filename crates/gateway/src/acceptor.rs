@@ -2,6 +2,9 @@
 //!
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so accepting takes no lock. The kernel
 //! spreads connections by hash, which is lopsided when they are few: the accepting thread counts and hands over.
+//!
+//! At the most connections, a new one takes the place of the longest idle one, else a crowd of idle clients would lock
+//! out everybody. It waits until that place is free: so many more than the limit are open as there are sockets.
 
 use crate::mailbox::Message;
 use crate::worker::Worker;
@@ -51,17 +54,32 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
         });
         match accepted.await {
             None => return,
-            Some(Ok((io, peer))) => place(&worker, io, peer),
+            Some(Ok((io, peer))) => {
+                while is_full(&worker) && !worker.is_draining() {
+                    make_room(&worker);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                place(&worker, io, peer);
+            }
             // Out of descriptors, or the client left already: neither ends the service.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-        while is_full(&worker) && !worker.is_draining() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 }
 
-fn is_full(worker: &Worker) -> bool {
+/// Ends an idle connection of this thread; if there is none, one of the thread with the most connections.
+fn make_room(worker: &Worker) {
+    if worker.end_idle() {
+        return;
+    }
+    let others = worker.shared.mailboxes.iter().enumerate().filter(|&(index, _)| index != worker.index);
+    if let Some((_, mailbox)) = others.max_by_key(|(_, mailbox)| mailbox.connections.load(Relaxed)) {
+        mailbox.post(Message::EndIdle);
+    }
+}
+
+/// Whether there are as many connections as there may be.
+pub(crate) fn is_full(worker: &Worker) -> bool {
     let shared = &worker.shared;
     let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
     connections >= shared.settings.limits.connections

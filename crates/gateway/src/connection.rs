@@ -55,6 +55,16 @@ pub(crate) enum Next {
     Linger,
 }
 
+/// A head on its way.
+#[derive(Debug, Default)]
+struct Coming {
+    scan: HeadScan,
+    /// Some byte of it came.
+    has_begun: bool,
+    /// An empty line before it was skipped.
+    skipped: bool,
+}
+
 pub(crate) struct Connection {
     pub worker: Rc<Worker>,
     pub client: Client,
@@ -133,16 +143,20 @@ impl Connection {
         let timeouts = &self.worker.shared.settings.timeouts;
         let timeout = if self.client.inbox.is_empty() { timeouts.keep_alive } else { timeouts.head };
         self.client.slot.arm(Some(self.worker.after(timeout)));
-        let mut scan = HeadScan::default();
-        let length = poll_fn(|context| self.poll_head(context, &mut scan)).await;
+        let mut coming = Coming { has_begun: !self.client.inbox.is_empty(), ..Coming::default() };
+        if !coming.has_begun {
+            self.client.slot.idle_from(self.worker.coarse());
+        }
+        let length = poll_fn(|context| self.poll_head(context, &mut coming)).await;
         self.client.slot.arm(None);
+        self.client.slot.busy();
         length
     }
 
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
-        scan: &mut HeadScan,
+        coming: &mut Coming,
     ) -> Poll<Result<Option<usize>, Refusal>> {
         let settings = &self.worker.shared.settings;
         let limit = settings.limits.head_bytes.clamp(1024, 64 * 1024);
@@ -153,11 +167,15 @@ impl Connection {
                     return Poll::Ready(Ok(None));
                 }
             } else {
-                match scan.advance(client.inbox.bytes(), limit)? {
-                    // A client may end its last body with an empty line too many (RFC 9112 2.2).
+                match coming.scan.advance(client.inbox.bytes(), limit)? {
+                    // A client may end its last body with an empty line too many (RFC 9112 2.2). One, not one after
+                    // the other.
+                    Some(2) if coming.skipped => {
+                        return Poll::Ready(Err(Refusal::bad("empty lines come before the request")));
+                    }
                     Some(2) => {
                         client.inbox.consume(2);
-                        *scan = HeadScan::default();
+                        (coming.scan, coming.skipped) = (HeadScan::default(), true);
                         continue;
                     }
                     Some(length) => return Poll::Ready(Ok(Some(length))),
@@ -168,7 +186,10 @@ impl Connection {
             let was_idle = client.inbox.is_empty();
             match client.inbox.poll_fill(&mut client.io, context, false) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Ok(None)),
-                Poll::Ready(Ok(_)) if was_idle => {
+                // Once for a head: an empty line before it buys no time.
+                Poll::Ready(Ok(_)) if !coming.has_begun => {
+                    coming.has_begun = true;
+                    client.slot.busy();
                     client.slot.arm(Some(self.worker.after(settings.timeouts.head)));
                 }
                 Poll::Ready(Ok(_)) => {}
@@ -176,6 +197,8 @@ impl Connection {
                     let late = Refusal::with(408, "the request head did not come in time");
                     return Poll::Ready(if was_idle { Ok(None) } else { Err(late) });
                 }
+                // Nothing of it is under way: what has come is not even known to be a request.
+                Poll::Pending if self.worker.is_draining() => return Poll::Ready(Ok(None)),
                 Poll::Pending => return Poll::Pending,
             }
         }

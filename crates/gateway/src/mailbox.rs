@@ -14,6 +14,8 @@ use std::task::{Context, Poll, Waker};
 pub(crate) enum Message {
     Verdict(Verdict),
     Connection(TcpStream, SocketAddr),
+    /// End a connection that is idle: another thread has one more than there may be.
+    EndIdle,
     /// Stop accepting, finish what is under way.
     Drain,
     /// Stop now.

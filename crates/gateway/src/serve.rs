@@ -79,9 +79,19 @@ impl Connection {
         let arrival = self.worker.with_lane(|lane, now, verdicts| lane.arrive(now, target, token, verdicts));
         let permit = match arrival {
             Arrival::Wait(permit) => {
+                // The engine ends the wait of all others.
+                if permit.reason() == Reason::Exempt {
+                    slot.arm(Some(self.worker.after(self.worker.shared.settings.timeouts.first_byte)));
+                }
                 let waiting = Waiting::new(&self.worker, &slot, permit);
                 poll_fn(|context| poll_decision(&mut self.client, context)).await;
+                let expired = slot.expired();
+                slot.arm(None);
                 match waiting.take() {
+                    None if expired => {
+                        let late = Refusal::with(504, "no place at the upstream became free in time");
+                        return self.fail(late, asked, None).await;
+                    }
                     None => return Next::Close,
                     Some(Decision::Start(permit)) => permit,
                     Some(Decision::Drop { reason, retry_after }) => {
@@ -271,9 +281,12 @@ pub(crate) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
     LevelReport { name: &settings.report.name, level, reason }
 }
 
-/// Ready when the decision is there, or the client is not.
+/// Ready when the decision is there, or the client is not, or its time is over.
 fn poll_decision(client: &mut Client, context: &mut Context<'_>) -> Poll<()> {
-    if client.slot.has_decision() { Poll::Ready(()) } else { poll_left(client, context) }
+    if client.slot.has_decision() || client.slot.expired() {
+        return Poll::Ready(());
+    }
+    poll_left(client, context)
 }
 
 /// Ready when the client has left. What it sends meanwhile is kept, up to a buffer.

@@ -123,7 +123,8 @@ pub struct Limits {
     pub head_bytes: usize,
     /// The longest body of a request; a longer one gets 413.
     pub body_bytes: u64,
-    /// The most client connections; above it new ones wait in the kernel's queue.
+    /// The most client connections. A new one above it takes the place of the longest idle one, or waits in the
+    /// kernel's queue while there is none.
     pub connections: usize,
 }
 

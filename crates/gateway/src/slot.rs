@@ -30,6 +30,8 @@ pub(crate) struct Slot {
     /// Nanoseconds; 0 is none.
     deadline: Cell<u64>,
     expired: Cell<bool>,
+    /// Since when it waits for a request, in nanoseconds; 0 while it serves one.
+    idle_since: Cell<u64>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -50,6 +52,16 @@ impl Slot {
         self.expired.set(false);
     }
 
+    /// From now on the connection waits for a request, of which no byte has come.
+    pub(crate) fn idle_from(&self, now: Instant) {
+        self.idle_since.set(now.as_nanos().max(1));
+    }
+
+    /// A request begins.
+    pub(crate) fn busy(&self) {
+        self.idle_since.set(0);
+    }
+
     /// Whether a deadline is set.
     pub(crate) fn is_armed(&self) -> bool {
         self.deadline.get() != 0 || self.expired.get()
@@ -58,6 +70,13 @@ impl Slot {
     /// Whether the deadline passed. It stays so until the next [`arm`](Self::arm).
     pub(crate) fn expired(&self) -> bool {
         self.expired.get()
+    }
+
+    /// The deadline passes now.
+    fn expire(&self) {
+        self.deadline.set(0);
+        self.expired.set(true);
+        self.wake();
     }
 
     /// The token for the next wait.
@@ -132,11 +151,21 @@ impl Slots {
         for slot in self.slots.iter().flatten() {
             let deadline = slot.deadline.get();
             if deadline != 0 && now.as_nanos() >= deadline {
-                slot.deadline.set(0);
-                slot.expired.set(true);
-                slot.wake();
+                slot.expire();
             }
         }
+    }
+
+    /// Ends the connection that has been idle the longest, if any has been for `least`, and says which it was.
+    pub(crate) fn expire_idle(&self, now: Instant, least: Duration) -> Option<Rc<Slot>> {
+        let idle = self.slots.iter().flatten().filter(|slot| slot.idle_since.get() != 0);
+        let slot = idle.min_by_key(|slot| slot.idle_since.get())?;
+        if now.since(Instant::from_nanos(slot.idle_since.get())) < least {
+            return None;
+        }
+        slot.busy();
+        slot.expire();
+        Some(slot.clone())
     }
 
     pub(crate) fn wake_all(&self) {

@@ -57,6 +57,10 @@ pub(crate) async fn run(
             if tunnel.up == Flow::Closed && tunnel.down == Flow::Closed {
                 return Poll::Ready(());
             }
+            // A tunnel has no end that draining could wait for.
+            if worker.is_draining() {
+                return Poll::Ready(());
+            }
             if moved {
                 tunnel.client.slot.arm(Some(worker.after(timeout)));
             } else if tunnel.client.slot.expired() {

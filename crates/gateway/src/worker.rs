@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::held::Held;
 use crate::mailbox::{Mailbox, Message};
 use crate::settings::{Backend, Settings};
-use crate::slot::{Decision, Slots, lane_of};
+use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::upstream::pool::Upstream;
 use crate::{acceptor, connection};
 use plimsoll_core::Lane;
@@ -18,7 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Poll, Waker, ready};
@@ -27,6 +27,10 @@ use tokio::net::TcpStream;
 
 /// How often deadlines, stale connections and the date are looked after.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
+
+/// A connection that waits for its next request is left alone for so long, however many wait for its place: its
+/// client may be about to send.
+const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -66,6 +70,8 @@ pub(crate) struct Worker {
     /// Now, to a tenth of a second: good enough for deadlines and free to read.
     coarse: Cell<Instant>,
     pub acceptors: RefCell<Vec<Waker>>,
+    /// The idle connection that was ended last, to make room.
+    ending: RefCell<Weak<Slot>>,
 }
 
 impl Worker {
@@ -83,6 +89,7 @@ impl Worker {
             verdicts: RefCell::default(),
             coarse: Cell::new(shared.clock.now()),
             acceptors: RefCell::default(),
+            ending: RefCell::default(),
             shared,
         };
         worker.look_around();
@@ -163,6 +170,17 @@ impl Worker {
         tokio::task::spawn_local(connection::run(self.clone(), io, peer));
     }
 
+    /// Ends the connection that has been idle the longest. False if none has been for long enough.
+    pub(crate) fn end_idle(&self) -> bool {
+        // One at a time: its place is counted as free only once it is gone.
+        if self.ending.borrow().upgrade().is_some_and(|slot| slot.expired()) {
+            return true;
+        }
+        let Some(slot) = self.slots.borrow().expire_idle(self.now(), LEAST_IDLE) else { return false };
+        self.ending.replace(Rc::downgrade(&slot));
+        true
+    }
+
     fn receive(self: &Rc<Self>, message: Message) -> bool {
         match message {
             Message::Verdict(verdict) => {
@@ -175,6 +193,11 @@ impl Worker {
                     self.shared.mailboxes[self.index].connections.fetch_sub(1, Relaxed);
                 }
             },
+            // By now there may be room again.
+            Message::EndIdle if acceptor::is_full(self) => {
+                self.end_idle();
+            }
+            Message::EndIdle => {}
             Message::Drain => {
                 self.acceptors.take().into_iter().for_each(Waker::wake);
                 self.slots.borrow().wake_all();

@@ -5,6 +5,7 @@ mod support;
 use plimsoll_gateway::files::FilesSettings;
 use plimsoll_gateway::settings::{Backend, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
+use std::io::Read;
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -35,6 +36,24 @@ fn a_body_that_drips_does_not_hold_its_place_for_ever() {
 }
 
 #[test]
+fn empty_lines_do_not_hold_a_connection_for_ever() {
+    let origin = Origin::serving(b"");
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.head = Duration::from_millis(800);
+    settings.timeouts.keep_alive = Duration::from_millis(800);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut one = client(&gateway);
+    one.send("\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(one.answer().0, 200);
+    let mut two = client(&gateway);
+    two.send("\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(two.answer().0, 400);
+    let mut dripping = client(&gateway);
+    drip(&mut dripping, "\r\n");
+    eventually("they are closed", || gateway.client_connections() <= 1);
+}
+
+#[test]
 fn who_reads_a_file_slowly_holds_no_place() {
     let root = std::env::temp_dir().join(format!("plimsoll-clients-{}", std::process::id()));
     std::fs::create_dir_all(&root).expect("a folder");
@@ -55,4 +74,71 @@ fn who_reads_a_file_slowly_holds_no_place() {
     assert_eq!(outcomes(&gateway), [1, 0, 0]);
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 30_000_000);
     std::fs::remove_dir_all(root).expect("removed");
+}
+
+#[test]
+fn an_exempt_request_does_not_wait_for_ever() {
+    // It begins to answer and never ends: the only place stays taken.
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx");
+        peer.rest();
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.first_byte = Duration::from_millis(600);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    assert_eq!(status(&first.head().expect("a head")), 200);
+    let mut waiting = client(&gateway);
+    for _ in 0..2 {
+        assert_eq!(waiting.get("/").0, 504);
+    }
+    assert_eq!((in_flight(&gateway), gateway.status().plants[0].in_service), (1, 1));
+    drop(first);
+    settled(&gateway);
+}
+
+#[test]
+fn when_all_places_are_taken_the_longest_idle_makes_room() {
+    let origin = Origin::serving(b"x");
+    for threads in [1, 2] {
+        let mut settings = Settings { threads, ..settings(&[origin.address]) };
+        settings.limits.connections = 4;
+        let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+        let mut idle: Vec<Peer> = (0..4).map(|_| client(&gateway)).collect();
+        for client in &mut idle {
+            assert_eq!(client.get("/").0, 200);
+        }
+        let begin = Instant::now();
+        assert_eq!(client(&gateway).get("/").0, 200, "{threads} threads");
+        assert!(begin.elapsed() < PATIENCE);
+        assert!(gateway.client_connections() <= 4);
+        let mut closed = 0;
+        for client in &mut idle {
+            client.stream.get_ref().set_nonblocking(true).expect("a look");
+            closed += usize::from(matches!(client.stream.read(&mut [0]), Ok(0)));
+        }
+        assert!((1..4).contains(&closed), "some of them, not all");
+    }
+}
+
+#[test]
+fn draining_waits_for_no_half_head_and_no_tunnel() {
+    let origin = Origin::start(|mut peer| {
+        peer.head();
+        let _ = peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n");
+        peer.rest();
+    });
+    let gateway = gateway(&origin);
+    let mut half = client(&gateway);
+    half.send("GET / HTTP/1.1\r\nHo").expect("sent");
+    let mut tunnel = client(&gateway);
+    tunnel.send("GET / HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: a\r\n\r\n").expect("sent");
+    assert_eq!(status(&tunnel.head().expect("an answer")), 101);
+    eventually("both are here", || gateway.client_connections() == 2);
+    let begin = Instant::now();
+    assert!(gateway.drain(PATIENCE), "nothing was under way");
+    assert!(begin.elapsed() < Duration::from_secs(5), "head and keep-alive limits are longer");
+    assert_eq!((half.rest(), tunnel.rest()), (Vec::new(), Vec::new()));
 }
