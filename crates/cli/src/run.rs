@@ -14,8 +14,9 @@ use std::time::Duration;
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let configuration = source::read(&arguments.file)?;
-    let settings = resolve::settings(&configuration)?;
-    enough_open_files(&settings);
+    let mut settings = resolve::settings(&configuration)?;
+    let plants = &configuration.promises.plants;
+    enough_open_files(&mut settings, plants.iter().map(|plant| u64::from(plant.max_connections)).sum());
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         eprintln!("listening on {address}");
@@ -45,20 +46,33 @@ fn drain(gateway: Gateway, signals: Signals, limit: Duration) {
     }
 }
 
-/// Every client is an open file, and each request to an upstream another.
-fn enough_open_files(settings: &Settings) {
-    let wanted = settings.limits.connections as u64 + 1000;
-    match raise_open_files() {
-        Ok(limit) if limit < wanted => eprintln!(
-            "note: this process may open {limit} files, too few for {} connections; raise it \
-             (systemd: `LimitNOFILE={}`), or write `connections = {}` under [limits]",
-            settings.limits.connections,
-            wanted * 2,
-            limit.saturating_sub(1000).max(limit / 2),
-        ),
-        Ok(_) => {}
-        Err(error) => eprintln!("note: the limit of open files cannot be raised: {error}"),
+/// Every client is an open file, and each request to an upstream another. Where there are too few, clients get what
+/// is left: those above it wait in the kernel's queue, while out of descriptors nobody would be served at all.
+fn enough_open_files(settings: &mut Settings, upstreams: u64) {
+    let limit = match raise_open_files() {
+        Ok(limit) => limit,
+        Err(error) => return eprintln!("note: the limit of open files cannot be raised: {error}"),
+    };
+    let wanted = settings.limits.connections as u64;
+    let left = left_for_clients(limit, upstreams);
+    if left < wanted {
+        settings.limits.connections = left as usize;
+        eprintln!(
+            "note: this process may open {limit} files, too few for {wanted} connections: it accepts {left}; raise \
+             the limit (systemd: `LimitNOFILE={}`), or write `connections = {left}` under [limits]",
+            wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES),
+        );
     }
+}
+
+/// What the gateway itself opens at most: listeners, the operator's connections, files that it serves.
+const OWN_FILES: u64 = 1000;
+
+/// How many clients there may be, of `limit` open files, beside `upstreams` connections to upstreams.
+fn left_for_clients(limit: u64, upstreams: u64) -> u64 {
+    let own = OWN_FILES.min(limit / 5);
+    // A quarter at least: with more connections to upstreams than files, something has to give.
+    limit.saturating_sub(own + upstreams).max(limit / 4).max(1)
 }
 
 fn not_started(error: &io::Error) -> Failure {
@@ -75,4 +89,17 @@ fn not_started(error: &io::Error) -> Failure {
         _ => "",
     };
     Failure::Failed(format!("the gateway does not start: {error}\n{help}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_get_the_files_that_are_left() {
+        assert_eq!(left_for_clients(1_048_576, 64), 1_047_512);
+        assert_eq!(left_for_clients(1024, 8), 812);
+        assert_eq!(left_for_clients(1024, 5000), 256);
+        assert_eq!(left_for_clients(0, 0), 1);
+    }
 }
