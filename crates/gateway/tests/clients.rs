@@ -35,6 +35,37 @@ fn a_body_that_drips_does_not_hold_its_place_for_ever() {
     settled(&gateway);
 }
 
+/// Both take longer than the limits, which are for pauses and drips.
+#[test]
+fn who_keeps_a_pace_may_take_longer_than_the_limits() {
+    let body: &'static [u8] = vec![b'z'; 40_000_000].leak();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            let sent = peer.body(&head);
+            let _ = peer.send_response(if sent.is_empty() { body } else { &sent });
+        }
+    });
+    let mut settings = settings(&[origin.address]);
+    settings.timeouts.body_idle = Duration::from_secs(2);
+    settings.timeouts.send = Duration::from_secs(2);
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
+    let mut sender = client(&gateway);
+    let mut reader = client(&gateway);
+    sender.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 400000\r\n\r\n").expect("sent");
+    reader.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = reader.head().expect("an answer");
+    let mut read = 0;
+    for _ in 0..40 {
+        sender.send([b'y'; 10_000]).expect("sent");
+        read += reader.exactly(1_000_000).len();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!((status(&head), read), (200, 40_000_000));
+    assert_eq!(sender.answer(), (200, vec![b'y'; 400_000]));
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [2, 0, 0]);
+}
+
 #[test]
 fn empty_lines_do_not_hold_a_connection_for_ever() {
     let origin = Origin::serving(b"");
