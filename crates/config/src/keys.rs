@@ -67,7 +67,7 @@ section! { "[upstream.NAME]"
         address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
         /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here.
-        max_connections: Whole<1, 1_000_000>, optional;
+        max_connections: Whole<1, 65_535>, optional;
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection.
@@ -131,7 +131,7 @@ section! { "[folder.NAME]"
         /// The most memory for small files, per thread.
         cache: Size, default(Size(64 << 20));
         /// The most requests in service at once; beyond it requests wait.
-        max_connections: Whole<1, 1_000_000>, default(Whole(1024));
+        max_connections: Whole<1, 65_535>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection.
@@ -256,7 +256,8 @@ section! { "[limits]"
         head: Size, default(Size(gateway::Limits::default().head_bytes));
         /// The request's body; beyond it 413.
         body: Size, default(Size(gateway::Limits::default().body_bytes));
-        /// The most client connections; beyond it new ones wait in the kernel's queue.
+        /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
+        /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
         connections: Whole<1, 10_000_000>, default(Whole(gateway::Limits::default().connections));
     }
 }
@@ -266,15 +267,16 @@ section! { "[timeouts]"
     TimeoutKeys {
         /// A client sends its request's head.
         head: Duration, default(gateway::Timeouts::default().head);
-        /// Between two reads of a request's body.
+        /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the client loses
+        /// its place at the server.
         body: Duration, default(gateway::Timeouts::default().body);
         /// A client's connection without a request.
         keep_alive: Duration, default(gateway::Timeouts::default().keep_alive);
-        /// Between two writes to a client that reads slowly.
+        /// Between two writes to a client that reads slowly; while the server waits for it, 1 KiB a second at least.
         send: Duration, default(gateway::Timeouts::default().send);
         /// Connecting to an upstream.
         connect: Duration, default(gateway::Timeouts::default().connect);
-        /// From the request sent to the head of the upstream's response.
+        /// From the request sent to the head of the upstream's response; also how long an exempt request may wait.
         first_byte: Duration, default(gateway::Timeouts::default().first_byte);
         /// Between two reads of an upstream's response.
         upstream_idle: Duration, default(gateway::Timeouts::default().upstream_idle);
