@@ -33,8 +33,13 @@ def machine():
     return (
         f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}, "
         f"nginx {_first_number(_output('nginx', '-v'))}, HAProxy {_first_number(_output('haproxy', '-v'))}, "
-        f"wrk {_first_number(_output('wrk', '-v'))}"
+        f"wrk {_first_number(_output('wrk', '-v'))}, TCP {_congestion_control()}"
     )
+
+
+def _congestion_control():
+    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as file:
+        return file.read().strip()
 
 
 def keep(text, cases, rows, skipped):
