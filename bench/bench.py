@@ -111,6 +111,9 @@ def run_round(running, all_cases, options, skipped, turn):
             if server is None:
                 values.append(None)
                 continue
+            if case.refused:
+                # Plimsoll's loop has been calm since the last round, and needs a period to see that it is not.
+                measure.wrk(server.url + case.path, case.connections, 2, options.load_core)
             cost, load = measure.cpu_per_request(server, case.path, case.connections, options.seconds, options.load_core)
             wanted = load.requests if case.refused else 0
             if load.errors or abs(load.refused - wanted) > 0.02 * load.requests:

@@ -19,7 +19,7 @@ ORIGIN = """
 daemon off; worker_processes 1; error_log {dir}/origin.log; pid {dir}/origin.pid; user root;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; sendfile on; tcp_nopush on; open_file_cache max=16; etag off;
+  access_log off; sendfile on; open_file_cache max=16; etag off;
   keepalive_requests {forever}; keepalive_timeout 600s; keepalive_time 1d;
   client_body_temp_path {dir}/o1; proxy_temp_path {dir}/o2; fastcgi_temp_path {dir}/o3;
   uwsgi_temp_path {dir}/o4; scgi_temp_path {dir}/o5;
