@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod failure;
 mod help;
+mod journal;
 mod plan;
 mod resolve;
 mod run;

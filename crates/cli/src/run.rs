@@ -2,13 +2,18 @@
 
 use crate::arguments::RunArguments;
 use crate::failure::Failure;
+use crate::journal::Journal;
 use crate::signals::Signals;
 use crate::{resolve, source};
 use plimsoll_gateway::{Gateway, Settings};
 use plimsoll_load::raise_open_files;
 use std::io;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+/// How often the journal looks.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs it.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
@@ -24,8 +29,27 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(address) = gateway.admin_addr() {
         eprintln!("admin on {address}");
     }
-    signals.wait();
+    watch(&gateway, signals)?;
     drain(gateway, signals, configuration.gateway.timeouts.drain);
+    Ok(())
+}
+
+/// Logs what the loops decide, until a signal comes.
+fn watch(gateway: &Gateway, signals: Signals) -> Result<(), Failure> {
+    let (told, stop) = mpsc::channel();
+    let wait = move || {
+        signals.wait();
+        // Nobody listens any more only if the process ends anyway.
+        let _ = told.send(());
+    };
+    let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
+    let mut journal = Journal::default();
+    while stop.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+        for line in journal.look(&gateway.status()) {
+            eprintln!("{line}");
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,136 @@
+//! What `plimsoll run` logs of the loops' decisions: a line when a class begins or ceases to be degraded or turned away,
+//! and one every half minute while it lasts. In observe mode the same lines say what would have been.
+//!
+//! Single requests are not logged here: their level and reason are in the response header, their counts in `/metrics`.
+
+use plimsoll_core::door::Outcome;
+use plimsoll_core::promises::Mode;
+use plimsoll_core::status::{ClassStatus, Counts, Status};
+use plimsoll_core::time::{Duration, Instant};
+
+const REMIND: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Calm,
+    Degraded,
+    Rejected,
+}
+
+/// What was last said of a class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    state: State,
+    at: Instant,
+    counts: Counts,
+}
+
+/// The journal of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    said: Vec<Said>,
+    last: Instant,
+}
+
+impl Journal {
+    /// Lines for what is new in `status`; none if no control period has ended since the last look.
+    pub(crate) fn look(&mut self, status: &Status) -> Vec<String> {
+        if status.at <= self.last || status.mode == Mode::Off {
+            return Vec::new();
+        }
+        self.last = status.at;
+        self.said.resize(status.classes.len(), Said::default());
+        let pairs = self.said.iter_mut().zip(&status.classes);
+        pairs.filter_map(|(said, class)| line(said, class, status)).collect()
+    }
+}
+
+fn line(said: &mut Said, class: &ClassStatus, status: &Status) -> Option<String> {
+    let before = said.counts;
+    let top = class.levels.len();
+    let came = |of: fn(&Counts) -> u64| of(&class.counts) - of(&before);
+    let full = class.counts.served[top] - before.served[top];
+    let lower: u64 = (1..top).map(|level| class.counts.served[level] - before.served[level]).sum();
+    let rejected = came(Counts::rejected);
+    let state = match (rejected, lower) {
+        (0, 0) => State::Calm,
+        (0, _) => State::Degraded,
+        _ => State::Rejected,
+    };
+    if state == said.state && (state == State::Calm || status.at.since(said.at) < REMIND) {
+        // Still counted from the last line on, unless nothing happens at all.
+        if state == State::Calm {
+            said.counts = class.counts;
+        }
+        return None;
+    }
+    *said = Said { state, at: status.at, counts: class.counts };
+    let name = format!("{}/{}", class.site, class.class);
+    if state == State::Calm {
+        return Some(format!("{name}: calm again, everybody at full quality"));
+    }
+    let would = if status.mode == Mode::Observe { "would be " } else { "" };
+    let plant = &status.plants[class.plant];
+    let failed = came(|counts| counts.outcomes[Outcome::Failed as usize]);
+    Some(format!(
+        "{name}: {full} full, {lower} {would}degraded, {rejected} {would}rejected, {failed} failed; {} at {:.2} of its line \
+         {:.2}, level {:.2} of {top}",
+        plant.name, plant.utilization, plant.set_point, class.service_level,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::reason::Reason;
+    use plimsoll_core::status::PlantStatus;
+
+    fn status(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
+        let mut counts = Counts::default();
+        counts.served[1..3].copy_from_slice(&served);
+        counts.reasons[Reason::Overload as usize] = rejected;
+        let levels = vec!["light".to_owned(), "full".to_owned()];
+        let class = ClassStatus {
+            site: "shop".to_owned(),
+            class: "default".to_owned(),
+            levels,
+            counts,
+            ..ClassStatus::default()
+        };
+        Status {
+            at: Instant::ZERO + Duration::from_secs(seconds),
+            mode: Mode::Control,
+            period: Duration::from_secs(1),
+            plants: vec![PlantStatus { name: "app".to_owned(), set_point: 0.85, ..PlantStatus::default() }],
+            classes: vec![class],
+            rejection_cost_seconds: None,
+        }
+    }
+
+    #[test]
+    fn a_line_at_each_change_and_a_reminder_while_it_lasts() {
+        let mut journal = Journal::default();
+        let mut lines = |seconds, served, rejected| journal.look(&status(seconds, served, rejected));
+        assert!(lines(1, [0, 100], 0).is_empty(), "calm is not worth a line");
+        let degraded = lines(2, [80, 120], 0);
+        assert!(degraded[0].starts_with("shop/default: 20 full, 80 degraded, 0 rejected"), "{degraded:?}");
+        assert!(lines(2, [80, 120], 0).is_empty(), "the same period twice");
+        assert!(lines(3, [160, 140], 0).is_empty());
+        assert!(lines(4, [240, 150], 7)[0].contains("160 degraded, 7 rejected"));
+        assert!(lines(30, [250, 150], 8).is_empty());
+        assert!(
+            lines(35, [260, 150], 9)[0].contains("20 degraded, 2 rejected"),
+            "counted since the last line"
+        );
+        assert_eq!(lines(36, [260, 400], 9), ["shop/default: calm again, everybody at full quality"]);
+        assert!(lines(37, [260, 500], 9).is_empty());
+    }
+
+    #[test]
+    fn observing_says_what_would_have_been() {
+        let observed = Status { mode: Mode::Observe, ..status(1, [5, 5], 1) };
+        let lines = Journal::default().look(&observed);
+        assert!(lines[0].contains("5 would be degraded, 1 would be rejected"), "{lines:?}");
+    }
+}
