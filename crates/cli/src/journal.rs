@@ -23,7 +23,9 @@ enum State {
 struct Said {
     state: State,
     at: Instant,
+    /// Counted up to the last line, and up to the last look.
     counts: Counts,
+    seen: Counts,
 }
 
 /// The journal of a run.
@@ -47,32 +49,32 @@ impl Journal {
 }
 
 fn line(said: &mut Said, class: &ClassStatus, status: &Status) -> Option<String> {
-    let before = said.counts;
     let top = class.levels.len();
-    let came = |of: fn(&Counts) -> u64| of(&class.counts) - of(&before);
-    let full = class.counts.served[top] - before.served[top];
-    let lower: u64 = (1..top).map(|level| class.counts.served[level] - before.served[level]).sum();
-    let rejected = came(Counts::rejected);
-    let state = match (rejected, lower) {
-        (0, 0) => State::Calm,
-        (0, _) => State::Degraded,
-        _ => State::Rejected,
+    let lower = |counts: &Counts| counts.served[1..top].iter().sum::<u64>();
+    let (now, seen) = (&class.counts, std::mem::replace(&mut said.seen, class.counts));
+    let state = if now.rejected() > seen.rejected() {
+        State::Rejected
+    } else if lower(now) > lower(&seen) {
+        State::Degraded
+    } else {
+        State::Calm
     };
     if state == said.state && (state == State::Calm || status.at.since(said.at) < REMIND) {
-        // Still counted from the last line on, unless nothing happens at all.
-        if state == State::Calm {
-            said.counts = class.counts;
-        }
         return None;
     }
-    *said = Said { state, at: status.at, counts: class.counts };
+    // What a line counts came since the last one; of a calm before it, since the last look.
+    let before = if said.state == State::Calm { seen } else { said.counts };
+    *said = Said { state, at: status.at, counts: class.counts, seen: class.counts };
+    let since = |of: &dyn Fn(&Counts) -> u64| of(now) - of(&before);
+    let (full, lower) = (since(&|counts| counts.served[top]), since(&lower));
+    let rejected = since(&Counts::rejected);
+    let failed = since(&|counts| counts.outcomes[Outcome::Failed as usize]);
     let name = format!("{}/{}", class.site, class.class);
     if state == State::Calm {
         return Some(format!("{name}: calm again, everybody at full quality"));
     }
     let would = if status.mode == Mode::Observe { "would be " } else { "" };
     let plant = &status.plants[class.plant];
-    let failed = came(|counts| counts.outcomes[Outcome::Failed as usize]);
     Some(format!(
         "{name}: {full} full, {lower} {would}degraded, {rejected} {would}rejected, {failed} failed; {} at {:.2} of its line \
          {:.2}, level {:.2} of {top}",
@@ -123,8 +125,10 @@ mod tests {
             lines(35, [260, 150], 9)[0].contains("20 degraded, 2 rejected"),
             "counted since the last line"
         );
-        assert_eq!(lines(36, [260, 400], 9), ["shop/default: calm again, everybody at full quality"]);
-        assert!(lines(37, [260, 500], 9).is_empty());
+        assert!(lines(36, [270, 150], 9)[0].contains("10 degraded, 0 rejected"));
+        assert_eq!(lines(37, [270, 400], 9), ["shop/default: calm again, everybody at full quality"]);
+        assert!(lines(38, [270, 500], 9).is_empty());
+        assert!(lines(39, [271, 510], 9)[0].contains("10 full, 1 degraded"), "calm is not counted in");
     }
 
     #[test]
