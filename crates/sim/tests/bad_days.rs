@@ -40,6 +40,13 @@ fn sum(periods: &[Period], of: impl Fn(&Period) -> u64) -> f64 {
     periods.iter().map(of).sum::<u64>() as f64
 }
 
+/// The twin without control: the same load puts the same server far over the line.
+fn melts_without_control(mut scenario: Scenario, from: usize) {
+    scenario.promises.control.mode = Mode::Off;
+    let twin = utilization(&run(&scenario).periods[from..]);
+    assert!(twin > 0.97, "the twin without control must fail: U = {twin}");
+}
+
 fn rejected(periods: &[Period]) -> f64 {
     sum(periods, |p| p.rejected) / sum(periods, |p| p.arrivals)
 }
@@ -77,6 +84,7 @@ fn a_plant_that_fails_fast_and_returns_is_held_at_the_line_again() {
         assert!(sum(&run.periods, |p| p.failures) > 1000.0);
         let again = utilization(&run.periods[105..]);
         assert!((again - 0.85).abs() < 0.03, "{levels:?}: U = {again}");
+        melts_without_control(scenario, 105);
     }
 }
 
@@ -152,6 +160,7 @@ fn clients_keep_their_level_on_a_small_plant_too() {
     let most = changes.fold(0.0, f64::max);
     assert!(most < 0.01, "{most} of the clients changed level in one period");
     assert!((utilization(steady) - 0.85).abs() < 0.02, "{}", utilization(steady));
+    melts_without_control(scenario, 20);
 }
 
 #[test]
@@ -161,5 +170,6 @@ fn clients_that_differ_are_held_at_the_line_too() {
         let scenario = Scenario { clients: 100, skew: 2.0, seed, ..scenario(&["light", "full"], 3.0) };
         let held = utilization(&run(&scenario).periods[40..]);
         assert!((held - 0.85).abs() < 0.03, "seed {seed}: {held}");
+        melts_without_control(scenario, 40);
     }
 }

@@ -162,6 +162,8 @@ fn the_papers_constants_give_the_curve_of_fig_4() {
     }
     let (four, ten) = (settled(&four, 0.58), settled(&ten, 0.58));
     assert!(four < ten, "the smaller margin is faster: {four:?} and {ten:?}");
+    let twin = run(&off(step(promises(0.58, &["full"]), 3.0, 1)));
+    assert!(holds_the_line_by_rejecting(&twin, 20).is_err(), "the open loop of Fig. 4 stays at one");
 }
 
 #[test]
@@ -178,6 +180,8 @@ fn back_to_calm_is_full_quality_again() {
     let run = run(&scenario);
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
     assert_eq!(sum(&run.periods[32..], |p| p.completed[1]), 0, "nobody is degraded two periods later");
+    let twin = self::run(&off(scenario));
+    assert!(sum(&twin.periods[..32], |p| p.errors) > 0, "the twin without control must fail in the crowd");
 }
 
 #[test]
@@ -221,6 +225,12 @@ fn held(run: &Run, from: usize) -> f64 {
     mean(&utilization(&run.periods[from..]))
 }
 
+/// The twin without control: the same load puts the same server far over the line.
+fn melts_without_control(scenario: Scenario, from: usize) {
+    let twin = run(&off(scenario));
+    assert!(held(&twin, from) > 0.97, "the twin without control must fail: U = {}", held(&twin, from));
+}
+
 #[test]
 fn a_server_that_reports_its_utilization_needs_no_worker_count() {
     let mut scenario = step(promises(0.85, &["light", "full"]), 0.5, 7);
@@ -234,6 +244,7 @@ fn a_server_that_reports_its_utilization_needs_no_worker_count() {
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
     let held = held(&run, 38);
     assert!((held - 0.85).abs() < 0.02, "{held}");
+    melts_without_control(scenario, 38);
 }
 
 #[test]
@@ -244,6 +255,7 @@ fn more_connections_than_workers_are_shared_work() {
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
     let held = held(&run, STEP_PERIOD + 12);
     assert!((held - 0.85).abs() < 0.02, "{held}");
+    melts_without_control(scenario, STEP_PERIOD + 12);
 }
 
 #[test]
@@ -260,6 +272,7 @@ fn eight_workers_with_exponential_service_are_held_too() {
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);
     let held = held(&run, STEP_PERIOD + 12);
     assert!((held - 0.85).abs() < 0.02, "{held}");
+    melts_without_control(scenario, STEP_PERIOD + 12);
 }
 
 #[test]
@@ -298,6 +311,7 @@ fn a_light_level_that_is_not_light_is_found_out() {
         0,
         "nobody is served full while some are rejected"
     );
+    melts_without_control(scenario, STEP_PERIOD + 12);
 }
 
 #[test]
