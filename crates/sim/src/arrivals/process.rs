@@ -1,0 +1,106 @@
+//! When requests of a random process come.
+//!
+//! Poisson, deterministic, Pareto and self-similar processes are processes of rate 1 in a time of their own, carried
+//! onto the rate by [`Cursor`]: twice the rate is the same process, twice as fast. A modulated process has states that
+//! last real time; its state multiplies the rate.
+
+use super::on_off::OnOff;
+use super::rate::{Cursor, Reached};
+use crate::workload::{self, Phase};
+use plimsoll_core::random::Random;
+use plimsoll_core::time::Duration;
+
+/// The moments of a process, in order.
+pub(super) struct Moments {
+    process: Process,
+    cursor: Cursor,
+    random: Random,
+}
+
+enum Process {
+    Poisson,
+    Deterministic,
+    Pareto { least: f64, exponent: f64 },
+    SelfSimilar(OnOff),
+    Modulated(Modulation),
+}
+
+/// A two-state Markov-modulated process.
+struct Modulation {
+    /// What the rate is multiplied by in the calm and in the burst; 1 on average.
+    multipliers: [f64; 2],
+    /// Mean time in either (s).
+    stays: [f64; 2],
+    /// Which it is.
+    burst: bool,
+    /// When it ends (s).
+    until: f64,
+}
+
+impl Moments {
+    /// From the first phase on.
+    pub(super) fn new(process: workload::Process, rate: &[Phase], mut random: Random) -> Self {
+        let process = match process {
+            workload::Process::Poisson => Process::Poisson,
+            workload::Process::Deterministic => Process::Deterministic,
+            // Mean 1: least x shape / (shape - 1).
+            workload::Process::Pareto { shape } => {
+                Process::Pareto { least: (shape - 1.0) / shape, exponent: -1.0 / shape }
+            }
+            workload::Process::SelfSimilar { hurst, sources } => {
+                Process::SelfSimilar(OnOff::new(hurst, sources, &mut random))
+            }
+            workload::Process::Modulated { ratio, burst, calm } => {
+                Modulation::new(ratio, burst, calm, &mut random)
+            }
+        };
+        Moments { process, cursor: Cursor::new(rate), random }
+    }
+
+    /// The next one (s); `None` if nothing comes any more.
+    pub(super) fn next(&mut self) -> Option<f64> {
+        let random = &mut self.random;
+        let area = match &mut self.process {
+            Process::Poisson => random.exponential(1.0),
+            Process::Deterministic => 1.0,
+            Process::Pareto { least, exponent } => *least * (1.0 - random.uniform()).powf(*exponent),
+            Process::SelfSimilar(sources) => sources.interval(random),
+            Process::Modulated(modulation) => return modulation.next(&mut self.cursor, random),
+        };
+        match self.cursor.advance(area, f64::INFINITY) {
+            Reached::Arrival(time) => Some(time),
+            Reached::Limit(_) | Reached::End => None,
+        }
+    }
+}
+
+impl Modulation {
+    /// The state at the beginning is drawn as if it had gone on for ever.
+    fn new(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> Process {
+        let stays = [calm.as_secs_f64(), burst.as_secs_f64()];
+        let cycle = stays[0] + stays[1];
+        let mean = (stays[0] + ratio * stays[1]) / cycle;
+        // No state lasts any time: no state to be in. (NaN is caught too.)
+        if !(cycle > 0.0 && mean > 0.0) {
+            return Process::Poisson;
+        }
+        let burst = random.uniform() * cycle < stays[1];
+        let until = random.exponential(stays[usize::from(burst)]);
+        Process::Modulated(Modulation { multipliers: [1.0 / mean, ratio / mean], stays, burst, until })
+    }
+
+    fn next(&mut self, cursor: &mut Cursor, random: &mut Random) -> Option<f64> {
+        // In units of the multiplied rate, so that what is left of it goes over into the other state.
+        let mut left = random.exponential(1.0);
+        loop {
+            let multiplier = self.multipliers[usize::from(self.burst)];
+            match cursor.advance(left / multiplier, self.until) {
+                Reached::Arrival(time) => return Some(time),
+                Reached::End => return None,
+                Reached::Limit(area) => left = area * multiplier,
+            }
+            self.burst = !self.burst;
+            self.until += random.exponential(self.stays[usize::from(self.burst)]);
+        }
+    }
+}
