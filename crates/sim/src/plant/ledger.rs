@@ -1,0 +1,22 @@
+//! Busy time, in whole nanoseconds: the integral of min(n, s) over real time.
+
+use plimsoll_core::time::{Duration, Instant};
+
+/// The busy time of s servers together.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    busy_ns: u64,
+    last: Instant,
+}
+
+impl Ledger {
+    /// So many of them were at work since the last call.
+    pub(super) fn add(&mut self, now: Instant, at_work: usize) {
+        self.busy_ns += at_work as u64 * now.nanos_since(self.last);
+        self.last = now;
+    }
+
+    pub(super) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_ns)
+    }
+}

@@ -1,0 +1,289 @@
+//! A server as it truly is: workers or cores behind a listen queue, then perhaps a network link.
+//!
+//! ```text
+//!  offer --> listen queue --> in service --> link --> Done
+//!            (finite, first    (workers, or    (shared
+//!  charge --> come) ---------> shared cores)    evenly)
+//! ```
+//!
+//! It stands for the papers' servers: a pool of processes (UC 6.1), the single server with exponential service that PR 3
+//! and QM 2.2 reason with, the k servers of QM 2.3, and the two-resource server of UC 7.2: service takes a + b x of a
+//! worker, the link takes x over its rate, so that in the long run U = max(a R + b W, b' W) (UC, equation 9) is the
+//! busy share of the busier of the two.
+//!
+//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while somebody waits; nothing
+//! ends before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
+//!
+//! It keeps its own busy time. A claim about a loop is judged by that, never by the loop's sensor.
+
+mod ledger;
+mod operational;
+mod schedule;
+mod sharing;
+mod workers;
+
+#[cfg(test)]
+mod tests;
+
+use crate::workload::{self, Discipline, Fault, FaultKind};
+use operational::OperationalTime;
+use plimsoll_core::time::{Duration, Instant};
+use schedule::{Job, Kind};
+use sharing::Sharing;
+use std::collections::{BTreeSet, VecDeque};
+use workers::Workers;
+
+/// The listen queue is full: the request is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+/// What a request takes of a server that does nothing else.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// One worker's time.
+    pub service: Duration,
+    /// Body bytes, for the link.
+    pub bytes: u64,
+}
+
+/// A request's service has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Which: the number given to [`Server::offer`].
+    pub job: u64,
+    /// It failed ([`FaultKind::Fails`]).
+    pub failed: bool,
+}
+
+/// Accumulated busy time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Of all workers or cores together.
+    pub servers: Duration,
+    /// Of the link.
+    pub link: Duration,
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct Server {
+    stage: Stage,
+    /// Requests in service; charges are not counted.
+    requests: usize,
+    waiting: VecDeque<(u64, Work)>,
+    listen_queue: usize,
+    /// Charges that no worker was free for, equal ones in a row as one: their work and how many.
+    charges: VecDeque<(Duration, u64)>,
+    link: Option<Link>,
+    /// Whose clients have left, until their `Done`.
+    left: BTreeSet<u64>,
+    /// T_f.
+    failure: Duration,
+    time: OperationalTime,
+    /// Those that meet a request when its service starts.
+    faults: Vec<Fault>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Workers { workers: usize, pool: Workers },
+    Sharing { most: usize, cores: Sharing },
+}
+
+/// A response alone on it takes so long for each byte.
+#[derive(Debug)]
+struct Link {
+    ns_per_byte: f64,
+    responses: Sharing,
+}
+
+impl Server {
+    /// At rest.
+    pub fn new(truth: &workload::Plant) -> Self {
+        let stage = match truth.discipline {
+            Discipline::Workers(workers) => {
+                Stage::Workers { workers: workers as usize, pool: Workers::default() }
+            }
+            Discipline::Sharing { cores, most } => {
+                Stage::Sharing { most: most as usize, cores: Sharing::new(cores as usize) }
+            }
+        };
+        let at_start = |fault: &&Fault| !matches!(fault.kind, FaultKind::Slower(_));
+        Server {
+            stage,
+            requests: 0,
+            waiting: VecDeque::new(),
+            listen_queue: truth.listen_queue,
+            charges: VecDeque::new(),
+            link: truth.link.map(|rate| Link { ns_per_byte: 1e9 / rate, responses: Sharing::new(1) }),
+            left: BTreeSet::new(),
+            failure: truth.failure,
+            time: OperationalTime::new(&truth.faults),
+            faults: truth.faults.iter().filter(at_start).copied().collect(),
+        }
+    }
+
+    /// Takes a request. `job` names it until its [`Done`].
+    ///
+    /// # Errors
+    /// The listen queue is full: the request is lost.
+    pub fn offer(&mut self, now: Instant, job: u64, work: Work) -> Result<(), Overflow> {
+        if self.has_room() {
+            self.start(now, job, work);
+        } else if self.waiting.len() < self.listen_queue {
+            self.waiting.push_back((job, work));
+        } else {
+            return Err(Overflow);
+        }
+        Ok(())
+    }
+
+    /// The client of a request that is not done has left. The server does not know: what is in service is finished, and
+    /// the link carries its response; what waits keeps its place and takes T_f instead of its service when its turn
+    /// comes (UC 7.5), which is no time at all where T_f is zero. Its [`Done`] comes all the same.
+    pub fn abandon(&mut self, job: u64) {
+        self.left.insert(job);
+    }
+
+    /// Work that nobody waits for: a rejection's c, before everything that waits.
+    ///
+    /// UC rejects inside the server: a process takes the request from the listen queue, looks at it and closes (6.3,
+    /// 7.5). So one worker does all of it, the first that is free: at once, or when the next service ends, before
+    /// anybody in the listen queue (whoever was rejected has been there already). What is in service is not
+    /// interrupted: processes of the same priority. Where cores are shared the gateway is one more process, let in at
+    /// once, beyond `most`. The listen queue neither counts nor refuses it, and it has no [`Done`].
+    ///
+    /// Rejections alone can thus fill the server (900 per second there) and starve everybody else: the receive livelock
+    /// that UC 7.5 warns of.
+    pub fn charge(&mut self, now: Instant, work: Duration) {
+        if let Stage::Workers { workers, pool } = &self.stage
+            && pool.len() >= *workers
+        {
+            match self.charges.back_mut() {
+                Some((same, count)) if *same == work => *count += 1,
+                _ => self.charges.push_back((work, 1)),
+            }
+        } else {
+            self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+        }
+    }
+
+    /// When [`step`](Server::step) is to be called next; [`Instant::FAR`] while nothing is due. Ask again after each
+    /// other call: where servers or the link are shared, an arrival moves it.
+    pub fn due(&self) -> Instant {
+        match &self.link {
+            Some(link) => link.responses.due().min(self.stage.due()),
+            None => self.stage.due(),
+        }
+    }
+
+    /// Does the first thing that is due now. `None`: nothing that anybody outside sees (a response went from worker to
+    /// link, a charge ended, nothing was due).
+    pub fn step(&mut self, now: Instant) -> Option<Done> {
+        if let Some(link) = &mut self.link
+            && link.responses.due() <= now.min(self.stage.due())
+        {
+            let job = link.responses.leave(now, &self.time)?;
+            return Some(self.done(job));
+        }
+        if self.stage.due() > now {
+            return None;
+        }
+        let job = match &mut self.stage {
+            Stage::Workers { pool, .. } => pool.leave(now),
+            Stage::Sharing { cores, .. } => cores.leave(now, &self.time),
+        }?;
+        self.requests -= usize::from(job.kind != Kind::Charge);
+        self.fill(now);
+        match (&mut self.link, job.kind) {
+            (_, Kind::Charge) => None,
+            (Some(link), Kind::Request) if job.bytes > 0 => {
+                let work_ns = job.bytes as f64 * link.ns_per_byte;
+                link.responses.enter(now, &self.time, work_ns, job);
+                None
+            }
+            _ => Some(self.done(job)),
+        }
+    }
+
+    /// Busy time up to `now`.
+    pub fn busy(&mut self, now: Instant) -> Busy {
+        Busy {
+            servers: match &mut self.stage {
+                Stage::Workers { pool, .. } => pool.busy(now),
+                Stage::Sharing { cores, .. } => cores.busy(now),
+            },
+            link: self.link.as_mut().map_or(Duration::ZERO, |link| link.responses.busy(now)),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match &self.stage {
+            // A charge has a worker like everybody.
+            Stage::Workers { workers, pool } => pool.len() < *workers,
+            Stage::Sharing { most, .. } => self.requests < *most,
+        }
+    }
+
+    /// Lets in who waits.
+    fn fill(&mut self, now: Instant) {
+        while self.has_room() {
+            if let Some((work, count)) = self.charges.front_mut() {
+                let work = *work;
+                *count -= 1;
+                if *count == 0 {
+                    self.charges.pop_front();
+                }
+                self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+            } else if let Some((job, work)) = self.waiting.pop_front() {
+                self.start(now, job, work);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Begins a request's service, or what it comes to.
+    fn start(&mut self, now: Instant, id: u64, Work { mut service, bytes }: Work) {
+        let mut job = Job { kind: Kind::Request, id, bytes };
+        if !self.left.is_empty() && self.left.contains(&id) {
+            (service, job.bytes) = (self.failure, 0);
+        } else if !self.faults.is_empty() {
+            let at = now.since(Instant::ZERO);
+            for fault in self.faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)) {
+                match fault.kind {
+                    FaultKind::Takes(time) => service = time,
+                    FaultKind::Fails(after) => (service, job.kind) = (after, Kind::Failing),
+                    FaultKind::Slower(_) => {}
+                }
+            }
+        }
+        self.requests += 1;
+        self.enter(now, service, job);
+    }
+
+    fn enter(&mut self, now: Instant, work: Duration, job: Job) {
+        // Whole nanoseconds up to 104 days.
+        let work_ns = work.as_secs() as f64 * 1e9 + f64::from(work.subsec_nanos());
+        match &mut self.stage {
+            Stage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),
+            Stage::Sharing { cores, .. } => cores.enter(now, &self.time, work_ns, job),
+        }
+    }
+
+    fn done(&mut self, job: Job) -> Done {
+        if !self.left.is_empty() {
+            self.left.remove(&job.id);
+        }
+        Done { job: job.id, failed: job.kind == Kind::Failing }
+    }
+}
+
+impl Stage {
+    fn due(&self) -> Instant {
+        match self {
+            Stage::Workers { pool, .. } => pool.due(),
+            Stage::Sharing { cores, .. } => cores.due(),
+        }
+    }
+}
