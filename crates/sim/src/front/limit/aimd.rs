@@ -1,0 +1,91 @@
+//! AIMD as published: Netflix concurrency-limits 0.5.4, `limit/AIMDLimit.java`, with its defaults.
+//!
+//! With each request that ends: one that failed, or took longer than `timeout`, makes `limit = floor(0.9 limit)`; else,
+//! if at least half of the limit was in use when it started, `limit = limit + 1`. Clamped to a least and a most. A
+//! request whose client left says nothing (`onIgnore`). At the limit it rejects at once (`SimpleLimiter.java`).
+//!
+//! Its default time-out of 5 s lies above most clients' patience and its least limit of 20 above a small pool; both can
+//! be set, so that a comparison can be fair.
+
+use super::{Ask, Ended, Limiter, Sample};
+use plimsoll_core::time::{Duration, Instant};
+
+const BACKOFF_RATIO: f64 = 0.9;
+
+/// The bounds of the limit, and what counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::front) struct Settings {
+    pub(in crate::front) initial: u32,
+    pub(in crate::front) least: u32,
+    pub(in crate::front) most: u32,
+    pub(in crate::front) timeout: Duration,
+}
+
+/// Additive increase, multiplicative decrease.
+pub(in crate::front) struct Aimd {
+    limit: u32,
+    settings: Settings,
+}
+
+impl Aimd {
+    pub(in crate::front) fn new(settings: Settings) -> Self {
+        Aimd { limit: settings.initial, settings }
+    }
+}
+
+impl Limiter for Aimd {
+    fn admit(&mut self, _now: Instant, ask: Ask) -> bool {
+        ask.in_flight < self.limit
+    }
+
+    fn released(&mut self, now: Instant, sample: Sample) {
+        if sample.ended == Ended::Left {
+            return;
+        }
+        if sample.ended == Ended::Failed || now.since(sample.started) > self.settings.timeout {
+            self.limit = (f64::from(self.limit) * BACKOFF_RATIO) as u32;
+        } else if sample.in_flight.saturating_mul(2) >= self.limit {
+            self.limit += 1;
+        }
+        // In this order: where the least lies above the most, the most counts, as published.
+        self.limit = self.limit.max(self.settings.least).min(self.settings.most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{after, ask, at};
+    use super::*;
+
+    fn limiter() -> Aimd {
+        Aimd::new(Settings { initial: 20, least: 10, most: 30, timeout: Duration::from_secs(1) })
+    }
+
+    #[test]
+    fn grows_by_one_only_while_half_of_it_is_used() {
+        let mut limiter = limiter();
+        let quick = |in_flight| after(at(10.0), Duration::from_millis(40), in_flight);
+        limiter.released(at(10.0), quick(9));
+        assert_eq!(limiter.limit, 20);
+        limiter.released(at(10.0), quick(10));
+        assert_eq!(limiter.limit, 21);
+        assert!(limiter.admit(at(10.0), ask(20)) && !limiter.admit(at(10.0), ask(21)));
+        (0..100).for_each(|_| limiter.released(at(10.0), quick(30)));
+        assert_eq!(limiter.limit, 30);
+    }
+
+    #[test]
+    fn shrinks_by_a_tenth_with_what_is_late_or_failed_and_ignores_who_left() {
+        let mut limiter = limiter();
+        let late = after(at(10.0), Duration::from_millis(1001), 20);
+        limiter.released(at(10.0), late);
+        assert_eq!(limiter.limit, 18);
+        limiter.released(at(10.0), Sample { ended: Ended::Left, ..late });
+        assert_eq!(limiter.limit, 18);
+        let failed = Sample { ended: Ended::Failed, ..after(at(10.0), Duration::from_millis(1), 20) };
+        limiter.released(at(10.0), failed);
+        assert_eq!(limiter.limit, 16);
+        (0..100).for_each(|_| limiter.released(at(10.0), failed));
+        assert_eq!(limiter.limit, 10);
+    }
+}

@@ -1,0 +1,109 @@
+//! What other gateways do against overload, one algorithm a file, and the shell that makes each a [`Front`](super::Front).
+//!
+//! A limiter answers one question, whether one more request may start now, and hears of each that ends. It knows
+//! neither tokens nor classes. Why not one `Front` per algorithm: the account of who is where would be written eight
+//! times, and a comparison would compare the accounts.
+
+mod aimd;
+mod cac;
+mod concurrency;
+mod gradient;
+mod gradient2;
+mod none;
+mod rate;
+mod sac;
+mod shell;
+mod tail_drop;
+mod truth;
+
+pub(super) use aimd::{Aimd, Settings as AimdSettings};
+pub(super) use cac::Cac;
+pub(super) use concurrency::Concurrency;
+pub(super) use gradient::{Gradient, Settings as GradientSettings};
+pub(super) use gradient2::{Gradient2, Settings as Gradient2Settings};
+pub(super) use none::Unlimited;
+pub(super) use rate::Rate;
+pub(super) use sac::Sac;
+pub(super) use shell::Limited;
+pub(super) use tail_drop::TailDrop;
+
+use plimsoll_core::time::{Duration, Instant};
+
+/// Decides for one plant whether one more request may start.
+pub(super) trait Limiter {
+    /// Whether it may. `true` means that it starts now.
+    fn admit(&mut self, now: Instant, ask: Ask) -> bool;
+
+    /// One that was started is gone from the plant.
+    fn released(&mut self, _now: Instant, _sample: Sample) {}
+
+    /// Runs what is due; says when to come again. Called at the time it said, or earlier.
+    fn tick(&mut self, _now: Instant) -> Instant {
+        Instant::FAR
+    }
+
+    /// Who may wait when it says no.
+    fn queue(&self) -> Queue {
+        Queue { most: 0, wait: Duration::MAX }
+    }
+}
+
+/// What a limiter may look at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    /// Started and not released, without this one and without exempt ones.
+    pub(super) in_flight: u32,
+    /// What it truly takes of one worker.
+    pub(super) service: Duration,
+}
+
+/// A request that is gone from the plant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    /// When it was started.
+    pub(super) started: Instant,
+    /// In flight when it was started, with itself.
+    pub(super) in_flight: u32,
+    /// How it ended.
+    pub(super) ended: Ended,
+}
+
+/// How a request left the plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// With its response.
+    Answered,
+    /// It failed, or was lost in a full listen queue.
+    Failed,
+    /// Its client left.
+    Left,
+}
+
+/// The bounds of waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queue {
+    /// The most that wait at once.
+    pub(super) most: u32,
+    /// The longest that one waits.
+    pub(super) wait: Duration,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    pub(in crate::front) use super::shell::tests::{promises, workload};
+    use super::*;
+
+    pub(in crate::front) fn at(seconds: f64) -> Instant {
+        Instant::from_nanos((seconds * 1e9).round() as u64)
+    }
+
+    pub(in crate::front) fn ask(in_flight: u32) -> Ask {
+        Ask { in_flight, service: Duration::from_millis(40) }
+    }
+
+    /// Its round trip took so long and ends at `now`.
+    pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> Sample {
+        let started = Instant::from_nanos(now.as_nanos() - rtt.as_nanos() as u64);
+        Sample { started, in_flight, ended: Ended::Answered }
+    }
+}
