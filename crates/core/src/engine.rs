@@ -233,6 +233,11 @@ impl Engine {
         }
     }
 
+    /// m as applied to a class (its number as in [`Target::class`](crate::door::Target::class)), 0..=M.
+    pub fn service_level(&self, class: u16) -> f64 {
+        self.applied[usize::from(class)]
+    }
+
     fn class_status(&self, class: usize, site: &Site, name: &str) -> ClassStatus {
         let monitor = &self.monitors[class];
         let window = &monitor.window;

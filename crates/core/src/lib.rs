@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod door;
+pub mod histogram;
 pub mod promises;
 pub mod random;
 pub mod reason;

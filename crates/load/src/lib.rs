@@ -10,7 +10,6 @@ mod arrivals;
 mod body;
 mod client;
 mod congestion;
-mod histogram;
 mod open_files;
 mod origin;
 
@@ -19,7 +18,7 @@ pub use client::{
     Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
     Slot, Tally, Target, client_address,
 };
-pub use histogram::Histogram;
+pub use plimsoll_core::histogram::Histogram;
 pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,

@@ -1,13 +1,28 @@
-//! The engine in virtual time: Poisson arrivals, a plant of s workers, and the records of each control period.
+//! The engine in virtual time: what would happen, before it happens.
+//!
+//! ```text
+//! workload: streams ---> front (the gateway's engine, or a comparator) ---> plants
+//!              ^                        |                                     |
+//!              +------ clients who leave or come again <----------------------+
+//! ```
 //!
 //! The simulator drives the gateway's own [`Engine`](plimsoll_core::Engine) through the same calls; nothing that
-//! decides lives here. A run is a function of its scenario and its seed, byte for byte.
-//!
-//! Not here yet: other plants, other arrivals, logs, comparators.
+//! decides lives here. A run is a function of its [`Setup`], byte for byte.
 
+mod arrivals;
+mod distribution;
+pub mod front;
 mod plant;
+mod record;
+mod request;
 mod run;
 pub mod settling;
+mod top;
+pub mod workload;
 
-pub use plant::{Overflow, Plant, ServiceTime};
-pub use run::{Fault, FaultKind, Period, Run, Scenario};
+pub use arrivals::LogNotes;
+pub use plant::{Busy, Done, Overflow, Server, Work};
+pub use record::{ClassRow, MOST_ROWS, PlantRow, Row};
+pub use request::Request;
+pub use run::{Error, Event, Progress, Run, Setup, Watch};
+pub use top::{COUNTERS, Heavy};

@@ -1,355 +1,602 @@
-//! One run: arrivals from a seeded Poisson process, the engine's door, the plant, and a record of each period.
+//! One run: requests in order of time, a front that decides, plants that serve, clients that lose their patience.
+//!
+//! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
+//! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
+//! function of what it is given, byte for byte.
 
-use crate::plant::{Overflow, Plant, ServiceTime};
-use plimsoll_core::door::{
-    Arrival, Outcome, Permit, Readings, RequestView, Service, Token, Verdict, Verdicts,
-};
+mod clients;
+mod flight;
+mod service;
+
+use crate::arrivals::{self, LogNotes, Source};
+use crate::front::{Arriving, Decision, Front, Gateway, Order, Start};
+use crate::plant::{Busy, Server};
+use crate::record::{ClassRow, Recorder, Row};
+use crate::request::Request;
+use crate::top::{Fate, Heavy, Top};
+use crate::workload::Workload;
+use clients::Clients;
+use flight::{Flight, Flights, Stage};
+use plimsoll_core::door::{Outcome, Readings, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::Status;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_core::{Engine, Lane};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::net::{IpAddr, Ipv4Addr};
+use service::ServicePlan;
+use std::ops::ControlFlow;
+use std::{fmt, io};
 
-/// What happens to an engine and a plant.
-#[derive(Clone, Debug)]
-pub struct Scenario {
-    /// The promises; plant 0 is simulated.
-    pub promises: Promises,
-    /// From when on, which arrival rate [1/s]. In order of time.
-    pub load: Vec<(Duration, f64)>,
-    /// How long.
-    pub duration: Duration,
-    /// The plant's true number of workers; what the gateway was told is in the promises.
-    pub workers: u32,
-    /// Mean service time on one worker at levels 1..=M.
-    pub service: Vec<Duration>,
-    /// Body bytes of a response at levels 1..=M.
-    pub bytes: Vec<u64>,
-    /// How service times vary.
-    pub service_time: ServiceTime,
-    /// The plant's own listen queue.
-    pub listen_queue: usize,
-    /// What goes wrong with the plant, for requests that start in the given time.
-    pub faults: Vec<Fault>,
-    /// The plant reports its own utilization (as ORCA's `endpoint-load-metrics` would).
-    pub reports: bool,
-    /// How many clients share the load.
-    pub clients: u32,
-    /// How unevenly: 1 is evenly; at 2 the first quarter of them sends half of the requests.
-    pub skew: f64,
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// What was promised.
+    pub promises: &'a Promises,
+    /// Everything else.
+    pub workload: &'a Workload,
     /// Of everything random.
     pub seed: u64,
 }
 
-/// What goes wrong, from when until when.
-#[derive(Clone, Copy, Debug)]
-pub struct Fault {
-    /// First moment.
-    pub from: Duration,
-    /// Last moment.
-    pub until: Duration,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FaultKind {
-    /// Service takes this many times as long.
-    Slower(f64),
-    /// Service takes this long, whatever the level.
-    Takes(Duration),
-    /// Service fails after this time.
-    Fails(Duration),
-}
-
-/// What happened in one control period.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Period {
-    /// The plant's own utilization.
-    pub utilization: f64,
-    /// m at its end.
-    pub service_level: f64,
-    /// Requests that arrived.
-    pub arrivals: u64,
-    /// Requests completed, by level (index 0 is not used).
-    pub completed: Vec<u64>,
-    /// Requests turned away by the engine.
-    pub rejected: u64,
-    /// Requests that the plant failed.
-    pub failures: u64,
-    /// Requests lost at the plant's listen queue.
-    pub errors: u64,
-    /// Body bytes delivered.
-    pub bytes: u64,
-    /// Sum and largest of response times (s).
-    pub response_seconds: (f64, f64),
-    /// Requests of clients that were served another level than at their last request.
-    pub changes: u64,
-}
-
-/// A run: its periods in order.
-#[derive(Clone, Debug, PartialEq)]
+/// What became of it.
+#[derive(Clone, Debug)]
 pub struct Run {
-    /// One per control period.
-    pub periods: Vec<Period>,
-    /// Requests in flight at the end, as the engine counts.
+    /// Virtual time at its end.
+    pub ended: Instant,
+    /// False: it was stopped before.
+    pub complete: bool,
+    /// Rows of time, in order.
+    pub rows: Vec<Row>,
+    /// The sums of all rows, by class.
+    pub classes: Vec<ClassRow>,
+    /// Requests that arrived, those for no site included, and those that came again.
+    pub requests: u64,
+    /// Requests of clients that tried again.
+    pub retries: u64,
+    /// Requests whose host no site has.
+    pub unmatched: u64,
+    /// The paths that were degraded or turned away most, heaviest first.
+    pub top: Vec<Heavy>,
+    /// What was found in the streams' logs, by stream.
+    pub notes: Vec<LogNotes>,
+    /// The engine's own view at the end; none with a comparator.
+    pub status: Option<Status>,
+    /// Requests in flight at the end.
     pub in_flight: u64,
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    Arrival,
-    Served(u64),
-    Tick,
+/// Why there is no run.
+#[derive(Debug)]
+pub enum Error {
+    /// What in the promises cannot be.
+    Promises(Vec<String>),
+    /// The workload does not fit the promises.
+    Workload(String),
+    /// What a stream reads cannot be read: its name, and why.
+    Stream(String, io::Error),
 }
 
-struct Request {
-    permit: Permit,
-    client: u32,
-    arrived: Instant,
-    fails: bool,
-}
-
-struct Client(u32);
-
-impl RequestView for Client {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        ""
-    }
-    fn path(&self) -> &str {
-        "/"
-    }
-    fn header(&self, _name: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 | self.0))
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Promises(all) => f.write_str(&all.join("\n")),
+            Error::Workload(what) => f.write_str(what),
+            Error::Stream(name, error) => write!(f, "{name}: {error}"),
+        }
     }
 }
 
-impl Scenario {
-    /// Runs it.
+impl std::error::Error for Error {}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Instant,
+    /// Requests so far.
+    pub requests: u64,
+    /// The part that is done, in [0, 1], where it is known.
+    pub done: Option<f64>,
+}
+
+/// What happens, for whoever watches. `token` names a request from its arrival on.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// A request arrived and was decided on.
+    Arrived {
+        /// Its name.
+        token: Token,
+        /// What it asked for.
+        request: &'a Request,
+        /// Its class.
+        class: u16,
+        /// What was decided.
+        decision: Decision,
+    },
+    /// One that waited was started or turned away.
+    Ordered(Order),
+    /// One that was started, or waited, has ended.
+    Ended {
+        /// Its name.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// Who watches a run.
+pub trait Watch {
+    /// Called now and then; may stop the run.
+    fn progress(&mut self, _progress: &Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Called at every event.
+    fn event(&mut self, _now: Instant, _event: &Event<'_>) {}
+}
+
+/// Nobody.
+impl Watch for () {}
+
+impl Setup<'_> {
+    /// Runs it with the gateway's own engine.
     ///
     /// # Errors
-    /// What in the promises cannot be.
-    pub fn run(&self) -> Result<Run, Vec<String>> {
-        let (engine, mut lanes) = Engine::new(&self.promises, 1, self.seed)?;
-        let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        let mut simulation = Simulation {
-            scenario: self,
-            engine,
-            lane,
-            plant: Plant::new(self.workers as usize, self.listen_queue, self.service_time),
-            random: Random::new(self.seed ^ 0x0073_696d),
-            events: BinaryHeap::new(),
-            scheduled: 0,
-            requests: BTreeMap::new(),
-            next_token: 0,
-            verdicts: Verdicts::new(),
-            period: Period::default(),
-            busy: Duration::ZERO,
-            period_end: Instant::ZERO + self.promises.control.period,
-            periods: Vec::new(),
-            last_level: vec![0; self.clients as usize],
-        };
-        simulation.play();
-        let in_flight = simulation.engine.status().classes.iter().map(|class| class.counts.in_flight()).sum();
-        Ok(Run { periods: simulation.periods, in_flight })
+    /// See [`Error`].
+    pub fn run(&self) -> Result<Run, Error> {
+        let mut gateway = Gateway::new(self.promises, self.seed).map_err(Error::Promises)?;
+        self.run_with(&mut gateway, &mut ())
+    }
+
+    /// Runs it with any front, watched.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn run_with(&self, front: &mut dyn Front, watch: &mut dyn Watch) -> Result<Run, Error> {
+        let mut simulation = Simulation::new(self, front, watch)?;
+        let complete = simulation.play()?;
+        Ok(simulation.finish(complete))
     }
 }
+
+/// A stream's source and its next request.
+struct Coming {
+    source: Box<dyn Source>,
+    due: Instant,
+    request: Request,
+}
+
+/// What is due next.
+#[derive(Clone, Copy)]
+enum Next {
+    Plant(usize),
+    Client,
+    Tick,
+    Period,
+    Stream(usize),
+}
+
+/// A request at the door, for the first time or again.
+#[derive(Clone, Copy)]
+struct Visit {
+    stream: usize,
+    attempt: u32,
+}
+
+/// Events between two looks of the watcher.
+const LOOK: u32 = 1 << 16;
 
 struct Simulation<'a> {
-    scenario: &'a Scenario,
-    engine: Engine,
-    lane: Lane,
-    plant: Plant,
-    random: Random,
-    /// Earliest first; of equal instants, first scheduled first.
-    events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
-    scheduled: u64,
-    requests: BTreeMap<u64, Request>,
-    next_token: u64,
-    verdicts: Verdicts,
-    period: Period,
-    busy: Duration,
-    period_end: Instant,
-    periods: Vec<Period>,
-    last_level: Vec<u8>,
+    setup: &'a Setup<'a>,
+    front: &'a mut dyn Front,
+    watch: &'a mut dyn Watch,
+    streams: Vec<Coming>,
+    servers: Vec<Server>,
+    flights: Flights,
+    clients: Clients,
+    orders: Vec<Order>,
+    /// A buffer to change places with the one before.
+    obeyed: Vec<Order>,
+    readings: Readings,
+    recorder: Recorder,
+    top: Top,
+    plan: ServicePlan,
+    /// Of service times that are drawn by the server's law.
+    work: Random,
+    now: Instant,
+    tick_due: Instant,
+    /// Busy time of each plant when its last report was read, and when.
+    reported: Vec<(Instant, Duration)>,
+    requests: u64,
+    unmatched: u64,
+    rejected: u64,
 }
 
-impl Simulation<'_> {
-    fn play(&mut self) {
-        let end = Instant::ZERO + self.scenario.duration;
-        self.schedule(Instant::ZERO, Event::Tick);
-        self.schedule_arrival(Instant::ZERO);
-        while let Some(Reverse((now, _, event))) = self.events.pop() {
-            if now > end {
-                break;
-            }
-            match event {
-                Event::Arrival => {
-                    self.arrive(now);
-                    self.schedule_arrival(now);
-                }
-                Event::Served(token) => self.served(now, token),
-                Event::Tick => self.tick(now),
-            }
-            self.act(now);
+impl<'a> Simulation<'a> {
+    fn new(setup: &'a Setup<'a>, front: &'a mut dyn Front, watch: &'a mut dyn Watch) -> Result<Self, Error> {
+        let (promises, workload) = (setup.promises, setup.workload);
+        let (wanted, given) = (promises.plants.len(), workload.plants.len());
+        if wanted != given {
+            return Err(Error::Workload(format!("{wanted} servers are promised and {given} are described")));
         }
+        let mut seeds = Random::new(setup.seed ^ 0x0073_696d);
+        let work = Random::new(seeds.bits());
+        let clients = Clients::new(seeds.bits());
+        let mut streams = Vec::new();
+        for stream in &workload.streams {
+            let unreadable = |error| Error::Stream(stream.name.clone(), error);
+            let mut source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
+            let mut request = Request::default();
+            let due = source.next(&mut request).map_err(unreadable)?.unwrap_or(Instant::FAR);
+            streams.push(Coming { source, due, request });
+        }
+        let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
+        let servers = workload.plants.iter().map(|plant| plant.discipline.servers()).collect();
+        Ok(Simulation {
+            setup,
+            front,
+            watch,
+            streams,
+            servers: workload.plants.iter().map(Server::new).collect(),
+            flights: Flights::default(),
+            clients,
+            orders: Vec::new(),
+            obeyed: Vec::new(),
+            readings: Readings::default(),
+            recorder: Recorder::new(promises.control.period, servers, classes),
+            top: Top::default(),
+            plan: ServicePlan::new(promises, workload),
+            work,
+            now: Instant::ZERO,
+            tick_due: Instant::ZERO,
+            reported: vec![(Instant::ZERO, Duration::ZERO); wanted],
+            requests: 0,
+            unmatched: 0,
+            rejected: 0,
+        })
     }
 
-    fn schedule(&mut self, at: Instant, event: Event) {
-        self.scheduled += 1;
-        self.events.push(Reverse((at, self.scheduled, event)));
-    }
-
-    /// Poisson with a rate that is constant between steps: past a step, the memoryless wait begins anew.
-    fn schedule_arrival(&mut self, mut now: Instant) {
-        let steps = &self.scenario.load;
+    /// Until the end; false if it was stopped before.
+    fn play(&mut self) -> Result<bool, Error> {
+        let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
+        let mut to_look = LOOK;
         loop {
-            let current = steps.iter().rfind(|(from, _)| Instant::ZERO + *from <= now);
-            let next_step = steps.iter().map(|(from, _)| Instant::ZERO + *from).find(|from| *from > now);
-            let rate = current.map_or(0.0, |(_, rate)| *rate);
-            let wait = if rate > 0.0 { self.random.exponential(1.0 / rate) } else { f64::MAX };
-            let at = now + Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX);
-            match next_step {
-                Some(step) if at >= step => now = step,
-                _ if at == Instant::FAR => return,
-                _ => return self.schedule(at, Event::Arrival),
+            let (due, next) = self.next();
+            if due > end {
+                self.now = end;
+                return Ok(true);
             }
-        }
-    }
-
-    fn arrive(&mut self, now: Instant) {
-        let place = self.random.uniform().powf(self.scenario.skew);
-        let client = (place * f64::from(self.scenario.clients)) as u32;
-        let Some(target) = self.lane.classify(&Client(client)) else { return };
-        self.period.arrivals += 1;
-        self.next_token += 1;
-        let token = self.next_token;
-        match self.lane.arrive(now, target, Token(token), &mut self.verdicts) {
-            Arrival::Serve(permit) | Arrival::Exempt(permit) => {
-                self.requests.insert(token, Request { permit, client, arrived: now, fails: false });
-                self.start(now, token);
+            self.now = due;
+            match next {
+                Next::Plant(plant) => self.step_plant(plant),
+                Next::Client => self.step_client(),
+                Next::Tick => self.tick(),
+                Next::Period => {
+                    self.end_period();
+                    if self.is_over() {
+                        return Ok(true);
+                    }
+                }
+                Next::Stream(stream) => self.step_stream(stream)?,
             }
-            Arrival::Wait(permit) => {
-                self.requests.insert(token, Request { permit, client, arrived: now, fails: false });
-            }
-            Arrival::Reject { .. } => self.period.rejected += 1,
-        }
-    }
-
-    /// Hands a started request to the plant.
-    fn start(&mut self, now: Instant, token: u64) {
-        let level = usize::from(self.requests[&token].permit.level());
-        let mut mean = self.scenario.service[level - 1];
-        let at = now.since(Instant::ZERO);
-        for fault in self.scenario.faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)) {
-            match fault.kind {
-                FaultKind::Slower(factor) => mean = mean.mul_f64(factor),
-                FaultKind::Takes(time) => mean = time,
-                FaultKind::Fails(after) => mean = after,
-            }
-            if let (FaultKind::Fails(_), Some(request)) = (fault.kind, self.requests.get_mut(&token)) {
-                request.fails = true;
-            }
-        }
-        match self.plant.offer(now, token, mean, &mut self.random) {
-            Ok(Some(done)) => self.schedule(done, Event::Served(token)),
-            Ok(None) => {}
-            Err(Overflow) => {
-                self.period.errors += 1;
-                if let Some(request) = self.requests.remove(&token) {
-                    self.lane.depart(now, request.permit, Outcome::Failed, &mut self.verdicts);
+            to_look -= 1;
+            if to_look == 0 {
+                to_look = LOOK;
+                if self.watch.progress(&self.progress(end)).is_break() {
+                    return Ok(false);
                 }
             }
         }
     }
 
-    fn served(&mut self, now: Instant, token: u64) {
-        if let Some((next, done)) = self.plant.complete(now) {
-            self.schedule(done, Event::Served(next));
+    /// What is due next. The first of equals.
+    fn next(&self) -> (Instant, Next) {
+        let mut first = (Instant::FAR, Next::Tick);
+        let mut look = |due: Instant, next: Next| {
+            if due < first.0 {
+                first = (due, next);
+            }
+        };
+        for (plant, server) in self.servers.iter().enumerate() {
+            look(server.due(), Next::Plant(plant));
         }
-        let Some(Request { mut permit, client, arrived, fails }) = self.requests.remove(&token) else {
+        look(self.clients.due(), Next::Client);
+        look(self.tick_due, Next::Tick);
+        look(self.recorder.due(), Next::Period);
+        for (stream, coming) in self.streams.iter().enumerate() {
+            look(coming.due, Next::Stream(stream));
+        }
+        first
+    }
+
+    /// Nothing will come any more, and nobody is left.
+    fn is_over(&self) -> bool {
+        let ended = self.streams.iter().all(|coming| coming.due == Instant::FAR);
+        ended
+            && self.setup.workload.duration.is_none()
+            && self.flights.count() == 0
+            && self.clients.nobody_returns()
+    }
+
+    fn progress(&self, end: Instant) -> Progress {
+        let by_time = self.now.as_secs_f64() / end.as_secs_f64();
+        let read = self.streams.iter().filter_map(|coming| coming.source.progress()).reduce(f64::min);
+        let timed = self.setup.workload.duration.map(|_| by_time);
+        let done = timed.into_iter().chain(read).reduce(f64::max);
+        Progress { now: self.now, requests: self.requests, done }
+    }
+
+    fn step_stream(&mut self, stream: usize) -> Result<(), Error> {
+        let mut request = std::mem::take(&mut self.streams[stream].request);
+        self.arrive(&request, Visit { stream, attempt: 0 });
+        let coming = &mut self.streams[stream];
+        let next = coming.source.next(&mut request);
+        coming.request = request;
+        let name = || self.setup.workload.streams[stream].name.clone();
+        coming.due = next.map_err(|error| Error::Stream(name(), error))?.unwrap_or(Instant::FAR);
+        Ok(())
+    }
+
+    fn step_client(&mut self) {
+        if let Some(token) = self.clients.who_leaves(self.now) {
+            self.leave(token);
+        } else if let Some(again) = self.clients.who_returns(self.now) {
+            self.arrive(&again.request, Visit { stream: again.stream, attempt: again.attempt });
+        }
+    }
+
+    fn arrive(&mut self, request: &Request, visit: Visit) {
+        self.requests += 1;
+        let Some(target) = self.front.classify(request) else {
+            self.unmatched += 1;
             return;
         };
-        if fails {
-            self.period.failures += 1;
-            return self.lane.depart(now, permit, Outcome::Failed, &mut self.verdicts);
+        self.recorder.row.classes[usize::from(target.class)].arrivals += 1;
+        let flight = self.flight(request, visit, target.site);
+        let token = self.flights.begin(Flight { class: target.class, client: target.client, ..flight });
+        let arriving = Arriving { request, target, token };
+        let decision = self.front.arrive(self.now, arriving, &mut self.orders);
+        self.watch.event(self.now, &Event::Arrived { token, request, class: target.class, decision });
+        match decision {
+            Decision::Start(start) => {
+                if self.plan.is_degraded(target.site, start.level) {
+                    self.top.note(&request.path, Fate::Degraded);
+                }
+                self.start(token, start);
+            }
+            Decision::Wait => self.flights.keep_path(token, &request.path),
+            Decision::Reject(reason) => {
+                self.top.note(&request.path, Fate::Rejected);
+                self.refuse(token, reason);
+            }
         }
-        let level = permit.level();
-        let response_bytes = self.scenario.bytes[usize::from(level) - 1];
-        self.lane.sent(&permit, response_bytes);
-        self.lane.release(
-            now,
-            &mut permit,
-            Service { response_bytes, representative: true },
-            &mut self.verdicts,
-        );
-        self.lane.depart(now, permit, Outcome::Completed, &mut self.verdicts);
-
-        let period = &mut self.period;
-        period.completed.resize(self.scenario.service.len() + 1, 0);
-        period.completed[usize::from(level)] += 1;
-        period.bytes += response_bytes;
-        let response = now.since(arrived).as_secs_f64();
-        period.response_seconds =
-            (period.response_seconds.0 + response, period.response_seconds.1.max(response));
-        let last = std::mem::replace(&mut self.last_level[client as usize], level);
-        period.changes += u64::from(last != 0 && last != level);
+        if self.flights.get(token).is_some() {
+            let stream = &self.setup.workload.streams[visit.stream];
+            if let Some(patience) = stream.patience {
+                self.clients.waits(token, self.now + patience);
+            }
+        }
+        self.obey();
     }
 
-    fn tick(&mut self, now: Instant) {
-        let length = self.scenario.promises.control.period;
-        let busy = self.plant.busy(now);
-        let elapsed = now.since(self.period_end).as_secs_f64() + length.as_secs_f64();
-        let utilization = (busy - self.busy).as_secs_f64() / f64::from(self.scenario.workers);
-        let mut readings = Readings::default();
-        if self.scenario.reports && now >= self.period_end {
-            readings.utilization.push((0, utilization / elapsed));
+    /// What is known of a request at its arrival.
+    fn flight(&mut self, request: &Request, visit: Visit, site: u16) -> Flight {
+        let stream = &self.setup.workload.streams[visit.stream];
+        // Drawn for everybody in the order of arrival, whatever is decided: two fronts meet the same work.
+        let work = request.work.unwrap_or_else(|| self.plan.draw(site, &mut self.work));
+        Flight {
+            site,
+            stream: visit.stream as u16,
+            attempt: visit.attempt,
+            arrived: self.now,
+            bytes: request.bytes,
+            service: request.service,
+            work,
+            again: stream
+                .retry
+                .is_some_and(|retry| visit.attempt < retry.most)
+                .then(|| Box::new(request.clone())),
+            ..Flight::default()
         }
-        let next = self.engine.tick(now, &readings, &mut self.verdicts);
-        self.schedule(next, Event::Tick);
-        if now < self.period_end {
-            return;
-        }
-        let mut period = std::mem::take(&mut self.period);
-        period.utilization = utilization / length.as_secs_f64();
-        period.service_level = self.engine.status().plants[0].service_level;
-        period.completed.resize(self.scenario.service.len() + 1, 0);
-        self.periods.push(period);
-        self.busy = busy;
-        self.period_end = now + length;
     }
 
-    fn act(&mut self, now: Instant) {
-        while !self.verdicts.is_empty() {
-            for verdict in std::mem::take(&mut self.verdicts) {
-                self.act_on(now, verdict);
+    /// Hands a request to its plant.
+    fn start(&mut self, token: Token, start: Start) {
+        let Some(flight) = self.flights.get(token) else {
+            unreachable!("a request that is not there was started")
+        };
+        self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
+        flight.stage = Stage::Served(start.plant);
+        flight.level = start.level;
+        let work = self.plan.work(flight, start);
+        flight.bytes = work.bytes;
+        if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
+            self.recorder.row.plants[start.plant].lost += 1;
+            self.end(token, Outcome::Failed);
+        }
+    }
+
+    /// Turns away one that arrives or waits.
+    fn refuse(&mut self, token: Token, reason: Reason) {
+        let Some(flight) = self.flights.end(token) else { return };
+        let row = &mut self.recorder.row.classes[usize::from(flight.class)];
+        row.reasons[reason as usize] += 1;
+        row.rejected += 1;
+        self.rejected += 1;
+        let plant = self.setup.promises.sites[usize::from(flight.site)].plant;
+        let cost = self.setup.workload.plants[plant].rejection;
+        if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
+            self.servers[plant].charge(self.now, cost);
+        }
+        self.come_again(flight);
+    }
+
+    fn come_again(&mut self, flight: Flight) {
+        let stream = usize::from(flight.stream);
+        let retry = self.setup.workload.streams[stream].retry;
+        if let (Some(request), Some(retry)) = (flight.again, retry) {
+            self.clients.returns(
+                self.now,
+                retry.after,
+                clients::Again { request, stream, attempt: flight.attempt + 1 },
+            );
+        }
+    }
+
+    fn step_plant(&mut self, plant: usize) {
+        let Some(done) = self.servers[plant].step(self.now) else { return };
+        let token = Token(done.job);
+        // A client that has left is not answered.
+        let Some(flight) = self.flights.get(token) else { return };
+        if done.failed {
+            return self.end(token, Outcome::Failed);
+        }
+        let (class, client, level, bytes) = (flight.class, flight.client, flight.level, flight.bytes);
+        let response_ns = self.now.nanos_since(flight.arrived);
+        self.recorder.completed(class, client, level);
+        let row = &mut self.recorder.row.classes[usize::from(class)];
+        row.bytes += bytes;
+        row.response.record_ns(response_ns);
+        self.front.release(self.now, token, bytes, true, &mut self.orders);
+        self.end(token, Outcome::Completed);
+    }
+
+    /// A client's patience is at its end.
+    fn leave(&mut self, token: Token) {
+        let Some(flight) = self.flights.get(token) else { return };
+        match flight.stage {
+            Stage::Waiting => {
+                self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
+                    1;
+                self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+                if let Some(flight) = self.flights.end(token) {
+                    self.come_again(flight);
+                }
+                self.obey();
+            }
+            Stage::Served(plant) => {
+                self.servers[plant].abandon(token.0);
+                self.end(token, Outcome::Abandoned);
             }
         }
     }
 
-    fn act_on(&mut self, now: Instant, verdict: Verdict) {
-        match verdict {
-            Verdict::Start(Token(token), permit) => {
-                if let Some(request) = self.requests.get_mut(&token) {
-                    request.permit = permit;
-                    self.start(now, token);
-                } else {
-                    self.lane.depart(now, permit, Outcome::Abandoned, &mut self.verdicts);
+    /// A started request's end.
+    fn end(&mut self, token: Token, outcome: Outcome) {
+        let Some(flight) = self.flights.end(token) else { return };
+        self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
+        self.front.depart(self.now, token, outcome, &mut self.orders);
+        self.watch.event(self.now, &Event::Ended { token, outcome });
+        if outcome != Outcome::Completed {
+            self.come_again(flight);
+        }
+        self.obey();
+    }
+
+    /// Does what the front decided about those who waited, and about those whom that let start.
+    fn obey(&mut self) {
+        while !self.orders.is_empty() {
+            let mut orders = std::mem::replace(&mut self.orders, std::mem::take(&mut self.obeyed));
+            for order in orders.drain(..) {
+                self.watch.event(self.now, &Event::Ordered(order));
+                match order {
+                    Order::Start(token, start) => self.start_waiting(token, start),
+                    Order::Drop(token, reason) => {
+                        if let Some(flight) = self.flights.get(token) {
+                            self.top.note(&flight.path, Fate::Rejected);
+                        }
+                        self.refuse(token, reason);
+                    }
                 }
             }
-            Verdict::Drop { token: Token(token), .. } => {
-                self.requests.remove(&token);
-                self.period.rejected += 1;
-            }
+            self.obeyed = orders;
         }
     }
+
+    fn start_waiting(&mut self, token: Token, start: Start) {
+        let Some(flight) = self.flights.get(token) else {
+            // It left in the instant of its start.
+            return self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+        };
+        if self.plan.is_degraded(flight.site, start.level) {
+            self.top.note(&flight.path, Fate::Degraded);
+        }
+        self.start(token, start);
+    }
+
+    fn tick(&mut self) {
+        self.read();
+        self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
+        self.obey();
+    }
+
+    /// The senses: utilization of plants that report it, once a period; the CPU time of rejections where they cost.
+    fn read(&mut self) {
+        self.readings.utilization.clear();
+        let (promises, workload) = (self.setup.promises, self.setup.workload);
+        for (number, plant) in workload.plants.iter().enumerate().filter(|(_, plant)| plant.reports) {
+            let (last, busy_then) = self.reported[number];
+            let elapsed = self.now.since(last);
+            if elapsed >= promises.control.period {
+                let busy = self.servers[number].busy(self.now).servers;
+                let servers = f64::from(plant.discipline.servers());
+                let utilization = (busy - busy_then).as_secs_f64() / servers / elapsed.as_secs_f64();
+                self.readings.utilization.push((number, utilization));
+                self.reported[number] = (self.now, busy);
+            }
+        }
+        let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
+        let seconds = |plant: &crate::workload::Plant| {
+            plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
+        };
+        let dearest = costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max);
+        self.readings.gateway_cpu =
+            (dearest > 0.0).then(|| Duration::from_secs_f64(dearest * self.rejected as f64));
+    }
+
+    fn end_period(&mut self) {
+        let front = &*self.front;
+        if self.recorder.period(|class| front.service_level(class)) {
+            let busy = busy(&mut self.servers, self.now);
+            self.recorder.close(self.now, &busy, self.front.status().as_ref());
+        }
+    }
+
+    fn finish(mut self, complete: bool) -> Run {
+        let busy = busy(&mut self.servers, self.now);
+        let status = self.front.status();
+        let rows = self.recorder.finish(self.now, &busy, status.as_ref());
+        Run {
+            ended: self.now,
+            complete,
+            classes: sums(&rows),
+            rows,
+            requests: self.requests,
+            retries: self.clients.returned(),
+            unmatched: self.unmatched,
+            top: self.top.sorted(),
+            notes: self.streams.iter().map(|coming| coming.source.notes()).collect(),
+            status,
+            in_flight: self.flights.count() as u64,
+        }
+    }
+}
+
+fn busy(servers: &mut [Server], now: Instant) -> Vec<Busy> {
+    servers.iter_mut().map(|server| server.busy(now)).collect()
+}
+
+/// The sums of all rows, by class.
+fn sums(rows: &[Row]) -> Vec<ClassRow> {
+    let mut sums: Vec<ClassRow> = Vec::new();
+    let mut seconds = 0.0;
+    for row in rows {
+        let length = row.length.as_secs_f64();
+        sums.resize_with(row.classes.len(), ClassRow::default);
+        for (sum, class) in sums.iter_mut().zip(&row.classes) {
+            sum.merge(class, [seconds, length]);
+        }
+        seconds += length;
+    }
+    sums
 }

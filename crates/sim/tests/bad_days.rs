@@ -3,9 +3,12 @@
 //!
 //! Eight workers, 40 ms at full quality (200 requests per second), 6 ms light.
 
+mod scenario;
+
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};
 use plimsoll_sim::settling::mean;
-use plimsoll_sim::{Fault, FaultKind, Period, Run, Scenario, ServiceTime};
+use plimsoll_sim::workload::{Fault, FaultKind, Law};
+use scenario::{Period, Run, Scenario};
 use std::time::Duration;
 
 const CAPACITY: f64 = 200.0;
@@ -18,7 +21,7 @@ fn scenario(levels: &[&str], load: f64) -> Scenario {
         workers: 8,
         service: [Duration::from_millis(6), Duration::from_millis(40)][2 - levels.len()..].to_vec(),
         bytes: [2 << 10, 16 << 10][2 - levels.len()..].to_vec(),
-        service_time: ServiceTime::Deterministic,
+        service_time: Law::Deterministic,
         listen_queue: 511,
         faults: vec![],
         reports: false,
@@ -123,7 +126,7 @@ fn calm_stays_calm_where_a_service_takes_as_long_as_a_period() {
         scenario.load = vec![(Duration::ZERO, load * f64::from(workers) / seconds)];
         scenario.duration = Duration::from_secs(1000);
         scenario.service = vec![Duration::from_secs_f64(0.15 * seconds), Duration::from_secs_f64(seconds)];
-        scenario.service_time = ServiceTime::Exponential;
+        scenario.service_time = Law::Exponential;
         scenario.workers = workers;
         scenario.promises.plants[0].workers = workers;
         scenario.promises.plants[0].max_connections = workers;
@@ -152,15 +155,24 @@ fn bursts_of_a_calm_day_are_waited_out() {
 
 #[test]
 fn clients_keep_their_level_on_a_small_plant_too() {
-    let scenario = scenario(&["light", "full"], 3.0);
-    let run = run(&scenario);
-    let steady = &run.periods[20..];
-    // A client comes every third period here, so its change shows late: by m, which is what changes it.
-    let changes = steady.windows(2).map(|w| (w[1].service_level - w[0].service_level).abs());
-    let most = changes.fold(0.0, f64::max);
-    assert!(most < 0.01, "{most} of the clients changed level in one period");
-    assert!((utilization(steady) - 0.85).abs() < 0.02, "{}", utilization(steady));
-    melts_without_control(scenario, 20);
+    // Of 600 arrivals a second chance alone makes 4 % more or fewer, so a period may move more than 1 % of the clients
+    // here; few do, and the mean is half of that.
+    for seed in 1..=10 {
+        let scenario = Scenario { seed, ..scenario(&["light", "full"], 3.0) };
+        let run = run(&scenario);
+        let steady = &run.periods[20..];
+        // A client comes every third period here, so its change shows late: by m, which is what changes it.
+        let moved: Vec<f64> =
+            steady.windows(2).map(|w| (w[1].service_level - w[0].service_level).abs()).collect();
+        let many = moved.iter().filter(|moved| **moved > 0.01).count() as f64 / moved.len() as f64;
+        assert!(
+            mean(&moved) < 0.007 && many < 0.1,
+            "{} of the clients a period, many in {many}",
+            mean(&moved)
+        );
+        assert!((utilization(steady) - 0.85).abs() < 0.02, "{}", utilization(steady));
+        melts_without_control(scenario, 20);
+    }
 }
 
 #[test]

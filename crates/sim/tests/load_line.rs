@@ -1,9 +1,12 @@
 //! Scenarios of the load line: bounds on both sides, judged by the plant's own busy time; and the twin of each, with
 //! the controller off, fails.
 
+mod scenario;
+
 use plimsoll_core::promises::{Law, Mode, Plant, Promises, QueueBounds, Sense, Site};
 use plimsoll_sim::settling::{mean, settled_after};
-use plimsoll_sim::{Fault, FaultKind, Period, Run, Scenario, ServiceTime};
+use plimsoll_sim::workload::{self, Fault, FaultKind};
+use scenario::{Period, Run, Scenario};
 use std::time::Duration;
 
 const WORKERS: u32 = 64;
@@ -34,7 +37,7 @@ fn step(promises: Promises, load: f64, seed: u64) -> Scenario {
         workers: WORKERS,
         service: light[2 - levels..].to_vec(),
         bytes: SIZES[2 - levels..].to_vec(),
-        service_time: ServiceTime::Deterministic,
+        service_time: workload::Law::Deterministic,
         listen_queue: 511,
         faults: vec![],
         reports: false,
@@ -266,7 +269,7 @@ fn eight_workers_with_exponential_service_are_held_too() {
     scenario.promises.plants[0].max_connections = 8;
     // 200 requests per second at full quality.
     scenario.service = vec![Duration::from_millis(6), Duration::from_millis(40)];
-    scenario.service_time = ServiceTime::Exponential;
+    scenario.service_time = workload::Law::Exponential;
     scenario.duration = Duration::from_secs(300);
     let run = run(&scenario);
     assert_eq!(sum(&run.periods, |p| p.rejected + p.errors), 0);

@@ -2,33 +2,38 @@
 //!
 //! Buckets are 32 to an octave, so a quantile is at most 1/32 (3.1 %) above the value it stands for; below 32 ns they
 //! are exact. A quantile is reported as the upper edge of its bucket (never flattering), capped by the largest value
-//! seen, which is kept exactly. This is the layout of HdrHistogram at two digits, in fifty lines.
+//! seen, which is kept exactly. This is the layout of HdrHistogram at two digits, in a hundred lines. Only the buckets
+//! between the smallest and the largest value are stored, so that thousands of histograms (one per period) stay small.
 
-use std::time::Duration;
+use crate::time::Duration;
+use alloc::vec::Vec;
 
 const SUB_BITS: u32 = 5;
 const SUB: usize = 1 << SUB_BITS;
-const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
 /// Counts of durations by size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
+    /// The bucket that `counts` begins with.
+    first: usize,
     counts: Vec<u64>,
     count: u64,
     sum_ns: u128,
     max_ns: u64,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Self { counts: vec![0; BUCKETS], count: 0, sum_ns: 0, max_ns: 0 }
-    }
-}
-
 impl Histogram {
     /// Adds one value.
+    #[inline]
     pub fn record_ns(&mut self, value_ns: u64) {
-        self.counts[bucket(value_ns)] += 1;
+        let bucket = bucket(value_ns);
+        match self.counts.get_mut(bucket.wrapping_sub(self.first)) {
+            Some(count) => *count += 1,
+            None => {
+                self.reach(bucket, bucket);
+                self.counts[bucket - self.first] += 1;
+            }
+        }
         self.count += 1;
         self.sum_ns += u128::from(value_ns);
         self.max_ns = self.max_ns.max(value_ns);
@@ -36,7 +41,12 @@ impl Histogram {
 
     /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+        if other.count == 0 {
+            return;
+        }
+        self.reach(other.first, other.first + other.counts.len() - 1);
+        let mine = &mut self.counts[other.first - self.first..];
+        for (mine, theirs) in mine.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
         self.count += other.count;
@@ -62,15 +72,29 @@ impl Histogram {
 
     /// The smallest bucket edge that at least the share `q` (0..=1) of the values do not exceed; zero if empty.
     pub fn quantile(&self, q: f64) -> Duration {
-        let wanted = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
+        let wanted = (libm::ceil(q.clamp(0.0, 1.0) * self.count as f64) as u64).max(1);
         let mut seen = 0;
         for (index, count) in self.counts.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return Duration::from_nanos(upper_edge(index).min(self.max_ns));
+                return Duration::from_nanos(upper_edge(self.first + index).min(self.max_ns));
             }
         }
         Duration::ZERO
+    }
+
+    /// Makes room for the buckets from `low` to `high`.
+    fn reach(&mut self, low: usize, high: usize) {
+        if self.counts.is_empty() {
+            self.first = low;
+        }
+        if low < self.first {
+            let more = self.first - low;
+            self.counts.splice(0..0, core::iter::repeat_n(0, more));
+            self.first = low;
+        }
+        let length = self.counts.len().max(high - self.first + 1);
+        self.counts.resize(length, 0);
     }
 }
 
@@ -105,13 +129,16 @@ mod tests {
                 assert!(edge - value <= value / 32, "{value} too far below its edge {edge}");
             }
         }
-        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }
 
     #[test]
     fn quantiles_of_a_ramp() {
         let mut histogram = Histogram::default();
-        (1..=1000_u64).for_each(|ms| histogram.record_ns(ms * 1_000_000));
+        // From the middle outwards, so that it grows on both sides.
+        (1..=500_u64).for_each(|ms| {
+            histogram.record_ns((501 - ms) * 1_000_000);
+            histogram.record_ns((500 + ms) * 1_000_000);
+        });
         for (q, ms) in [(0.5, 500.0), (0.9, 900.0), (0.99, 990.0)] {
             let found = histogram.quantile(q).as_secs_f64() * 1e3;
             assert!(found >= ms && found <= ms * 1.032, "q {q}: {found}");
@@ -121,6 +148,26 @@ mod tests {
         let mut twice = histogram.clone();
         twice.merge(&histogram);
         assert_eq!((twice.count(), twice.quantile(0.5)), (2000, histogram.quantile(0.5)));
+    }
+
+    #[test]
+    fn merged_is_recorded_together() {
+        let (mut low, mut high, mut both) =
+            (Histogram::default(), Histogram::default(), Histogram::default());
+        for value in [3, 40, 1_000] {
+            low.record_ns(value);
+            both.record_ns(value);
+        }
+        for value in [700, 5_000_000] {
+            high.record_ns(value);
+            both.record_ns(value);
+        }
+        let mut merged = high.clone();
+        merged.merge(&low);
+        low.merge(&high);
+        assert_eq!((&merged, &low), (&both, &both));
+        merged.merge(&Histogram::default());
+        assert_eq!(merged, both);
     }
 
     #[test]

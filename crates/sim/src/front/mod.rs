@@ -1,0 +1,93 @@
+//! What stands in front of the plants and decides: the gateway's own engine, or a comparator.
+
+mod comparator;
+mod gateway;
+mod limit;
+mod words;
+
+pub use comparator::{Comparator, Limits};
+pub use gateway::Gateway;
+
+use crate::request::Request;
+use plimsoll_core::door::{Outcome, Readings, Target, Token};
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::Status;
+use plimsoll_core::time::Instant;
+
+/// What decides. The run calls it as the gateway calls the engine, and does what it says.
+pub trait Front {
+    /// Where a request belongs; `None` if no site has its host.
+    fn classify(&self, request: &Request) -> Option<Target>;
+
+    /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
+
+    /// The plant is free of a started request, which sent so many bytes; `representative` as in
+    /// [`Service`](plimsoll_core::door::Service).
+    fn release(
+        &mut self,
+        now: Instant,
+        token: Token,
+        bytes: u64,
+        representative: bool,
+        orders: &mut Vec<Order>,
+    );
+
+    /// A request that was started or waits has ended. Called once for each, after `release` if that came.
+    fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>);
+
+    /// Runs what is due; says when to come again.
+    fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
+
+    /// m of a class, for the record. A comparator has none.
+    fn service_level(&self, _class: u16) -> Option<f64> {
+        None
+    }
+
+    /// What the engine knows, for the record. A comparator has none.
+    fn status(&self) -> Option<Status> {
+        None
+    }
+}
+
+/// A request at the door.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving<'a> {
+    /// What it asks for.
+    pub request: &'a Request,
+    /// Where it belongs.
+    pub target: Target,
+    /// Its name from here on, and its slot: the lower 32 bits are small numbers, used again after it has departed.
+    pub token: Token,
+}
+
+/// What becomes of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Hand it to this plant now, at this level, for this reason.
+    Start(Start),
+    /// Keep it until an [`Order`] comes.
+    Wait,
+    /// Turn it away. It does not depart.
+    Reject(Reason),
+}
+
+/// How a request is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// At which plant.
+    pub plant: usize,
+    /// 1..=M.
+    pub level: u8,
+    /// Why this level.
+    pub reason: Reason,
+}
+
+/// What becomes of one that waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Start it.
+    Start(Token, Start),
+    /// Answer it with a rejection. It does not depart.
+    Drop(Token, Reason),
+}

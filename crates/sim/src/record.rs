@@ -1,0 +1,299 @@
+//! What is recorded of a run: rows of time, in bounded memory.
+//!
+//! A row covers one control period at first. When there are [`MOST_ROWS`], each two become one and rows cover twice the
+//! time, so that a run of months needs no more memory than one of minutes; sums stay exact.
+
+use crate::plant::Busy;
+use plimsoll_core::door::Outcome;
+use plimsoll_core::histogram::Histogram;
+use plimsoll_core::promises::MAX_LEVELS;
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::Status;
+use plimsoll_core::time::{Duration, Instant};
+
+/// The most rows of a record.
+pub const MOST_ROWS: usize = 2400;
+
+/// A stretch of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Its beginning.
+    pub from: Instant,
+    /// Its length.
+    pub length: Duration,
+    /// By plant.
+    pub plants: Vec<PlantRow>,
+    /// By class, numbered as in [`Target::class`](plimsoll_core::door::Target::class).
+    pub classes: Vec<ClassRow>,
+}
+
+/// A plant in a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PlantRow {
+    /// The plant's own utilization, by its own busy time: that of its workers or of its link, whichever is higher.
+    pub utilization: f64,
+    /// That of the link alone; 0 without one.
+    pub link: f64,
+    /// As the engine measured it at the end; NaN with a comparator.
+    pub measured: f64,
+    /// The offered load as the engine sees it at the end; NaN with a comparator.
+    pub offered: f64,
+    /// Requests that wait in the gateway at the end.
+    pub waiting: u32,
+    /// Requests lost at the plant's listen queue.
+    pub lost: u64,
+}
+
+/// A class in a stretch of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClassRow {
+    /// Mean m; NaN with a comparator.
+    pub service_level: f64,
+    /// Requests that arrived.
+    pub arrivals: u64,
+    /// Requests completed, by level (index 0 is not used).
+    pub completed: [u64; MAX_LEVELS + 1],
+    /// Requests turned away, at arrival or after they waited.
+    pub rejected: u64,
+    /// Decisions by reason, in the order of [`Reason::ALL`]. In observe mode: the reason that would have been.
+    pub reasons: [u64; Reason::ALL.len()],
+    /// Ends by outcome, in the order of [`Outcome::ALL`]. Those turned away have none.
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Body bytes delivered.
+    pub bytes: u64,
+    /// Response times of the completed: from arrival until the plant was free of them.
+    pub response: Histogram,
+    /// Requests of clients that were served another level than at their last request.
+    pub changes: u64,
+}
+
+impl ClassRow {
+    /// Requests completed, at whatever level.
+    pub fn served(&self) -> u64 {
+        self.completed.iter().sum()
+    }
+
+    /// Requests of one outcome.
+    pub fn ended(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+
+    /// Adds another's counts. m is averaged by time.
+    pub fn merge(&mut self, other: &ClassRow, weights: [f64; 2]) {
+        self.service_level = mean([self.service_level, other.service_level], weights);
+        self.arrivals += other.arrivals;
+        add(&mut self.completed, &other.completed);
+        self.rejected += other.rejected;
+        add(&mut self.reasons, &other.reasons);
+        add(&mut self.outcomes, &other.outcomes);
+        self.bytes += other.bytes;
+        self.response.merge(&other.response);
+        self.changes += other.changes;
+    }
+}
+
+impl Row {
+    /// One row out of two that follow each other.
+    fn merge(&mut self, other: &Row) {
+        let weights = [self.length.as_secs_f64(), other.length.as_secs_f64()];
+        for (mine, theirs) in self.plants.iter_mut().zip(&other.plants) {
+            *mine = PlantRow {
+                utilization: mean([mine.utilization, theirs.utilization], weights),
+                link: mean([mine.link, theirs.link], weights),
+                measured: mean([mine.measured, theirs.measured], weights),
+                offered: mean([mine.offered, theirs.offered], weights),
+                waiting: theirs.waiting,
+                lost: mine.lost + theirs.lost,
+            };
+        }
+        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            mine.merge(theirs, weights);
+        }
+        self.length += other.length;
+    }
+}
+
+fn mean(values: [f64; 2], weights: [f64; 2]) -> f64 {
+    (values[0] * weights[0] + values[1] * weights[1]) / (weights[0] + weights[1]).max(f64::MIN_POSITIVE)
+}
+
+fn add<const N: usize>(mine: &mut [u64; N], theirs: &[u64; N]) {
+    mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+}
+
+/// A record under way.
+pub(crate) struct Recorder {
+    /// Control periods to a row, a power of two.
+    periods_per_row: u64,
+    period: Duration,
+    rows: Vec<Row>,
+    /// The row under way.
+    pub(crate) row: Row,
+    /// When the period under way ends.
+    period_end: Instant,
+    /// Periods of the row under way that have ended.
+    periods: u64,
+    servers: Vec<u32>,
+    busy: Vec<Busy>,
+    levels: LastLevels,
+}
+
+impl Recorder {
+    /// For plants of so many servers, and so many classes.
+    pub(crate) fn new(period: Duration, servers: Vec<u32>, classes: usize) -> Self {
+        let busy = vec![Busy::default(); servers.len()];
+        let mut recorder = Recorder {
+            periods_per_row: 1,
+            period,
+            rows: Vec::new(),
+            row: Row::default(),
+            period_end: Instant::ZERO + period,
+            periods: 0,
+            servers,
+            busy,
+            levels: LastLevels::new(),
+        };
+        recorder.row = recorder.empty(Instant::ZERO, classes);
+        recorder
+    }
+
+    fn empty(&self, from: Instant, classes: usize) -> Row {
+        Row {
+            from,
+            length: Duration::ZERO,
+            plants: vec![PlantRow::default(); self.servers.len()],
+            classes: vec![ClassRow::default(); classes],
+        }
+    }
+
+    /// When the period under way ends.
+    pub(crate) fn due(&self) -> Instant {
+        self.period_end
+    }
+
+    /// A period has ended. True if its row has too: [`close`](Recorder::close) is to be called.
+    pub(crate) fn period(&mut self, level: impl Fn(u16) -> Option<f64>) -> bool {
+        self.period_end += self.period;
+        self.periods += 1;
+        for (class, row) in self.row.classes.iter_mut().enumerate() {
+            row.service_level += level(class as u16).unwrap_or(f64::NAN);
+        }
+        self.periods == self.periods_per_row
+    }
+
+    /// A completed request's level.
+    pub(crate) fn completed(&mut self, class: u16, client: u64, level: u8) {
+        let row = &mut self.row.classes[usize::from(class)];
+        row.completed[usize::from(level)] += 1;
+        row.changes += u64::from(self.levels.changed(client, level));
+    }
+
+    /// Ends the row at `now`.
+    pub(crate) fn close(&mut self, now: Instant, busy: &[Busy], status: Option<&Status>) {
+        let mut row = std::mem::take(&mut self.row);
+        row.length = now.since(row.from);
+        let seconds = row.length.as_secs_f64().max(f64::MIN_POSITIVE);
+        for (number, plant) in row.plants.iter_mut().enumerate() {
+            let last = self.busy[number];
+            let servers = (busy[number].servers - last.servers).as_secs_f64();
+            plant.link = (busy[number].link - last.link).as_secs_f64() / seconds;
+            plant.utilization = (servers / f64::from(self.servers[number]) / seconds).max(plant.link);
+            let known = status.map(|status| &status.plants[number]);
+            plant.measured = known.map_or(f64::NAN, |known| known.utilization);
+            plant.offered = known.map_or(f64::NAN, |known| known.utilization_offered);
+            plant.waiting = known.map_or(0, |known| known.waiting);
+        }
+        for class in &mut row.classes {
+            class.service_level /= self.periods.max(1) as f64;
+        }
+        self.busy.copy_from_slice(busy);
+        self.periods = 0;
+        self.row = self.empty(now, row.classes.len());
+        self.rows.push(row);
+        if self.rows.len() == MOST_ROWS {
+            self.halve();
+        }
+    }
+
+    /// Of each two rows one.
+    fn halve(&mut self) {
+        let rows = std::mem::take(&mut self.rows);
+        let pairs = rows.chunks_exact(2).map(|pair| {
+            let mut row = pair[0].clone();
+            row.merge(&pair[1]);
+            row
+        });
+        self.rows = pairs.collect();
+        self.periods_per_row *= 2;
+    }
+
+    /// The rows. What has begun and not ended is a shorter row.
+    pub(crate) fn finish(mut self, now: Instant, busy: &[Busy], status: Option<&Status>) -> Vec<Row> {
+        if now > self.row.from {
+            self.close(now, busy, status);
+        }
+        self.rows
+    }
+}
+
+/// The last level of each client, as far as a table of fixed size remembers: two clients that fall on the same place
+/// forget each other.
+struct LastLevels(Vec<(u64, u8)>);
+
+impl LastLevels {
+    const PLACES: usize = 1 << 16;
+
+    fn new() -> Self {
+        LastLevels(vec![(0, 0); Self::PLACES])
+    }
+
+    /// Whether the client's level was another one at its last request.
+    fn changed(&mut self, client: u64, level: u8) -> bool {
+        // The client's number is a hash already, of which F compares the upper bits.
+        let place = &mut self.0[client as usize % Self::PLACES];
+        let last = std::mem::replace(place, (client, level));
+        last.0 == client && last.1 != 0 && last.1 != level
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of a run whose every period has one arrival and a utilization of its number's parity.
+    fn rows(periods: u64) -> Vec<Row> {
+        let period = Duration::from_secs(1);
+        let mut recorder = Recorder::new(period, vec![1], 1);
+        let mut busy = [Busy::default()];
+        for number in 0..periods {
+            recorder.row.classes[0].arrivals += 1;
+            recorder.row.classes[0].response.record_ns(number);
+            let now = recorder.due();
+            busy[0].servers += period * (number % 2) as u32;
+            if recorder.period(|_| Some(number as f64)) {
+                recorder.close(now, &busy, None);
+            }
+        }
+        recorder.finish(Instant::from_nanos(periods * 1_000_000_000), &busy, None)
+    }
+
+    #[test]
+    fn a_row_a_period_until_there_are_too_many() {
+        let rows = rows(100);
+        assert_eq!(rows.len(), 100);
+        assert_eq!((rows[7].plants[0].utilization, rows[7].classes[0].service_level), (1.0, 7.0));
+    }
+
+    #[test]
+    fn long_runs_keep_sums_and_means_in_few_rows() {
+        let rows = rows(20_001);
+        assert!((MOST_ROWS / 2..=MOST_ROWS).contains(&rows.len()), "{}", rows.len());
+        assert_eq!(rows.iter().map(|row| row.classes[0].arrivals).sum::<u64>(), 20_001);
+        assert_eq!(rows.iter().map(|row| row.classes[0].response.count()).sum::<u64>(), 20_001);
+        let length: Duration = rows.iter().map(|row| row.length).sum();
+        assert_eq!(length, Duration::from_secs(20_001));
+        assert_eq!(rows[3].plants[0].utilization, 0.5);
+        // Sixteen periods to a row: the fourth has those from 48 to 63.
+        assert_eq!(rows[3].classes[0].service_level, 55.5);
+    }
+}

@@ -1,0 +1,61 @@
+//! A request as it arrives: what a gateway sees of it, and the truth that only the server knows.
+
+use plimsoll_core::door::RequestView;
+use plimsoll_core::time::Duration;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// A request. One value is reused for many: a source fills it in again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// As sent.
+    pub method: String,
+    /// Without port; empty where the request names none.
+    pub host: String,
+    /// Without query.
+    pub path: String,
+    /// Request headers.
+    pub headers: Vec<(String, String)>,
+    /// The client's address; for a name in a log, one made from it.
+    pub client: IpAddr,
+    /// Body bytes of the response at full quality.
+    pub bytes: u64,
+    /// One worker's mean time at full quality, where it is not what the server takes for these bytes.
+    pub service: Option<Duration>,
+    /// What the time is multiplied by, drawn by its law: mean 1. Drawn here, not at the server, so that two runs on the
+    /// same arrivals meet the same work. `None`: draw by the server's law.
+    pub work: Option<f64>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Request {
+            method: String::new(),
+            host: String::new(),
+            path: String::new(),
+            headers: Vec::new(),
+            client: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            bytes: 0,
+            service: None,
+            work: None,
+        }
+    }
+}
+
+impl RequestView for Request {
+    fn method(&self) -> &str {
+        &self.method
+    }
+    fn host(&self) -> &str {
+        &self.host
+    }
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn header(&self, name: &str) -> Option<&str> {
+        let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
+        self.headers.iter().find(named).map(|(_, value)| value.as_str())
+    }
+    fn client(&self) -> IpAddr {
+        self.client
+    }
+}

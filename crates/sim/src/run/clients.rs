@@ -1,0 +1,89 @@
+//! What clients do by themselves: leave when their patience is at its end, and come again.
+
+use crate::request::Request;
+use plimsoll_core::door::Token;
+use plimsoll_core::random::Random;
+use plimsoll_core::time::{Duration, Instant};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A request that comes again.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) request: Box<Request>,
+    pub(super) stream: usize,
+    pub(super) attempt: u32,
+}
+
+/// Who will leave, and who will come again.
+#[derive(Debug)]
+pub(super) struct Clients {
+    /// Those who may have been answered meanwhile too.
+    leaving: BinaryHeap<Reverse<(Instant, u64)>>,
+    returning: BTreeMap<(Instant, u64), Again>,
+    returned: u64,
+    scheduled: u64,
+    random: Random,
+}
+
+impl Clients {
+    pub(super) fn new(seed: u64) -> Self {
+        Clients {
+            leaving: BinaryHeap::new(),
+            returning: BTreeMap::new(),
+            returned: 0,
+            scheduled: 0,
+            random: Random::new(seed),
+        }
+    }
+
+    /// A request's client leaves then if it is still there.
+    pub(super) fn waits(&mut self, token: Token, until: Instant) {
+        self.leaving.push(Reverse((until, token.0)));
+    }
+
+    /// A client comes again after some time, `mean` on average.
+    pub(super) fn returns(&mut self, now: Instant, mean: Duration, again: Again) {
+        let after = Duration::try_from_secs_f64(self.random.exponential(mean.as_secs_f64()));
+        self.scheduled += 1;
+        self.returning.insert((now + after.unwrap_or(Duration::MAX), self.scheduled), again);
+    }
+
+    pub(super) fn due(&self) -> Instant {
+        self.leaves().min(self.comes())
+    }
+
+    fn leaves(&self) -> Instant {
+        self.leaving.peek().map_or(Instant::FAR, |Reverse((until, _))| *until)
+    }
+
+    fn comes(&self) -> Instant {
+        self.returning.first_key_value().map_or(Instant::FAR, |((at, _), _)| *at)
+    }
+
+    /// Whose patience is at its end now.
+    pub(super) fn who_leaves(&mut self, now: Instant) -> Option<Token> {
+        if self.leaves() > now {
+            return None;
+        }
+        self.leaving.pop().map(|Reverse((_, token))| Token(token))
+    }
+
+    /// Who comes again now.
+    pub(super) fn who_returns(&mut self, now: Instant) -> Option<Again> {
+        if self.comes() > now {
+            return None;
+        }
+        self.returned += 1;
+        self.returning.pop_first().map(|(_, again)| again)
+    }
+
+    pub(super) fn nobody_returns(&self) -> bool {
+        self.returning.is_empty()
+    }
+
+    /// How often a client came again.
+    pub(super) fn returned(&self) -> u64 {
+        self.returned
+    }
+}

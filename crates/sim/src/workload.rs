@@ -1,0 +1,334 @@
+//! What a simulation is given besides the promises, as plain data: what arrives, who asks, and the truth about servers.
+//!
+//! The gateway under test sees none of the truth: it learns from what it serves, as in life. Times of service are one
+//! worker's, alone; shapes of distributions stand apart from their means ([`Law`]), so that a mean can move and the
+//! shape stay.
+
+use plimsoll_core::time::Duration;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Everything outside the gateway.
+#[derive(Clone, Debug, Default)]
+pub struct Workload {
+    /// What arrives. All together, in order of time.
+    pub streams: Vec<Stream>,
+    /// The true servers: one for each of [`Promises::plants`](plimsoll_core::promises::Promises::plants).
+    pub plants: Vec<Plant>,
+    /// What a request takes at levels 1..=M of each site, relative to the full one: one list per site. A site without
+    /// a list is served at full cost at every level.
+    pub versions: Vec<Vec<Version>>,
+    /// When it ends. `None`: when the streams have ended and everybody was answered.
+    pub duration: Option<Duration>,
+}
+
+/// A flow of requests.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Its name, for messages.
+    pub name: String,
+    /// When they come.
+    pub arrivals: Arrivals,
+    /// What they ask for. A log brings its own.
+    pub content: Content,
+    /// Who asks. A log brings its own.
+    pub clients: Clients,
+    /// A client leaves when it has waited this long without its answer.
+    pub patience: Option<Duration>,
+    /// A client that was turned away, failed or lost its patience tries again.
+    pub retry: Option<Retry>,
+}
+
+/// When requests come.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// A random process around a rate that may change.
+    Process {
+        /// How they vary around the rate.
+        process: Process,
+        /// The rate, in order of time. Nothing comes before the first phase.
+        rate: Vec<Phase>,
+    },
+    /// Numbers of requests per interval, one a line (a number alone, or the last column of a CSV), spread evenly at
+    /// random within each.
+    Counts {
+        /// The lines.
+        input: Input,
+        /// The length of an interval before `replay`'s speed.
+        every: Duration,
+        /// How fast, how many times.
+        replay: Replay,
+    },
+    /// An access log.
+    Log {
+        /// Its lines.
+        input: Input,
+        /// Their format.
+        format: LogFormat,
+        /// How fast, how many times.
+        replay: Replay,
+    },
+}
+
+/// How arrivals vary around their rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Process {
+    /// Independent of each other.
+    #[default]
+    Poisson,
+    /// At equal distances.
+    Deterministic,
+    /// Independent intervals with a heavy tail, P(X > x) ~ x^-shape.
+    Pareto {
+        /// Above 1, or there is no mean; at 2 and below there is no variance.
+        shape: f64,
+    },
+    /// Many sources that are on and off for times with heavy tails: their sum is self-similar (QM 2.2's traffic;
+    /// Willinger et al. 1997).
+    SelfSimilar {
+        /// H in (0.5, 1): the tails' shape is 3 - 2 H.
+        hurst: f64,
+        /// How many.
+        sources: u32,
+    },
+    /// Two states in turn, each Poisson (a Markov-modulated process). The rate given is the mean over both.
+    Modulated {
+        /// The rate in the burst state as a multiple of that in the calm state, above 1.
+        ratio: f64,
+        /// Mean length of a burst.
+        burst: Duration,
+        /// Mean length of the calm between.
+        calm: Duration,
+    },
+}
+
+/// A stretch of time with its rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// From when on.
+    pub from: Duration,
+    /// The rate at its beginning [1/s].
+    pub rate: f64,
+    /// The rate at the beginning of the next phase, reached on a straight line. The last phase has none.
+    pub to: Option<f64>,
+}
+
+/// How recorded traffic is replayed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replay {
+    /// Time passes so many times as fast.
+    pub speed: f64,
+    /// Each request comes so many times, from as many clients; a fraction is drawn by chance.
+    pub scale: f64,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Replay { speed: 1.0, scale: 1.0 }
+    }
+}
+
+/// Text that is read line by line, never whole.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A file, plain or compressed by gzip; `-` is standard input.
+    File(PathBuf),
+    /// Text at hand.
+    Text(Arc<str>),
+}
+
+/// The format of an access log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// What the first lines look like.
+    #[default]
+    Auto,
+    /// Common or Combined, as Apache and nginx write by default.
+    Common,
+    /// A JSON object a line.
+    Json(JsonFields),
+}
+
+/// Names of the fields of JSON lines. Several names are alternatives: the first that is there. An empty list stands
+/// for the names in common use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JsonFields {
+    /// When: seconds or milliseconds since 1970, RFC 3339, or as in the Common format.
+    pub time: Vec<String>,
+    /// The client's address or name.
+    pub client: Vec<String>,
+    /// The request line, `GET /path HTTP/1.1`; or, without it, method and path.
+    pub request: Vec<String>,
+    /// The method.
+    pub method: Vec<String>,
+    /// Path or URL.
+    pub path: Vec<String>,
+    /// The host asked for.
+    pub host: Vec<String>,
+    /// Body bytes of the response.
+    pub bytes: Vec<String>,
+    /// The response's status.
+    pub status: Vec<String>,
+    /// What the server took for it, in seconds (a number or text): its true service time at full quality.
+    pub service: Vec<String>,
+}
+
+/// What requests ask for.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// One of these, by weight.
+    Pages(Vec<Page>),
+    /// One of an access log's requests, each as likely as another.
+    Log(Input, LogFormat),
+}
+
+/// A page, or a kind of pages.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// `GET`, mostly.
+    pub method: String,
+    /// The host asked for; may be empty.
+    pub host: String,
+    /// The path without query; one `*` is replaced by a number from 0 to 999 by chance.
+    pub path: String,
+    /// Request headers.
+    pub headers: Vec<(String, String)>,
+    /// Its share of the requests, relative to the others'.
+    pub weight: f64,
+    /// Mean body bytes of a full response.
+    pub bytes: f64,
+    /// How bytes vary around it.
+    pub bytes_law: Law,
+    /// Its own mean service time at full quality, where it is not the server's fixed and per-byte part.
+    pub service: Option<Duration>,
+    /// How its service time varies, where it is not as the server says.
+    pub service_law: Option<Law>,
+}
+
+/// The shape of a distribution whose mean is given beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Law {
+    /// Always the mean.
+    #[default]
+    Deterministic,
+    /// Exponential.
+    Exponential,
+    /// Pareto's between two bounds.
+    BoundedPareto {
+        /// alpha > 0; the smaller, the heavier the tail.
+        shape: f64,
+        /// The upper bound over the lower one, above 1.
+        ratio: f64,
+    },
+    /// Lognormal.
+    Lognormal {
+        /// Standard deviation over mean, above 0.
+        variation: f64,
+    },
+    /// One of these values, each as likely, scaled to the mean. None may be negative; not all may be zero.
+    Empirical(Arc<[f64]>),
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Clients {
+    /// How many share the stream. At least 1.
+    pub count: u32,
+    /// How unevenly: 1 is evenly; at 2 the first quarter of them sends half of the requests.
+    pub skew: f64,
+    /// The first one's address as a number; the others follow. Streams with the same one share their clients.
+    pub first_address: u32,
+}
+
+/// Trying again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Retry {
+    /// How long after the refusal, on average (exponential, so that retries do not come in step).
+    pub after: Duration,
+    /// How many times at most.
+    pub most: u32,
+}
+
+/// A server as it truly is.
+#[derive(Clone, Debug)]
+pub struct Plant {
+    /// Who is served when.
+    pub discipline: Discipline,
+    /// The most requests that wait in its listen queue; one more is lost.
+    pub listen_queue: usize,
+    /// The fixed part of a request's service, one worker's time.
+    pub service: Duration,
+    /// The part for each byte of the response, one worker's time [s/byte].
+    pub service_per_byte: f64,
+    /// How service times vary.
+    pub law: Law,
+    /// Its network link, which a response passes after its service, shared by all [bytes/s].
+    pub link: Option<f64>,
+    /// c: what a rejection takes of a worker, where the gateway shares its machine.
+    pub rejection: Duration,
+    /// T_f: what a request takes of a worker whose client left before its service began (UC 7.5).
+    pub failure: Duration,
+    /// What goes wrong, and when.
+    pub faults: Vec<Fault>,
+    /// It reports its own utilization (as ORCA's `endpoint-load-metrics` would).
+    pub reports: bool,
+}
+
+/// Who is served when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// So many workers, one request each, first come first served (a process pool: UC 6.1).
+    Workers(u32),
+    /// So many cores, shared evenly by everybody in service (an event loop, or more processes than cores).
+    Sharing {
+        /// Cores: a request alone gets one.
+        cores: u32,
+        /// The most in service at once; more wait in the listen queue.
+        most: u32,
+    },
+}
+
+impl Discipline {
+    /// Workers or cores, s: the most service that is done at once.
+    pub fn servers(self) -> u32 {
+        match self {
+            Discipline::Workers(servers) | Discipline::Sharing { cores: servers, .. } => servers,
+        }
+    }
+}
+
+/// What goes wrong, from when until when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fault {
+    /// First moment.
+    pub from: Duration,
+    /// Last moment.
+    pub until: Duration,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// All work takes this many times as long, that under way too. Infinity is a pause.
+    Slower(f64),
+    /// A request that starts meanwhile takes this long, whatever it is.
+    Takes(Duration),
+    /// A request that starts meanwhile fails after this time.
+    Fails(Duration),
+}
+
+/// A level of service, as it truly is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Version {
+    /// Its service time relative to the full one. `None`: what the server takes for its bytes.
+    pub cost: Option<f64>,
+    /// Its body bytes relative to the full ones.
+    pub bytes: f64,
+}
+
+impl Version {
+    /// Full quality.
+    pub const FULL: Version = Version { cost: Some(1.0), bytes: 1.0 };
+}
