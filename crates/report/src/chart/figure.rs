@@ -1,0 +1,384 @@
+//! A chart as a figure: caption, legend, SVG, data.
+
+use super::plot::{Frame, Plot};
+use super::{Chart, Color, Series, Style, XAxis, data, path};
+use crate::number::{push_fixed, push_significant};
+use crate::text::{escape, paragraphs};
+use std::fmt::Write;
+
+/// Steps of the ramp for ordered series.
+const RAMP: usize = 8;
+
+/// Colours that differ.
+const SLOTS: usize = 8;
+
+/// Writes the figures of a page; counts them, for their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    written: usize,
+}
+
+impl Figures {
+    /// One chart, or several side by side, at their own scales.
+    pub(crate) fn write(&mut self, out: &mut String, charts: &[Chart]) {
+        self.write_all(out, charts, false);
+    }
+
+    /// Charts side by side at one scale, as far as they have one kind of axis.
+    pub(crate) fn write_multiples(&mut self, out: &mut String, charts: &[Chart]) {
+        let alike = charts.windows(2).all(|two| (two[0].x == XAxis::Time) == (two[1].x == XAxis::Time));
+        self.write_all(out, charts, alike);
+    }
+
+    fn write_all(&mut self, out: &mut String, charts: &[Chart], one_scale: bool) {
+        let plots: Vec<Plot> = charts.iter().map(Plot::of).collect();
+        let pairs: Vec<(&Chart, &Plot)> = charts.iter().zip(&plots).collect();
+        let shared = one_scale.then(|| Frame::of(&pairs));
+        if charts.len() != 1 {
+            out.push_str("<div class=\"beside\">\n");
+        }
+        for pair in pairs {
+            let frame = shared.clone().unwrap_or_else(|| Frame::of(&[pair]));
+            self.written += 1;
+            Figure {
+                chart: pair.0,
+                plot: pair.1,
+                frame,
+                number: self.written,
+                colors: colors(&pair.0.series),
+            }
+            .write(out);
+        }
+        if charts.len() != 1 {
+            out.push_str("</div>\n");
+        }
+    }
+}
+
+struct Figure<'a> {
+    chart: &'a Chart,
+    plot: &'a Plot,
+    frame: Frame,
+    number: usize,
+    /// By series: the class that sets its colour.
+    colors: Vec<String>,
+}
+
+fn colors(series: &[Series]) -> Vec<String> {
+    let ordered = series.iter().filter(|series| series.color == Color::Ordered).count();
+    let (mut slot, mut order) = (0, 0);
+    let class = |series: &Series| match series.color {
+        Color::Auto if series.style == Style::Dashed => "cm".to_owned(),
+        Color::Auto => {
+            slot += 1;
+            format!("c{}", (slot - 1) % SLOTS)
+        }
+        Color::Slot(number) => format!("c{}", usize::from(number) % SLOTS),
+        Color::Ordered => {
+            order += 1;
+            // A few neighbours on the ramp stay near each other; many use all of it.
+            format!("r{}", (order - 1) * (RAMP - 1) / (ordered - 1).max(4))
+        }
+        Color::Muted => "cm".to_owned(),
+        Color::Alarm => "ca".to_owned(),
+    };
+    series.iter().map(class).collect()
+}
+
+impl Figure<'_> {
+    fn write(&self, out: &mut String) {
+        let frame = &self.frame;
+        let axis = if self.chart.x == XAxis::Time { "time" } else { "plain" };
+        let _ = write!(
+            out,
+            "<figure class=\"chart\" data-axis=\"{axis}\" data-x0=\"{}\" data-x1=\"{}\" data-y0=\"{}\" data-y1=\"{}\"",
+            frame.x.low, frame.x.high, frame.y.low, frame.y.high
+        );
+        out.push_str(" data-unit=\"");
+        escape(out, &self.chart.unit);
+        out.push_str("\">\n<figcaption><h3>");
+        escape(out, &self.chart.title);
+        out.push_str("</h3> <span class=\"unit\">");
+        escape(out, &self.chart.unit);
+        out.push_str("</span></figcaption>\n");
+        paragraphs(out, &self.chart.text);
+        self.write_legend(out);
+        self.write_svg(out);
+        self.write_data(out);
+        out.push_str("</figure>\n");
+    }
+
+    /// The buttons wake up with the script.
+    fn write_legend(&self, out: &mut String) {
+        if self.chart.series.len() < 2 {
+            return;
+        }
+        out.push_str("<div class=\"legend\">");
+        for (index, series) in self.chart.series.iter().enumerate() {
+            let _ = write!(
+                out,
+                "<button type=\"button\" disabled class=\"{} {}\" data-i=\"{index}\"><i></i>",
+                style_class(series.style),
+                self.colors[index]
+            );
+            escape(out, &series.name);
+            out.push_str("</button>");
+        }
+        out.push_str("</div>\n");
+    }
+
+    fn write_svg(&self, out: &mut String) {
+        let number = self.number;
+        let _ = write!(
+            out,
+            "<div class=\"plot\"><svg class=\"frame\" role=\"img\" aria-labelledby=\"t{number} d{number}\">\n\
+             <title id=\"t{number}\">"
+        );
+        escape(out, &self.chart.title);
+        let _ = write!(out, "</title><desc id=\"d{number}\">");
+        escape(out, &self.description());
+        out.push_str("</desc>\n");
+        self.write_axes(out);
+        let _ = writeln!(
+            out,
+            "<svg class=\"lines\" width=\"100%\" height=\"100%\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\">",
+            path::WIDTH,
+            path::HEIGHT
+        );
+        // Areas first: they would cover lines.
+        let is_area = |index: &usize| self.chart.series[*index].style == Style::Area;
+        let all = 0..self.chart.series.len();
+        all.clone().filter(is_area).for_each(|index| self.write_area(out, index));
+        all.filter(|index| !is_area(index)).for_each(|index| self.write_line(out, index));
+        out.push_str("</svg>\n");
+        self.write_marks(out);
+        if self.plot.is_empty() {
+            out.push_str("<text class=\"empty\" x=\"50%\" y=\"50%\">no data</text>\n");
+        }
+        out.push_str("</svg></div>\n");
+    }
+
+    fn write_axes(&self, out: &mut String) {
+        let frame = &self.frame;
+        out.push_str("<g class=\"grid\">");
+        for tick in &frame.y_ticks.ticks {
+            let y = percent(1.0 - frame.y.share(tick.value));
+            let _ = write!(out, "<line x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
+        }
+        out.push_str("</g><g class=\"ys\">");
+        for tick in &frame.y_ticks.ticks {
+            let y = percent(1.0 - frame.y.share(tick.value));
+            let _ = write!(out, "<text dx=\"-8\" dy=\".32em\" y=\"{y}\">{}</text>", tick.label);
+        }
+        out.push_str("</g><g class=\"axis\"><line x2=\"100%\" y1=\"100%\" y2=\"100%\"/></g><g class=\"xs\">");
+        let many = frame.x_ticks.ticks.len() > 5;
+        for tick in &frame.x_ticks.ticks {
+            let x = percent(frame.x.share(tick.value));
+            let class = if many && tick.odd { " class=\"odd\"" } else { "" };
+            let _ = write!(out, "<g{class}><svg class=\"tick\" x=\"{x}\" y=\"100%\"><line y2=\"4\"/></svg>");
+            let _ = write!(out, "<text dy=\"18\" x=\"{x}\" y=\"100%\">{}</text></g>", tick.label);
+        }
+        out.push_str("</g><text class=\"x\" x=\"100%\" y=\"100%\" dy=\"34\">");
+        match &self.chart.x {
+            XAxis::Time => {
+                let _ = write!(out, "time ({})", frame.x_ticks.unit);
+            }
+            XAxis::Quantity { name, unit } => {
+                escape(out, name);
+                if !unit.is_empty() {
+                    out.push_str(" (");
+                    escape(out, unit);
+                    out.push(')');
+                }
+            }
+        }
+        out.push_str("</text>\n");
+    }
+
+    fn write_area(&self, out: &mut String, index: usize) {
+        let (bottom, top) = &self.plot.stacked[index];
+        let area = path::area(&self.frame, bottom, top);
+        let _ = writeln!(
+            out,
+            "<g class=\"area {}\" data-i=\"{index}\"><path d=\"{area}\"/></g>",
+            self.colors[index]
+        );
+    }
+
+    fn write_line(&self, out: &mut String, index: usize) {
+        let style = self.chart.series[index].style;
+        let drawn = path::line(&self.frame, &self.plot.points[index], style);
+        let _ = write!(out, "<g class=\"{} {}\" data-i=\"{index}\">", style_class(style), self.colors[index]);
+        if !drawn.line.is_empty() {
+            let _ = write!(out, "<path d=\"{}\"/>", drawn.line);
+        }
+        if !drawn.dots.is_empty() {
+            let _ = write!(out, "<path class=\"dot\" d=\"{}\"/>", drawn.dots);
+        }
+        out.push_str("</g>\n");
+    }
+
+    fn write_marks(&self, out: &mut String) {
+        let within = |share: f64| (0.0..=1.0).contains(&share);
+        for mark in self.chart.marks.iter().filter(|mark| within(self.frame.x.share(mark.x))) {
+            let share = self.frame.x.share(mark.x);
+            let x = percent(share);
+            // To the side where there is room.
+            let side = if share > 0.75 { "end\" dx=\"-5" } else { "start\" dx=\"5" };
+            let _ = write!(
+                out,
+                "<g class=\"mark\"><line x1=\"{x}\" x2=\"{x}\" y2=\"100%\"/>\
+                 <text x=\"{x}\" dy=\"10\" text-anchor=\"{side}\">"
+            );
+            escape(out, &mark.name);
+            out.push_str("</text></g>\n");
+        }
+        for threshold in
+            self.chart.threshold.iter().filter(|threshold| within(self.frame.y.share(threshold.value)))
+        {
+            let share = self.frame.y.share(threshold.value);
+            let y = percent(1.0 - share);
+            let dy = if share > 0.9 { 13 } else { -5 };
+            let _ = write!(
+                out,
+                "<g class=\"threshold\"><line x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/><text x=\"100%\" y=\"{y}\" dy=\"{dy}\">"
+            );
+            escape(out, &threshold.name);
+            out.push_str("</text></g>\n");
+        }
+    }
+
+    fn write_data(&self, out: &mut String) {
+        let rows = data::rows(self.chart, self.plot);
+        out.push_str("<details><summary>Data");
+        if rows.every > 1 {
+            let _ = write!(out, ", each {}th of {} rows", rows.every, rows.total);
+        }
+        out.push_str("</summary><pre class=\"data\" tabindex=\"0\">");
+        out.push_str(&rows.text);
+        out.push_str("</pre></details>\n");
+    }
+
+    /// What the picture shows, in words: of each series from what to what, and where it ends.
+    fn description(&self) -> String {
+        let mut out = match &self.chart.x {
+            XAxis::Time => "Over time.".to_owned(),
+            XAxis::Quantity { name, .. } => format!("Over {name}."),
+        };
+        for (series, points) in self.chart.series.iter().zip(&self.plot.points) {
+            let values = || points.iter().filter_map(|point| point.1);
+            let _ = write!(out, " {}: ", series.name);
+            let Some(last) = values().next_back() else {
+                out.push_str("no data.");
+                continue;
+            };
+            push_significant(&mut out, values().fold(last, f64::min), 3);
+            out.push_str(" to ");
+            push_significant(&mut out, values().fold(last, f64::max), 3);
+            out.push_str(", last ");
+            push_significant(&mut out, last, 3);
+            out.push('.');
+        }
+        out
+    }
+}
+
+fn style_class(style: Style) -> &'static str {
+    match style {
+        Style::Line => "line",
+        Style::Step => "step",
+        Style::Dashed => "dashed",
+        Style::Area => "area",
+        Style::Points => "points",
+    }
+}
+
+fn percent(share: f64) -> String {
+    let mut out = String::new();
+    push_fixed(&mut out, share * 100.0, 2);
+    out.push('%');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(chart: Chart) -> String {
+        let mut out = String::new();
+        Figures::default().write(&mut out, &[chart]);
+        out
+    }
+
+    #[test]
+    fn colours_are_the_next_free_and_ordered_ones_spread() {
+        let series = |color, style| Series { color, style, ..Series::default() };
+        let classes = colors(&[
+            series(Color::Auto, Style::Line),
+            series(Color::Auto, Style::Dashed),
+            series(Color::Ordered, Style::Area),
+            series(Color::Auto, Style::Step),
+            series(Color::Ordered, Style::Area),
+            series(Color::Slot(9), Style::Line),
+            series(Color::Alarm, Style::Area),
+            series(Color::Ordered, Style::Area),
+        ]);
+        assert_eq!(classes, ["c0", "cm", "r0", "c1", "r1", "c1", "ca", "r3"]);
+        let all: Vec<_> = colors(&vec![series(Color::Ordered, Style::Area); 8]);
+        assert_eq!(all, ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"]);
+    }
+
+    #[test]
+    fn areas_lie_under_lines_whatever_their_order() {
+        let html = written(
+            Chart::over_time("t", "")
+                .series(Series::every("line", 1.0, [1.0, 2.0]))
+                .series(Series::every("area", 1.0, [1.0, 2.0]).style(Style::Area)),
+        );
+        let place = |what: &str| html.find(what).expect(what);
+        assert!(place("<g class=\"area c1\" data-i=\"1\"") < place("<g class=\"line c0\" data-i=\"0\""));
+    }
+
+    #[test]
+    fn empty_charts_say_so() {
+        for chart in [
+            Chart::over_time("t", ""),
+            Chart::over_time("t", "").series(Series::every::<f64>("a", 1.0, [])),
+            Chart::over_time("t", "").series(Series::every("a", 1.0, [None::<f64>, None])),
+        ] {
+            assert!(written(chart).contains("no data"));
+        }
+        assert!(
+            !written(Chart::over_time("t", "").series(Series::every("a", 1.0, [0.0])))
+                .contains("no data</text>")
+        );
+    }
+
+    #[test]
+    fn a_single_point_shows_as_a_dot_in_the_middle() {
+        let html = written(Chart::over_time("t", "").series(Series::new("a", [(30.0, 5.0)])));
+        assert!(html.contains("<path class=\"dot\" d=\"M500 150h0\"/>"), "{html}");
+    }
+
+    #[test]
+    fn the_description_tells_the_range_of_each_series() {
+        let html = written(
+            Chart::over_time("t", "")
+                .series(Series::every("U", 1.0, [Some(0.2), None, Some(0.9), Some(0.7)]))
+                .series(Series::every("none", 1.0, [None::<f64>])),
+        );
+        assert!(html.contains("Over time. U: 0.2 to 0.9, last 0.7. none: no data.</desc>"));
+    }
+
+    #[test]
+    fn marks_and_thresholds_out_of_the_picture_are_left_out() {
+        let chart = Chart::over_time("t", "")
+            .series(Series::every("a", 10.0, [1.0, 2.0]))
+            .mark(5.0, "inside")
+            .mark(50.0, "outside")
+            .threshold("none", f64::NAN);
+        let html = written(chart);
+        assert!(html.contains(">inside</text>") && html.contains("x1=\"50%\""));
+        assert!(!html.contains("outside") && !html.contains(">none<"));
+    }
+}

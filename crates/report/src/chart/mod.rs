@@ -1,0 +1,204 @@
+//! A chart as plain data: series over virtual time or over a plain quantity.
+//!
+//! `ticks` finds round numbers for the axes, `plot` the ranges and the stack, `path` turns points into SVG, `data`
+//! into text, and `figure` puts them together.
+
+mod data;
+mod figure;
+mod path;
+mod plot;
+mod ticks;
+
+pub(crate) use figure::Figures;
+
+/// Series with one horizontal and one vertical axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chart {
+    /// What is shown.
+    pub title: String,
+    /// The unit of the vertical axis.
+    pub unit: String,
+    /// What to see in it, or empty.
+    pub text: String,
+    /// The horizontal axis.
+    pub x: XAxis,
+    /// What the vertical axis must reach.
+    pub y: YRange,
+    /// The series, drawn in this order; areas stack in this order, the first at the bottom.
+    pub series: Vec<Series>,
+    /// A bound, drawn over the whole width.
+    pub threshold: Option<Threshold>,
+    /// Moments to point out.
+    pub marks: Vec<Mark>,
+}
+
+/// The horizontal axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum XAxis {
+    /// Virtual time (s); ticks in s, min, h or d.
+    #[default]
+    Time,
+    /// Any other quantity.
+    Quantity {
+        /// What it is.
+        name: String,
+        /// Its unit, or empty.
+        unit: String,
+    },
+}
+
+/// What the vertical axis must reach; values beyond extend it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct YRange {
+    /// Starts at zero, for what is compared by its height. Areas always do.
+    pub from_zero: bool,
+    /// Reaches at least this value, such as 1 for a share.
+    pub max: Option<f64>,
+}
+
+/// A line of a chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// (x, y). A y that is `None`, NaN or infinite is a gap; a point whose x is NaN or infinite is left out.
+    pub points: Vec<(f64, Option<f64>)>,
+    /// How it is drawn.
+    pub style: Style,
+    /// Its colour.
+    pub color: Color,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// From point to point.
+    #[default]
+    Line,
+    /// Each value holds until the next x.
+    Step,
+    /// A reference, such as the set point.
+    Dashed,
+    /// Stacked on the areas before it; where it has a gap and others have none, it adds nothing.
+    Area,
+    /// Dots, not joined.
+    Points,
+}
+
+/// The colour of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Color {
+    /// The next of eight that differ under the common colour deficiencies; a dashed series is grey.
+    #[default]
+    Auto,
+    /// One of the eight, by number: the same class in two charts, or p50 and p99 of one class.
+    Slot(u8),
+    /// For what has an order, such as levels: one ramp from dark to pale over the chart's ordered series.
+    Ordered,
+    /// Grey: what is there for comparison.
+    Muted,
+    /// Red: rejections, failures.
+    Alarm,
+}
+
+/// A horizontal line with a name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Threshold {
+    /// What it bounds.
+    pub name: String,
+    /// Where.
+    pub value: f64,
+}
+
+/// A vertical line with a name: a change of load, a pause.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mark {
+    /// Where on the horizontal axis.
+    pub x: f64,
+    /// What happened.
+    pub name: String,
+}
+
+impl Chart {
+    /// A chart over virtual time, without series.
+    pub fn over_time(title: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { title: title.into(), unit: unit.into(), ..Self::default() }
+    }
+
+    /// A chart over another quantity, without series.
+    pub fn over(x: XAxis, title: impl Into<String>, unit: impl Into<String>) -> Self {
+        Self { x, ..Self::over_time(title, unit) }
+    }
+
+    /// With one more series.
+    #[must_use]
+    pub fn series(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    /// With what to see in it.
+    #[must_use]
+    pub fn text(self, text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..self }
+    }
+
+    /// With a vertical axis that starts at zero.
+    #[must_use]
+    pub fn from_zero(mut self) -> Self {
+        self.y.from_zero = true;
+        self
+    }
+
+    /// With a vertical axis that reaches at least this value.
+    #[must_use]
+    pub fn up_to(mut self, max: f64) -> Self {
+        self.y.max = Some(max);
+        self
+    }
+
+    /// With a bound.
+    #[must_use]
+    pub fn threshold(self, name: impl Into<String>, value: f64) -> Self {
+        Self { threshold: Some(Threshold { name: name.into(), value }), ..self }
+    }
+
+    /// With one more moment to point out.
+    #[must_use]
+    pub fn mark(mut self, x: f64, name: impl Into<String>) -> Self {
+        self.marks.push(Mark { x, name: name.into() });
+        self
+    }
+}
+
+impl Series {
+    /// A line through these points.
+    pub fn new<Y: Into<Option<f64>>>(
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, Y)>,
+    ) -> Self {
+        let points = points.into_iter().map(|(x, y)| (x, y.into())).collect();
+        Self { name: name.into(), points, ..Self::default() }
+    }
+
+    /// A line through the values at 0, `period`, 2 · `period`, …
+    pub fn every<Y: Into<Option<f64>>>(
+        name: impl Into<String>,
+        period: f64,
+        values: impl IntoIterator<Item = Y>,
+    ) -> Self {
+        Self::new(name, values.into_iter().enumerate().map(|(index, value)| (index as f64 * period, value)))
+    }
+
+    /// Drawn in this style.
+    #[must_use]
+    pub fn style(self, style: Style) -> Self {
+        Self { style, ..self }
+    }
+
+    /// In this colour.
+    #[must_use]
+    pub fn color(self, color: Color) -> Self {
+        Self { color, ..self }
+    }
+}

@@ -1,0 +1,60 @@
+//! One self-contained HTML page from recorded runs: lead facts, charts and tables.
+//!
+//! The caller hands in plain data ([`Page`]) and gets the page as text. Nothing is loaded from anywhere: the charts
+//! are SVG drawn here, the style and a little script are inline, so that the file opens from a disk, an archive or a
+//! bug report years later. Without script the page is complete; the script adds a cross-hair with the values, a
+//! legend that hides and shows, and data tables that open.
+//!
+//! ```
+//! use plimsoll_report::{Chart, Fact, Page, Section, Series, Style, Verdict};
+//!
+//! let utilization = [Some(0.31), Some(0.55), Some(0.68), None, Some(0.71), Some(0.70)];
+//! let page = Page {
+//!     title: "demo.toml".into(),
+//!     subtitle: "a step to three times the load; seed 7".into(),
+//!     lead: vec![Fact::new("Utilization", "0.70").verdict(Verdict::Good).note("set point 0.70")],
+//!     sections: vec![Section::new("The loop").text("Once per period.").chart(
+//!         Chart::over_time("Utilization", "of all workers")
+//!             .series(Series::every("U", 5.0, utilization))
+//!             .series(Series::new("set point", [(0.0, 0.7), (25.0, 0.7)]).style(Style::Dashed))
+//!             .from_zero()
+//!             .up_to(1.0),
+//!     )],
+//!     footer: "plimsoll simulate demo.toml --seed 7".into(),
+//! };
+//! let html = page.to_html();
+//! assert!(html.starts_with("<!doctype html>") && !html.contains("http:"));
+//! ```
+//!
+//! # What holds
+//!
+//! - **Nothing from outside is markup.** Paths and names come from access logs, that is, from anyone. All text passes
+//!   one function (`text::escape`), and lands in elements and quoted attributes only, never in the script. Should that
+//!   fail, the page's Content-Security-Policy still runs no script and applies no style but its own, which it names by
+//!   their SHA-256 digests, and loads nothing.
+//! - **A gap is a gap.** `None`, NaN and infinities break a line; nothing is drawn as zero that was not measured.
+//! - **Peaks stay.** A series longer than the plot is wide is reduced by columns that keep first, last, least and
+//!   greatest (Jugel et al., "M4", VLDB 2014): the picture stays the same to the pixel, an average would shave the
+//!   peaks that a report on overload is about.
+//! - **No meaning by colour alone**: colours differ under the common colour deficiencies, verdicts have a sign,
+//!   every chart has a title, a description in words and its data as text.
+//!
+//! # Why drawn here, and not by a library in the page
+//!
+//! A charting library is hundreds of kilobytes in every file, shows nothing without script or in print, and is the
+//! largest part of what has to be trusted. What a report needs is lines, steps, stacked areas and points.
+//!
+//! The plot's frame has no `viewBox`: labels sit at percentages and keep their size on a phone, only the innermost
+//! picture with the lines is stretched, with strokes that do not scale.
+
+mod chart;
+mod digest;
+mod html;
+mod number;
+mod page;
+mod table;
+mod text;
+
+pub use chart::{Chart, Color, Mark, Series, Style, Threshold, XAxis, YRange};
+pub use page::{Block, Fact, Note, Page, Section, Verdict};
+pub use table::{Cell, Column, ColumnKind, Table};

@@ -1,0 +1,165 @@
+//! Numbers as text: short in paths, exact enough in data, grouped in tables.
+//!
+//! Own code for the common range, because a page holds a hundred thousand numbers and `format!` is what it would
+//! spend its time on; outside of it the standard library prints.
+
+use std::fmt::Write;
+
+/// Beyond this a scaled value is not an exact integer.
+const EXACT: f64 = 9e15;
+
+/// The most decimals that [`push_fixed`] prints.
+const MOST_DECIMALS: i32 = 12;
+
+/// Appends `value` rounded to `decimals` (at most 12), without trailing zeros. What is not finite prints as `-`.
+pub(crate) fn push_fixed(out: &mut String, value: f64, decimals: i32) {
+    push_rounded(out, value, decimals, true);
+}
+
+/// Appends `value` with exactly `decimals` (at most 12).
+pub(crate) fn push_exact(out: &mut String, value: f64, decimals: i32) {
+    push_rounded(out, value, decimals, false);
+}
+
+/// Appends `value` rounded to `digits` significant digits; integers keep all of theirs.
+pub(crate) fn push_significant(out: &mut String, value: f64, digits: i32) {
+    if value == 0.0 {
+        return out.push('0');
+    }
+    let decimals = digits - 1 - order(value);
+    if decimals > MOST_DECIMALS && value.is_finite() {
+        let _ = write!(out, "{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
+    } else {
+        push_fixed(out, value, decimals.max(0));
+    }
+}
+
+/// `value` with exactly `decimals`, its thousands parted by narrow spaces that do not break.
+pub(crate) fn grouped(value: f64, decimals: i32) -> String {
+    let mut plain = String::new();
+    push_exact(&mut plain, value, decimals);
+    let digits = plain.find('.').unwrap_or(plain.len());
+    let start = usize::from(plain.starts_with('-'));
+    let all_digits = plain[start..digits].bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits || digits - start < 5 {
+        return plain;
+    }
+    let mut out = String::new();
+    for (place, character) in plain.chars().enumerate() {
+        if place > start && place < digits && (digits - place) % 3 == 0 {
+            out.push('\u{202F}');
+        }
+        out.push(character);
+    }
+    out
+}
+
+/// The exponent of ten of `value`'s first digit.
+pub(crate) fn order(value: f64) -> i32 {
+    // Within the range of f64's exponents, so the cast cannot saturate but for zero and what is not finite.
+    value.abs().log10().floor() as i32
+}
+
+fn push_rounded(out: &mut String, value: f64, decimals: i32, trim: bool) {
+    let decimals = decimals.clamp(0, MOST_DECIMALS);
+    let scaled = (value.abs() * 10f64.powi(decimals)).round();
+    if !value.is_finite() {
+        return out.push('-');
+    }
+    if scaled > EXACT {
+        let _ = write!(out, "{value:e}");
+        return;
+    }
+    let mut digits = scaled as u64;
+    let mut places = decimals;
+    while trim && places > 0 && digits.is_multiple_of(10) {
+        digits /= 10;
+        places -= 1;
+    }
+    if value < 0.0 && digits > 0 {
+        out.push('-');
+    }
+    push_digits(out, digits, places);
+}
+
+/// Appends `digits` with a point before the last `places` of them.
+fn push_digits(out: &mut String, mut digits: u64, places: i32) {
+    let mut buffer = [0u8; 24];
+    let mut start = buffer.len();
+    let mut written = 0;
+    while digits > 0 || written <= places {
+        if written == places && places > 0 {
+            start -= 1;
+            buffer[start] = b'.';
+        }
+        start -= 1;
+        buffer[start] = b'0' + (digits % 10) as u8;
+        digits /= 10;
+        written += 1;
+    }
+    out.extend(buffer[start..].iter().map(|&byte| char::from(byte)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(value: f64, decimals: i32) -> String {
+        let mut out = String::new();
+        push_fixed(&mut out, value, decimals);
+        out
+    }
+
+    fn significant(value: f64) -> String {
+        let mut out = String::new();
+        push_significant(&mut out, value, 4);
+        out
+    }
+
+    #[test]
+    fn fixed_rounds_and_trims() {
+        assert_eq!(fixed(0.0, 1), "0");
+        assert_eq!(fixed(-0.04, 1), "0");
+        assert_eq!(fixed(-0.06, 1), "-0.1");
+        assert_eq!(fixed(12.34, 1), "12.3");
+        assert_eq!(fixed(100.0, 1), "100");
+        assert_eq!(fixed(0.05, 3), "0.05");
+        assert_eq!(fixed(1e18, 1), "1e18");
+        assert_eq!(fixed(f64::NAN, 1), "-");
+        assert_eq!(fixed(9e15, 0), "9000000000000000");
+        assert_eq!(fixed(123_456_789.0, 0), "123456789");
+    }
+
+    #[test]
+    fn fixed_agrees_with_the_standard_library() {
+        let mut random = 1u64;
+        for _ in 0..2000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let value = f64::from((random >> 40) as u32) / 1000.0 - 5000.0;
+            let mut out = String::new();
+            push_exact(&mut out, value, 3);
+            assert_eq!(out, format!("{value:.3}"));
+        }
+    }
+
+    #[test]
+    fn significant_digits() {
+        assert_eq!(significant(0.123_456), "0.1235");
+        assert_eq!(significant(123_456.0), "123456");
+        assert_eq!(significant(12.3456), "12.35");
+        assert_eq!(significant(0.000_012_342), "0.00001234");
+        assert_eq!(significant(1.5e-20), "1.500e-20");
+        assert_eq!(significant(0.0), "0");
+        assert_eq!(significant(f64::INFINITY), "-");
+    }
+
+    #[test]
+    fn thousands() {
+        assert_eq!(grouped(1234.5, 1), "1234.5");
+        assert_eq!(grouped(12345.0, 0), "12\u{202F}345");
+        assert_eq!(grouped(-1_234_567.891, 2), "-1\u{202F}234\u{202F}567.89");
+        assert_eq!(grouped(0.5, 2), "0.50");
+        assert_eq!(grouped(f64::NAN, 2), "-");
+        assert_eq!(grouped(1e300, 2), "1e300");
+    }
+}

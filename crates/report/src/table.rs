@@ -1,0 +1,239 @@
+//! A table: text to the left, numbers to the right with their points below each other, bars where asked for.
+
+use crate::number::{grouped, push_fixed};
+use crate::text::escape;
+
+/// A table with a heading.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// What it lists.
+    pub title: String,
+    /// The columns, from left to right.
+    pub columns: Vec<Column>,
+    /// The rows; a row shorter than the columns is filled with empty cells, what is beyond is left out.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Column {
+    /// Its heading.
+    pub name: String,
+    /// The unit of its numbers, or empty.
+    pub unit: String,
+    /// How its cells are set.
+    pub kind: ColumnKind,
+}
+
+/// How the cells of a column are set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Words.
+    #[default]
+    Text,
+    /// Something literal, such as a path: in a monospaced face, broken anywhere.
+    Code,
+    /// Numbers.
+    Number {
+        /// Digits after the point, at most 12.
+        decimals: u8,
+        /// With a bar whose length is the number's share of the column's greatest.
+        bar: bool,
+    },
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Cell {
+    /// Nothing to say; shows as a dash.
+    #[default]
+    Empty,
+    /// Text.
+    Text(String),
+    /// A number; shown with its column's decimals, NaN and infinities as a dash.
+    Number(f64),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<u64> for Cell {
+    /// Exact up to 2^53.
+    fn from(number: u64) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Empty, Into::into)
+    }
+}
+
+impl Column {
+    /// A column of words.
+    pub fn text(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// A column of literals, such as paths.
+    pub fn code(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: ColumnKind::Code, ..Self::default() }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: impl Into<String>, unit: impl Into<String>, decimals: u8) -> Self {
+        Self { name: name.into(), unit: unit.into(), kind: ColumnKind::Number { decimals, bar: false } }
+    }
+
+    /// A column of numbers with bars.
+    pub fn bars(name: impl Into<String>, unit: impl Into<String>, decimals: u8) -> Self {
+        Self { name: name.into(), unit: unit.into(), kind: ColumnKind::Number { decimals, bar: true } }
+    }
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { title: title.into(), columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// With one more row.
+    #[must_use]
+    pub fn row(mut self, cells: impl IntoIterator<Item = Cell>) -> Self {
+        self.rows.push(cells.into_iter().collect());
+        self
+    }
+
+    pub(crate) fn write(&self, out: &mut String) {
+        out.push_str("<div class=\"table\"><table>\n<caption>");
+        escape(out, &self.title);
+        out.push_str("</caption>\n<thead><tr>");
+        for column in &self.columns {
+            column.write_heading(out);
+        }
+        out.push_str("</tr></thead>\n<tbody>\n");
+        let greatest: Vec<f64> = (0..self.columns.len()).map(|place| self.greatest(place)).collect();
+        for row in &self.rows {
+            out.push_str("<tr>");
+            for (place, column) in self.columns.iter().enumerate() {
+                column.write_cell(out, row.get(place).unwrap_or(&Cell::Empty), greatest[place]);
+            }
+            out.push_str("</tr>\n");
+        }
+        if self.rows.is_empty() {
+            out.push_str(&format!(
+                "<tr><td class=\"none\" colspan=\"{}\">none</td></tr>\n",
+                self.columns.len().max(1)
+            ));
+        }
+        out.push_str("</tbody></table></div>\n");
+    }
+
+    fn greatest(&self, place: usize) -> f64 {
+        let numbers = self.rows.iter().filter_map(|row| match row.get(place) {
+            Some(Cell::Number(number)) if number.is_finite() => Some(*number),
+            _ => None,
+        });
+        numbers.fold(0.0, f64::max)
+    }
+}
+
+impl Column {
+    fn write_heading(&self, out: &mut String) {
+        out.push_str(if matches!(self.kind, ColumnKind::Number { .. }) {
+            "<th scope=\"col\" class=\"number\">"
+        } else {
+            "<th scope=\"col\">"
+        });
+        escape(out, &self.name);
+        if !self.unit.is_empty() {
+            out.push_str(" <span class=\"unit\">");
+            escape(out, &self.unit);
+            out.push_str("</span>");
+        }
+        out.push_str("</th>");
+    }
+
+    fn write_cell(&self, out: &mut String, cell: &Cell, greatest: f64) {
+        let (decimals, bar) = match self.kind {
+            ColumnKind::Number { decimals, bar } => (decimals, bar),
+            ColumnKind::Text | ColumnKind::Code => (2, false),
+        };
+        out.push_str(match (self.kind, bar) {
+            (ColumnKind::Text, _) => "<td>",
+            (ColumnKind::Code, _) => "<td class=\"code\">",
+            (ColumnKind::Number { .. }, false) => "<td class=\"number\">",
+            (ColumnKind::Number { .. }, true) => "<td class=\"number bars\">",
+        });
+        match cell {
+            Cell::Text(text) => escape(out, text),
+            Cell::Number(number) if number.is_finite() => {
+                // The bar first, as background: the numbers keep their points below each other.
+                if bar && greatest > 0.0 {
+                    out.push_str("<svg class=\"bar\" aria-hidden=\"true\"><rect height=\"100%\" width=\"");
+                    push_fixed(out, (number / greatest).clamp(0.0, 1.0) * 100.0, 1);
+                    out.push_str("%\"/></svg>");
+                }
+                out.push_str(&grouped(*number, i32::from(decimals)));
+            }
+            Cell::Empty | Cell::Number(_) => out.push('–'),
+        }
+        out.push_str("</td>");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(table: &Table) -> String {
+        let mut out = String::new();
+        table.write(&mut out);
+        out
+    }
+
+    #[test]
+    fn numbers_to_the_right_with_bars() {
+        let columns = [Column::code("path"), Column::bars("share", "%", 1), Column::number("n", "", 0)];
+        let table = Table::new("Paths", columns)
+            .row(["/a".into(), 40.0.into(), 12_345_u64.into()])
+            .row(["/b".into(), 10.0.into(), Cell::Empty])
+            .row(["/c".into()]);
+        let html = written(&table);
+        assert!(html.contains("<td class=\"code\">/a</td>"));
+        assert!(html.contains("width=\"100%\"/></svg>40.0</td>"));
+        assert!(html.contains("width=\"25%\"/></svg>10.0</td>"));
+        assert!(html.contains("<td class=\"number\">12\u{202F}345</td>"));
+        assert_eq!(html.matches('–').count(), 3, "one empty, two missing");
+    }
+
+    #[test]
+    fn no_rows_says_so() {
+        let html = written(&Table::new("Paths", [Column::text("a"), Column::text("b")]));
+        assert!(html.contains("<td class=\"none\" colspan=\"2\">none</td>"));
+    }
+
+    #[test]
+    fn what_is_not_finite_is_a_dash_and_no_bar() {
+        let table =
+            Table::new("t", [Column::bars("x", "", 1)]).row([f64::NAN.into()]).row([f64::INFINITY.into()]);
+        assert_eq!(written(&table).matches('–').count(), 2);
+        assert!(!written(&table).contains("rect"));
+    }
+}
