@@ -179,7 +179,7 @@ fn main() {
         lead: vec![
             Fact::new("Utilization", "0.702").note("set point 0.70").verdict(Verdict::Good),
             Fact::new("Settling", "2").unit("periods").note("promised: 3").verdict(Verdict::Good),
-            Fact::new("Served in full", "64.1").unit("%").note("61,2 % during the step"),
+            Fact::new("Served in full", "64.1").unit("%").note("61.2 % during the step"),
             Fact::new("Rejected", "0.9").unit("%").note("promised: 0").verdict(Verdict::Bad),
             Fact::new("Delay p99, gold", "131").unit("ms").note("promised: 250 ms").verdict(Verdict::Good),
         ],

@@ -41,12 +41,12 @@ pub(crate) fn grouped(value: f64, decimals: i32) -> String {
     let digits = plain.find('.').unwrap_or(plain.len());
     let start = usize::from(plain.starts_with('-'));
     let all_digits = plain[start..digits].bytes().all(|byte| byte.is_ascii_digit());
-    if !all_digits || digits - start < 5 {
+    if !all_digits || digits - start < 4 {
         return plain;
     }
     let mut out = String::new();
     for (place, character) in plain.chars().enumerate() {
-        if place > start && place < digits && (digits - place) % 3 == 0 {
+        if place > start && place < digits && (digits - place).is_multiple_of(3) {
             out.push('\u{202F}');
         }
         out.push(character);
@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn thousands() {
-        assert_eq!(grouped(1234.5, 1), "1234.5");
+        assert_eq!(grouped(1234.5, 1), "1\u{202F}234.5");
+        assert_eq!(grouped(-123.0, 0), "-123");
         assert_eq!(grouped(12345.0, 0), "12\u{202F}345");
         assert_eq!(grouped(-1_234_567.891, 2), "-1\u{202F}234\u{202F}567.89");
         assert_eq!(grouped(0.5, 2), "0.50");

@@ -171,7 +171,7 @@ impl Figure<'_> {
             let _ = write!(out, "<text dx=\"-8\" dy=\".32em\" y=\"{y}\">{}</text>", tick.label);
         }
         out.push_str("</g><g class=\"axis\"><line x2=\"100%\" y1=\"100%\" y2=\"100%\"/></g><g class=\"xs\">");
-        let many = frame.x_ticks.ticks.len() > 5;
+        let many = frame.x_ticks.ticks.len() > 6;
         for tick in &frame.x_ticks.ticks {
             let x = percent(frame.x.share(tick.value));
             let class = if many && tick.odd { " class=\"odd\"" } else { "" };
