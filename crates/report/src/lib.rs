@@ -23,7 +23,7 @@
 //!     footer: "plimsoll simulate demo.toml --seed 7".into(),
 //! };
 //! let html = page.to_html();
-//! assert!(html.starts_with("<!doctype html>") && !html.contains("http:"));
+//! assert!(html.starts_with("<!doctype html>") && html.contains("set point 0.70"));
 //! ```
 //!
 //! # What holds

@@ -252,7 +252,7 @@ impl Figure<'_> {
         let rows = data::rows(self.chart, self.plot);
         out.push_str("<details><summary>Data");
         if rows.every > 1 {
-            let _ = write!(out, ", each {}th of {} rows", rows.every, rows.total);
+            let _ = write!(out, ", one row in {} of {}", rows.every, rows.total);
         }
         out.push_str("</summary><pre class=\"data\" tabindex=\"0\">");
         out.push_str(&rows.text);
