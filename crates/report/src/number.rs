@@ -11,6 +11,9 @@ const EXACT: f64 = 9e15;
 /// The most decimals that [`push_fixed`] prints.
 const MOST_DECIMALS: i32 = 12;
 
+/// 10 to the power of the index.
+const TENS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
+
 /// Appends `value` rounded to `decimals` (at most 12), without trailing zeros. What is not finite prints as `-`.
 pub(crate) fn push_fixed(out: &mut String, value: f64, decimals: i32) {
     push_rounded(out, value, decimals, true);
@@ -26,7 +29,13 @@ pub(crate) fn push_significant(out: &mut String, value: f64, digits: i32) {
     if value == 0.0 {
         return out.push('0');
     }
-    let decimals = digits - 1 - order(value);
+    // A logarithm for each number of a page would be half of its time.
+    let size = value.abs();
+    let order = match TENS.iter().position(|ten| size < *ten) {
+        Some(place @ 1..) => place as i32 - 1,
+        _ => order(value),
+    };
+    let decimals = digits - 1 - order;
     if decimals > MOST_DECIMALS && value.is_finite() {
         let _ = write!(out, "{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
     } else {
@@ -62,7 +71,8 @@ pub(crate) fn order(value: f64) -> i32 {
 
 fn push_rounded(out: &mut String, value: f64, decimals: i32, trim: bool) {
     let decimals = decimals.clamp(0, MOST_DECIMALS);
-    let scaled = (value.abs() * 10f64.powi(decimals)).round();
+    // Positive, so that the cast below rounds.
+    let scaled = value.abs() * TENS[decimals as usize] + 0.5;
     if !value.is_finite() {
         return out.push('-');
     }
@@ -97,7 +107,8 @@ fn push_digits(out: &mut String, mut digits: u64, places: i32) {
         digits /= 10;
         written += 1;
     }
-    out.extend(buffer[start..].iter().map(|&byte| char::from(byte)));
+    // Digits and a point are always text.
+    out.push_str(std::str::from_utf8(&buffer[start..]).unwrap_or_default());
 }
 
 #[cfg(test)]
