@@ -4,6 +4,7 @@
 //! All of a file's errors come at once, in the order of the file. [`Diagnostics`]' `Display` prints them for a
 //! terminal, without colour, so that logs and golden files hold the same text.
 
+use crate::shape::{SectionShape, sections};
 use std::fmt;
 use std::ops::Range;
 
@@ -201,8 +202,10 @@ pub(crate) fn quoted(text: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     found: Vec<Finding>,
-    /// What stands for NAME in the titles of the sections under reading.
-    name: Option<String>,
+    /// What stands for each NAME in the titles of the sections under reading, outermost first.
+    names: Vec<String>,
+    /// The file's own shape, to find the section that a misplaced key belongs to.
+    file: Option<fn() -> SectionShape>,
 }
 
 /// One error before its place is turned into line and column.
@@ -228,6 +231,18 @@ impl Complaint {
 }
 
 impl Findings {
+    /// Nothing found yet in a file of this shape.
+    pub(crate) fn of(file: fn() -> SectionShape) -> Self {
+        Findings { file: Some(file), ..Findings::default() }
+    }
+
+    /// The section that has a key, for one that stands in the wrong place.
+    pub(crate) fn section_with(&self, key: &str) -> Option<&'static str> {
+        let sections = sections((self.file?)());
+        let has_it = |section: &&SectionShape| section.keys.iter().any(|known| known.name == key);
+        sections.iter().find(has_it).map(|section| section.title)
+    }
+
     /// One more error.
     pub(crate) fn add(&mut self, code: Code, span: &Range<usize>, complaint: Complaint) {
         self.found.push(Finding { code, span: span.clone(), complaint, other: None });
@@ -256,18 +271,22 @@ impl Findings {
 
     /// Reads a section that has a name of the user's choice.
     pub(crate) fn under_name<T>(&mut self, name: &str, read: impl FnOnce(&mut Findings) -> T) -> T {
-        let outer = self.name.replace(quoted(name));
+        self.names.push(quoted(name));
         let read = read(self);
-        self.name = outer;
+        self.names.pop();
         read
     }
 
-    /// A section's title with the name it really has.
+    /// A section's title with the names it really has.
     pub(crate) fn title(&self, title: &str) -> String {
-        match &self.name {
-            Some(name) => title.replace("NAME", name),
-            None => title.to_owned(),
+        let mut pieces = title.split("NAME");
+        let mut shown = pieces.next().unwrap_or_default().to_owned();
+        let mut names = self.names.iter();
+        for piece in pieces {
+            shown.push_str(names.next().map_or("NAME", String::as_str));
+            shown.push_str(piece);
         }
+        shown
     }
 
     /// After errors of syntax what was read is partly a guess: keep only what does not follow from the guess. That is

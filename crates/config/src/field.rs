@@ -95,7 +95,7 @@ impl<'a, 'i> Keys<'a, 'i> {
     ) -> Self {
         for (key, _) in table.iter() {
             if shape.keys.iter().all(|known| known.name != key.get_ref()) {
-                let complaint = unknown_key(key.get_ref(), shape, &findings.title(shape.title));
+                let complaint = unknown_key(key.get_ref(), shape, findings);
                 findings.add(Code::UnknownKey, &key.span(), complaint);
             }
         }
@@ -149,14 +149,15 @@ impl<'a, 'i> Keys<'a, 'i> {
 }
 
 /// What to say of a key that the section does not have.
-fn unknown_key(key: &str, shape: &SectionShape, title: &str) -> Complaint {
+fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complaint {
+    let title = findings.title(shape.title);
     let message = match title.starts_with("the ") {
         true => format!("the file has no section or key `{}`", quoted(key)),
         false => format!("`{title}` has no key `{}`", quoted(key)),
     };
     let help = match nearest(key, shape.keys.iter().map(|known| known.name)) {
         Some(known) => format!("did you mean `{known}`?"),
-        None => match crate::elsewhere(key) {
+        None => match findings.section_with(key) {
             Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
             None => {
                 let known: Vec<String> = shape.keys.iter().map(|key| format!("`{}`", key.name)).collect();
@@ -199,6 +200,62 @@ impl<T: Field> Field for OneOrMany<T> {
                 let shown: Vec<String> = many.iter().map(|item| item.value.show()).collect();
                 format!("[{}]", shown.join(", "))
             }
+        }
+    }
+}
+
+/// One value, or a table of keys: `"exponential"`, `{ kind = "pareto", shape = 1.5, ratio = 100 }`.
+#[derive(Clone, Debug)]
+pub(crate) enum Brief<T, S> {
+    /// The value alone.
+    Value(T),
+    /// The table.
+    Table(S),
+}
+
+impl<T: Field, S: Section> Field for Brief<T, S> {
+    fn shape() -> Shape {
+        Shape::Either(Box::new(T::shape()), Box::new(Shape::Section(S::shape)))
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(Brief::Table(S::read_table(table, value.span(), findings))),
+            _ => T::read(value, findings).map(Brief::Value),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Brief::Value(value) => value.show(),
+            Brief::Table(_) => String::new(),
+        }
+    }
+}
+
+/// One value for all time, or a list of tables: `"500/s"`, `[{ from = "0s", rate = "500/s" }]`.
+#[derive(Clone, Debug)]
+pub(crate) enum Course<T, S> {
+    /// The value.
+    Steady(T),
+    /// The tables, in the order of the file; at least one.
+    Phases(Vec<Located<S>>),
+}
+
+impl<T: Field, S: Section> Field for Course<T, S> {
+    fn shape() -> Shape {
+        Shape::Either(Box::new(T::shape()), Box::new(Shape::Many(S::shape)))
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        match value.get_ref() {
+            DeValue::Array(list) if list.is_empty() => {
+                let complaint = Complaint::new("an empty list says nothing", "name at least one phase");
+                findings.add(Code::BadValue, &value.span(), complaint);
+                None
+            }
+            DeValue::Array(_) => Many::<S>::read(value, findings).map(|phases| Course::Phases(phases.0)),
+            _ => T::read(value, findings).map(Course::Steady),
         }
     }
 }

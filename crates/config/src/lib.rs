@@ -1,11 +1,13 @@
-//! The configuration of Plimsoll: TOML in, plain structs or exact diagnostics out.
+//! The files of Plimsoll, configuration and workload: TOML in, plain structs or exact diagnostics out.
 //!
 //! ```text
 //! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
 //! ```
 //!
 //! One table of keys (`keys.rs`) makes the reading, the suggestions, the reference ([`reference()`]) and the JSON Schema
-//! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]).
+//! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]). A workload for
+//! the simulator is read in the same way, from a table of its own (`workload/keys.rs`), against the promises that a
+//! configuration makes ([`parse_workload`]).
 //!
 //! The parser is `toml`'s `DeTable::parse_recoverable`: it keeps the span of every key and value and goes on after an
 //! error of syntax. `toml-span` is smaller but stops at the first error and knows no dates; `toml_edit` keeps comments
@@ -26,11 +28,13 @@ mod schema;
 mod shape;
 mod suggest;
 mod text;
+mod workload;
 
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
-pub use reference::reference;
-pub use schema::json_schema;
+pub use reference::{reference, workload_reference};
+pub use schema::{json_schema, workload_schema};
+pub use workload::{Understood, Untimed, parse_workload, replay};
 
 use diagnostic::{Complaint, Findings};
 use field::Section;
@@ -52,18 +56,27 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    let mut findings = Findings::default();
+    understand(source, name, |file: &keys::File, findings| resolve::resolve(file, name, findings))
+}
+
+/// Reads a file of any format: its keys, then, if it is TOML at all, what they mean.
+fn understand<F: Section, T>(
+    source: &str,
+    name: &str,
+    resolve: impl FnOnce(&F, &mut Findings) -> T,
+) -> Result<T, Diagnostics> {
+    let mut findings = Findings::of(F::shape);
     let (table, errors) = DeTable::parse_recoverable(source);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let (code, complaint) = syntax(error.message());
         findings.add(code, &span, complaint);
     }
-    let file = keys::File::read_table(table.get_ref(), 0..0, &mut findings);
+    let file = F::read_table(table.get_ref(), 0..0, &mut findings);
     if errors.is_empty() {
-        let configuration = resolve::resolve(&file, name, &mut findings);
+        let meaning = resolve(&file, &mut findings);
         if findings.is_empty() {
-            return Ok(configuration);
+            return Ok(meaning);
         }
     } else {
         findings.keep_beside_syntax(source);
@@ -86,13 +99,4 @@ fn syntax(message: &str) -> (Code, Complaint) {
         "TOML is lines of `key = value` under `[section]` headers; see https://toml.io"
     };
     (Code::Syntax, Complaint::new(format!("this is not TOML: {message}"), help))
-}
-
-/// The section that has a key, for one that stands in the wrong place.
-fn elsewhere(key: &str) -> Option<&'static str> {
-    let sections = shape::sections(keys::File::shape());
-    sections
-        .iter()
-        .find(|section| section.keys.iter().any(|known| known.name == key))
-        .map(|section| section.title)
 }

@@ -47,6 +47,10 @@ const RATE: &[(&str, f64)] = &[
     ("GiB/s", 1_073_741_824.0),
 ];
 
+/// Units of a rate of requests, per second.
+const REQUESTS: &[(&str, f64)] =
+    &[("/s", 1.0), ("/min", 1.0 / 60.0), ("/h", 1.0 / 3600.0), ("/d", 1.0 / 86_400.0)];
+
 /// Why a text is no quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -83,6 +87,11 @@ pub(crate) fn bytes(text: &str) -> Result<f64, Fault> {
 /// Bytes per second.
 pub(crate) fn bytes_per_second(text: &str) -> Result<f64, Fault> {
     quantity(text, RATE)
+}
+
+/// Requests per second.
+pub(crate) fn per_second(text: &str) -> Result<f64, Fault> {
+    quantity(text, REQUESTS)
 }
 
 fn quantity(text: &str, units: &[(&str, f64)]) -> Result<f64, Fault> {

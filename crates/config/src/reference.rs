@@ -1,4 +1,4 @@
-//! docs/configuration.md, made from the table of keys.
+//! docs/configuration.md and docs/workload.md, made from the tables of keys.
 //!
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
@@ -6,7 +6,9 @@ use crate::diagnostic::Code;
 use crate::field::Section;
 use crate::keys::File;
 use crate::shape::{KeyShape, Presence, SectionShape, Shape, sections};
+use crate::workload;
 use std::fmt::Write;
+use std::ops::Bound;
 
 const INTRODUCTION: &str = "\
 <!-- Generated from crates/config/src/keys.rs: do not edit. Rewrite it with
@@ -48,21 +50,38 @@ capacity = { workers = 8 }
 
 ";
 
-/// The reference of all keys, in Markdown.
+/// The reference of all keys of the configuration, in Markdown.
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
     for section in sections(File::shape()).iter().skip(1) {
         let _ = write_section(&mut page, section);
     }
+    write_codes(&mut page);
+    page
+}
+
+/// The reference of all keys of the workload, in Markdown.
+pub fn workload_reference() -> String {
+    let mut page = workload::INTRODUCTION.to_owned();
+    for section in sections(workload::keys::File::shape()) {
+        let _ = write_section(&mut page, &section);
+    }
+    write_codes(&mut page);
+    page
+}
+
+fn write_codes(page: &mut String) {
     page.push_str("## Errors\n\nEach error begins with `error[CODE]`. The codes are stable:\n\n| code | means |\n|---|---|\n");
     for code in Code::ALL {
         let _ = writeln!(page, "| `{code}` | {} |", code.meaning());
     }
-    page
 }
 
 fn write_section(page: &mut String, section: &SectionShape) -> std::fmt::Result {
-    writeln!(page, "## `{}`\n\n{}\n", section.title, one_line(section.doc))?;
+    match section.title.strip_prefix("the ") {
+        Some(_) => writeln!(page, "## At the top of the file\n\n{}\n", one_line(section.doc))?,
+        None => writeln!(page, "## `{}`\n\n{}\n", section.title, one_line(section.doc))?,
+    }
     writeln!(page, "| key | value | default | meaning |\n|---|---|---|---|")?;
     for key in &section.keys {
         let (value, default) = (value(&key.shape), default(key));
@@ -98,7 +117,11 @@ fn value(shape: &Shape) -> String {
     match shape {
         Shape::Boolean => "`true` or `false`".to_owned(),
         Shape::Whole { min, max } => format!("whole number, {min} to {max}"),
-        Shape::Number { above, to } => format!("number above {above}, at most {to}"),
+        Shape::Number { from, to } => match from {
+            Bound::Excluded(least) => format!("number above {least}, at most {to}"),
+            Bound::Included(least) => format!("number from {least}, at most {to}"),
+            Bound::Unbounded => format!("number, at most {to}"),
+        },
         Shape::Text(text) => match text.what.contains('`') || text.what == text.example {
             true => text.what.to_owned(),
             false => format!("{}, `\"{}\"`", text.what, text.example),
@@ -107,6 +130,7 @@ fn value(shape: &Shape) -> String {
             let words: Vec<String> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
             words.join(", ")
         }
+        Shape::Either(one, other) => format!("{}, or {}", value(one), value(other)),
         Shape::OneOrMany(inner) => format!("one or a list: {}", value(inner)),
         Shape::Pairs { name, value: inner } => format!("table from {name} to {}", value(inner)),
         Shape::Section(section) => format!("table, see `{}`", section().title),

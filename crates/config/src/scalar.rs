@@ -6,6 +6,7 @@ use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
 use plimsoll_core::promises::{Choice, Mode, Sense};
+use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
 
@@ -71,11 +72,64 @@ fn whole(number: &DeInteger<'_>) -> Option<u64> {
 
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
-        DeValue::Integer(number) => whole(number).map(|whole| whole as f64),
+        DeValue::Integer(number) => {
+            i128::from_str_radix(number.as_str(), number.radix()).ok().map(|whole| whole as f64)
+        }
         DeValue::Float(number) => number.as_str().parse().ok(),
         _ => None,
     }
 }
+
+/// Reads a number with these bounds.
+pub(crate) fn bounded(
+    value: &Spanned<DeValue<'_>>,
+    from: Bound<f64>,
+    to: f64,
+    findings: &mut Findings,
+) -> Option<f64> {
+    let least = match from {
+        Bound::Included(least) => format!("from {least}"),
+        Bound::Excluded(least) => format!("above {least}"),
+        Bound::Unbounded => "of any size".to_owned(),
+    };
+    let help = format!("write a number {least}, at most {to}");
+    match number(value.get_ref()) {
+        Some(read) if (from, Bound::Included(to)).contains(&read) => return Some(read),
+        Some(_) => {
+            let complaint = Complaint::new("this number is out of range", help);
+            findings.add(Code::OutOfRange, &value.span(), complaint);
+        }
+        None => wrong_type(value, "a number", help, findings),
+    }
+    None
+}
+
+/// Makes types of numbers with bounds: `Name: Excluded(1.0), to 1000.0`.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])+ $name:ident: $bound:ident($from:literal), to $to:literal;)+) => { $(
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) struct $name(pub(crate) f64);
+
+        impl crate::field::Field for $name {
+            fn shape() -> crate::shape::Shape {
+                crate::shape::Shape::Number { from: std::ops::Bound::$bound($from), to: $to }
+            }
+
+            fn read(
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+                findings: &mut crate::diagnostic::Findings,
+            ) -> Option<Self> {
+                crate::scalar::bounded(value, std::ops::Bound::$bound($from), $to, findings).map($name)
+            }
+
+            fn show(&self) -> String {
+                self.0.to_string()
+            }
+        }
+    )+ };
+}
+pub(crate) use numbers;
 
 /// From here on a number that should have been a share was surely meant in percent.
 const PERCENT: f64 = 5.0;
@@ -86,7 +140,7 @@ pub(crate) struct Share(pub(crate) f64);
 
 impl Field for Share {
     fn shape() -> Shape {
-        Shape::Number { above: 0.0, to: 1.0 }
+        Shape::Number { from: Bound::Excluded(0.0), to: 1.0 }
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
@@ -127,7 +181,7 @@ pub(crate) struct GainMargin(pub(crate) f64);
 
 impl Field for GainMargin {
     fn shape() -> Shape {
-        Shape::Number { above: 1.0, to: 1000.0 }
+        Shape::Number { from: Bound::Excluded(1.0), to: 1000.0 }
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
@@ -158,13 +212,16 @@ pub(crate) enum LawName {
 /// Makes a type a word of a fixed list: `"word" => Variant, "its meaning"`.
 macro_rules! words {
     ($name:ident { $($word:literal => $variant:ident, $meaning:literal;)+ }) => {
-        impl Field for $name {
-            fn shape() -> Shape {
-                Shape::Word(&[$(($word, $meaning)),+])
+        impl crate::field::Field for $name {
+            fn shape() -> crate::shape::Shape {
+                crate::shape::Shape::Word(&[$(($word, $meaning)),+])
             }
 
-            fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-                match read_word(value, &[$($word),+], findings)? {
+            fn read(
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+                findings: &mut crate::diagnostic::Findings,
+            ) -> Option<Self> {
+                match crate::scalar::read_word(value, &[$($word),+], findings)? {
                     $($word => Some($name::$variant),)+
                     _ => None,
                 }
@@ -176,6 +233,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words!(Mode {
     "control" => Control, "decisions are acted on";
@@ -206,7 +264,7 @@ words!(LawName {
     "paper" => Paper, "the PI controller of the utilization control paper with its constants as printed; for comparison";
 });
 
-fn read_word<'a>(
+pub(crate) fn read_word<'a>(
     value: &Spanned<DeValue<'_>>,
     words: &[&'a str],
     findings: &mut Findings,

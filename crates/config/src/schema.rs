@@ -1,4 +1,4 @@
-//! docs/plimsoll.schema.json, made from the table of keys: JSON Schema 2020-12, for editors.
+//! docs/plimsoll.schema.json and docs/plimsoll-workload.schema.json, made from the tables of keys: JSON Schema 2020-12, for editors.
 //!
 //! It knows forms, not meaning: what only `resolve` can know (names that exist, hosts given once) it lets pass.
 //! The writer of JSON below is thirty lines; a crate for it would be a dependency for one file of documentation.
@@ -7,15 +7,26 @@ use crate::field::Section;
 use crate::keys::File;
 use crate::reference::one_line;
 use crate::shape::{KeyShape, Presence, SectionShape, Shape, sections};
+use crate::workload::keys as workload;
+use std::ops::Bound;
 
-/// The JSON Schema of the file.
+/// The JSON Schema of the configuration.
 pub fn json_schema() -> String {
-    let all = sections(File::shape());
+    schema_of(File::shape(), "Plimsoll configuration")
+}
+
+/// The JSON Schema of the workload.
+pub fn workload_schema() -> String {
+    schema_of(workload::File::shape(), "Plimsoll workload")
+}
+
+fn schema_of(file: SectionShape, title: &str) -> String {
+    let all = sections(file);
     let root = section(&all[0]);
     let definitions = all[1..].iter().map(|each| (definition(each.title), section(each))).collect();
     let mut members = vec![
         ("$schema".to_owned(), Json::text("https://json-schema.org/draft/2020-12/schema")),
-        ("title".to_owned(), Json::text("Plimsoll configuration")),
+        ("title".to_owned(), Json::text(title)),
     ];
     if let Json::Object(root) = root {
         members.extend(root);
@@ -78,11 +89,16 @@ fn value(shape: &Shape) -> Vec<(String, Json)> {
             ("minimum".to_owned(), Json::Number(*min as f64)),
             ("maximum".to_owned(), Json::Number(*max as f64)),
         ],
-        Shape::Number { above, to } => vec![
-            typed("number"),
-            ("exclusiveMinimum".to_owned(), Json::Number(*above)),
-            ("maximum".to_owned(), Json::Number(*to)),
-        ],
+        Shape::Number { from, to } => {
+            let mut members = vec![typed("number")];
+            members.extend(match from {
+                Bound::Excluded(least) => Some(("exclusiveMinimum".to_owned(), Json::Number(*least))),
+                Bound::Included(least) => Some(("minimum".to_owned(), Json::Number(*least))),
+                Bound::Unbounded => None,
+            });
+            members.push(("maximum".to_owned(), Json::Number(*to)));
+            members
+        }
         Shape::Text(text) => {
             let mut members = vec![typed("string")];
             members.extend(text.pattern.map(|pattern| ("pattern".to_owned(), Json::text(pattern))));
@@ -91,6 +107,10 @@ fn value(shape: &Shape) -> Vec<(String, Json)> {
         }
         Shape::Word(words) => {
             vec![("enum".to_owned(), Json::Array(words.iter().map(|(word, _)| Json::text(word)).collect()))]
+        }
+        Shape::Either(one, other) => {
+            let either = [one, other].map(|shape| Json::Object(value(shape)));
+            vec![("anyOf".to_owned(), Json::Array(either.into()))]
         }
         Shape::OneOrMany(inner) => {
             let list = vec![

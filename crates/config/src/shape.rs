@@ -2,6 +2,8 @@
 //!
 //! Shapes are made from the field types themselves (see [`crate::field`]), so what is documented is what is read.
 
+use std::ops::Bound;
+
 /// What a value may be.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
@@ -11,15 +13,17 @@ pub(crate) enum Shape {
         min: u64,
         max: u64,
     },
-    /// A number above `above`, at most `to` where that is finite.
+    /// A number from `from` on, or above it, at most `to`.
     Number {
-        above: f64,
+        from: Bound<f64>,
         to: f64,
     },
     /// Text of a certain form.
     Text(TextShape),
     /// One of these words, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
+    /// Either of two.
+    Either(Box<Shape>, Box<Shape>),
     /// One, or a list of them.
     OneOrMany(Box<Shape>),
     /// A table from names that the user chooses to values.
@@ -36,12 +40,13 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The section within, if there is one.
-    pub(crate) fn section(&self) -> Option<SectionShape> {
+    /// The sections within.
+    pub(crate) fn sections(&self) -> Vec<SectionShape> {
         match self {
-            Shape::Section(section) | Shape::Named(section) | Shape::Many(section) => Some(section()),
-            Shape::OneOrMany(inner) => inner.section(),
-            _ => None,
+            Shape::Section(section) | Shape::Named(section) | Shape::Many(section) => vec![section()],
+            Shape::OneOrMany(inner) => inner.sections(),
+            Shape::Either(one, other) => one.sections().into_iter().chain(other.sections()).collect(),
+            _ => Vec::new(),
         }
     }
 }
@@ -110,7 +115,7 @@ fn collect(section: SectionShape, found: &mut Vec<SectionShape>) {
     if found.iter().any(|known| known.title == section.title) {
         return;
     }
-    let inner: Vec<SectionShape> = section.keys.iter().filter_map(|key| key.shape.section()).collect();
+    let inner: Vec<SectionShape> = section.keys.iter().flat_map(|key| key.shape.sections()).collect();
     found.push(section);
     for section in inner {
         collect(section, found);

@@ -1,10 +1,10 @@
 //! Values that are written as text of a certain form: addresses, names, patterns, quantities.
 
 use crate::diagnostic::{Code, Complaint, Findings, quoted};
-use crate::field::{Field, wrong_type};
+use crate::field::wrong_type;
 use crate::http::*;
 use crate::quantity;
-use crate::shape::{Shape, TextShape};
+use crate::shape::TextShape;
 use plimsoll_core::promises::{Identity, Network};
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
@@ -22,27 +22,31 @@ pub(crate) trait TextField: Sized {
 
 macro_rules! text_fields {
     ($($name:ty),+) => { $(
-        impl Field for $name {
-            fn shape() -> Shape {
-                Shape::Text(<$name as TextField>::SHAPE)
+        impl crate::field::Field for $name {
+            fn shape() -> crate::shape::Shape {
+                crate::shape::Shape::Text(<$name as crate::text::TextField>::SHAPE)
             }
 
-            fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-                read_text(value, findings)
+            fn read(
+                value: &toml::Spanned<toml::de::DeValue<'_>>,
+                findings: &mut crate::diagnostic::Findings,
+            ) -> Option<Self> {
+                crate::text::read_text(value, findings)
             }
 
             fn show(&self) -> String {
-                format!("\"{}\"", TextField::show(self).escape_debug())
+                format!("\"{}\"", crate::text::TextField::show(self).escape_debug())
             }
         }
     )+ };
 }
+pub(crate) use text_fields;
 
 text_fields!(Text, Name, Duration, Seconds, Size, Rate, SocketAddr, Admin, HostPort, Network, Pattern);
 text_fields!(PathPattern, HostPattern, HeaderName, SetHeaderName, CookieName, HeaderValue, Method, Prefix);
 text_fields!(ClientIdentity, ContentType);
 
-fn read_text<T: TextField>(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<T> {
+pub(crate) fn read_text<T: TextField>(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<T> {
     let shape = T::SHAPE;
     let (code, complaint) = match value.get_ref() {
         DeValue::String(text) => match T::parse(text) {
@@ -71,7 +75,7 @@ pub(crate) fn bad(message: impl Into<String>, help: impl Into<String>) -> (Code,
     (Code::BadValue, Complaint::new(message, help))
 }
 
-fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> (Code, Complaint) {
+pub(crate) fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> (Code, Complaint) {
     (Code::OutOfRange, Complaint::new(message, help))
 }
 
@@ -123,7 +127,7 @@ impl TextField for Name {
 
 const TIME_UNITS: &str = "write a number and a unit, such as `\"10s\"`: ns, us, ms, s, min, h, d";
 
-fn parse_seconds(text: &str) -> Result<f64, (Code, Complaint)> {
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, (Code, Complaint)> {
     quantity::seconds(text).map_err(|fault| {
         let (message, help) = fault.words("duration", TIME_UNITS);
         bad(message, help)
@@ -152,7 +156,7 @@ impl TextField for Duration {
     }
 }
 
-const DURATION: &str = "^[0-9][0-9_.]* ?(ns|us|µs|ms|s|m|min|h|d)$";
+pub(crate) const DURATION: &str = "^[0-9][0-9_.]* ?(ns|us|µs|ms|s|m|min|h|d)$";
 
 /// A cost in time, which may be a fraction of a nanosecond, or nothing.
 #[derive(Clone, Copy, Debug)]

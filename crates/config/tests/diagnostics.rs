@@ -1,25 +1,36 @@
-//! Golden diagnostics: each tests/diagnostics/NAME.toml is refused with exactly NAME.txt.
+//! Golden diagnostics: each tests/diagnostics/NAME.toml, a configuration, and each tests/workloads/NAME.toml, a
+//! workload, is refused with exactly NAME.txt.
 //!
 //! After a change of the texts, read the difference, then rewrite them:
 //! `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test diagnostics`.
 
-use plimsoll_config::{Code, Diagnostics, parse};
+mod against;
+
+use plimsoll_config::{Code, Diagnostics, parse, parse_workload};
 use std::path::{Path, PathBuf};
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diagnostics")
+fn folder(kind: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(kind)
 }
 
 fn refused(name: &str) -> Diagnostics {
-    let source = std::fs::read_to_string(folder().join(name)).expect("the file can be read");
+    let source = std::fs::read_to_string(folder("diagnostics").join(name)).expect("the file can be read");
     match parse(&source, name) {
         Ok(_) => panic!("{name} was accepted"),
         Err(diagnostics) => diagnostics,
     }
 }
 
-fn names() -> Vec<String> {
-    let entries = std::fs::read_dir(folder()).expect("the folder can be read");
+fn refused_workload(name: &str) -> Diagnostics {
+    let source = std::fs::read_to_string(folder("workloads").join(name)).expect("the file can be read");
+    match parse_workload(&source, name, &against::promises_for(&source)) {
+        Ok(_) => panic!("{name} was accepted"),
+        Err(diagnostics) => diagnostics,
+    }
+}
+
+fn names(kind: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder(kind)).expect("the folder can be read");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("a plain name"))
         .collect();
@@ -29,14 +40,14 @@ fn names() -> Vec<String> {
     names
 }
 
-#[test]
-fn each_bad_file_is_refused_in_these_words() {
+/// Compares what each file of a kind is refused with.
+fn in_these_words(kind: &str, refused: fn(&str) -> Diagnostics) {
     let mut wrong = Vec::new();
-    for name in names() {
+    for name in names(kind) {
         let shown = format!("{}\n", refused(&name));
-        let path = folder().join(&name).with_extension("txt");
+        let path = folder(kind).join(&name).with_extension("txt");
         if std::env::var_os("PLIMSOLL_BLESS").is_some() {
-            std::fs::write(&path, &shown).unwrap();
+            std::fs::write(&path, &shown).expect("golden files can be written");
         }
         if std::fs::read_to_string(&path).unwrap_or_default() != shown {
             wrong.push(format!("--- {} now is\n{shown}", path.display()));
@@ -46,8 +57,19 @@ fn each_bad_file_is_refused_in_these_words() {
 }
 
 #[test]
+fn each_bad_file_is_refused_in_these_words() {
+    in_these_words("diagnostics", refused);
+}
+
+#[test]
+fn each_bad_workload_is_refused_in_these_words() {
+    in_these_words("workloads", refused_workload);
+}
+
+#[test]
 fn every_code_is_shown_by_some_file() {
-    let all: Vec<Code> = names().iter().flat_map(|name| refused(name).all).map(|found| found.code).collect();
+    let all: Vec<Code> =
+        names("diagnostics").iter().flat_map(|name| refused(name).all).map(|found| found.code).collect();
     for code in Code::ALL {
         assert!(all.contains(&code), "no file under tests/diagnostics is refused as `{code}`");
     }

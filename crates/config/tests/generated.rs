@@ -1,6 +1,6 @@
-//! docs/configuration.md and docs/plimsoll.schema.json are what the table of keys says.
+//! docs/configuration.md, docs/workload.md and their schemas are what the tables of keys say.
 //!
-//! After a change of the table, rewrite them: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated`.
+//! After a change of a table, rewrite them: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn same(name: &str, generated: &str) {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == generated,
-        "docs/{name} is not what the table of keys says; rewrite it with\n\
+        "docs/{name} is not what its table of keys says; rewrite it with\n\
          PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated"
     );
 }
@@ -25,4 +25,14 @@ fn the_reference_is_current() {
 #[test]
 fn the_schema_is_current() {
     same("plimsoll.schema.json", &plimsoll_config::json_schema());
+}
+
+#[test]
+fn the_reference_of_workloads_is_current() {
+    same("workload.md", &plimsoll_config::workload_reference());
+}
+
+#[test]
+fn the_schema_of_workloads_is_current() {
+    same("plimsoll-workload.schema.json", &plimsoll_config::workload_schema());
 }

@@ -1,8 +1,12 @@
 //! Examples and bad files, damaged at random from a fixed seed: reading never panics, every diagnostic points into the
-//! file, and whatever is accepted the engine accepts too.
+//! file, and whatever is accepted the engine accepts too; of a workload, the simulator.
 
-use plimsoll_config::{Configuration, parse};
-use std::path::Path;
+mod against;
+
+use plimsoll_config::{Configuration, Diagnostics, Understood, parse, parse_workload};
+use plimsoll_core::promises::Promises;
+use plimsoll_sim::workload::{Arrivals, Content, Law, Page, Phase, Plant, Process};
+use std::path::{Path, PathBuf};
 
 /// Mutants per file: some seconds in all without optimization.
 const ROUNDS: usize = 400;
@@ -108,36 +112,134 @@ fn check(source: &str) -> bool {
             true
         }
         Err(diagnostics) => {
-            assert!(!diagnostics.all.is_empty(), "refused without a reason:\n{source}");
-            for found in &diagnostics.all {
-                assert!(found.span.start <= found.span.end && found.span.end <= source.len(), "{found:?}");
-                assert!(found.line >= 1 && found.column >= 1 && !found.help.is_empty(), "{found:?}");
-            }
-            let shown = diagnostics.to_string();
-            assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+            check_refusal(source, &diagnostics);
             false
         }
     }
 }
 
+fn check_refusal(source: &str, diagnostics: &Diagnostics) {
+    assert!(!diagnostics.all.is_empty(), "refused without a reason:\n{source}");
+    for found in &diagnostics.all {
+        assert!(found.span.start <= found.span.end && found.span.end <= source.len(), "{found:?}");
+        assert!(found.line >= 1 && found.column >= 1 && !found.help.is_empty(), "{found:?}");
+    }
+    let shown = diagnostics.to_string();
+    assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+}
+
+fn check_workload(source: &str, promises: &Promises) -> bool {
+    let Understood { workload, .. } = match parse_workload(source, "mutant.toml", promises) {
+        Ok(understood) => understood,
+        Err(diagnostics) => {
+            check_refusal(source, &diagnostics);
+            return false;
+        }
+    };
+    assert_eq!(workload.plants.len(), promises.plants.len());
+    assert_eq!(workload.versions.len(), promises.sites.len());
+    for (site, versions) in promises.sites.iter().zip(&workload.versions) {
+        assert_eq!(site.levels.len(), versions.len(), "{source}");
+        assert!(versions.iter().all(|version| version.bytes > 0.0 && version.cost.is_none_or(|c| c > 0.0)));
+    }
+    workload.plants.iter().for_each(|plant| check_plant(plant, source));
+    assert!(!workload.streams.is_empty(), "{source}");
+    for stream in &workload.streams {
+        assert!(
+            stream.clients.count >= 1
+                && stream.clients.first_address.checked_add(stream.clients.count - 1).is_some()
+        );
+        if let Arrivals::Process { process, rate } = &stream.arrivals {
+            check_rate(rate, source);
+            check_process(process, source);
+            let ends = rate.last().is_some_and(|phase| phase.rate == 0.0);
+            assert!(ends || workload.duration.is_some(), "{source}");
+        }
+        if let Content::Pages(pages) = &stream.content {
+            pages.iter().for_each(|page| check_page(page, source));
+        }
+    }
+    true
+}
+
+fn check_rate(rate: &[Phase], source: &str) {
+    assert!(rate.is_sorted_by(|a, b| a.from < b.from) && !rate.is_empty(), "{source}");
+    assert!(rate.last().is_some_and(|last| last.to.is_none()), "{source}");
+    let rates = rate.iter().flat_map(|phase| [Some(phase.rate), phase.to].into_iter().flatten());
+    rates.for_each(|rate| assert!((0.0..=1e9).contains(&rate), "{rate}: {source}"));
+}
+
+fn check_process(process: &Process, source: &str) {
+    let sound = match *process {
+        Process::Poisson | Process::Deterministic => true,
+        Process::Pareto { shape } => shape > 1.0,
+        Process::SelfSimilar { hurst, sources } => hurst > 0.5 && hurst < 1.0 && sources >= 1,
+        Process::Modulated { ratio, burst, calm } => ratio > 1.0 && !burst.is_zero() && !calm.is_zero(),
+    };
+    assert!(sound, "{process:?}: {source}");
+}
+
+fn check_page(page: &Page, source: &str) {
+    assert!(page.weight > 0.0 && page.bytes >= 1.0 && page.path.starts_with('/'), "{page:?}: {source}");
+    check_law(&page.bytes_law, source);
+    page.service_law.iter().for_each(|law| check_law(law, source));
+}
+
+fn check_plant(plant: &Plant, source: &str) {
+    assert!(plant.discipline.servers() >= 1 && plant.service_per_byte >= 0.0, "{plant:?}: {source}");
+    assert!(plant.link.is_none_or(|link| link > 0.0), "{plant:?}: {source}");
+    assert!(plant.faults.iter().all(|fault| fault.from < fault.until), "{plant:?}: {source}");
+    check_law(&plant.law, source);
+}
+
+fn check_law(law: &Law, source: &str) {
+    let sound = match law {
+        Law::Deterministic | Law::Exponential => true,
+        Law::BoundedPareto { shape, ratio } => *shape > 0.0 && *ratio > 1.0 && ratio.is_finite(),
+        Law::Lognormal { variation } => *variation > 0.0 && variation.is_finite(),
+        Law::Empirical(values) => values.iter().all(|v| *v >= 0.0) && values.iter().any(|v| *v > 0.0),
+    };
+    assert!(sound, "{law:?}: {source}");
+}
+
+/// The files of this package's folder, in order.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    files
+}
+
 #[test]
 fn fuzz_smoke_damaged_files_are_accepted_or_refused_but_never_panic() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut random = Random(2);
     let (mut accepted, mut refused) = (0, 0);
-    for folder in ["../../examples", "tests/diagnostics"] {
-        let mut files: Vec<_> =
-            std::fs::read_dir(here.join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-        files.sort();
-        for path in files {
-            let source = std::fs::read_to_string(path).unwrap();
-            for _ in 0..ROUNDS {
-                *(if check(&mutate(&source, &mut random)) { &mut accepted } else { &mut refused }) += 1;
-            }
+    for path in ["../../examples", "tests/diagnostics"].into_iter().flat_map(files) {
+        let source = std::fs::read_to_string(path).unwrap();
+        for _ in 0..ROUNDS {
+            *(if check(&mutate(&source, &mut random)) { &mut accepted } else { &mut refused }) += 1;
         }
     }
     // Both ends are exercised, or the mutations are too tame or too wild to show anything.
+    assert!(accepted > 20 && refused > 1000, "accepted {accepted}, refused {refused}");
+}
+
+#[test]
+fn fuzz_smoke_damaged_workloads_are_accepted_or_refused_but_never_panic() {
+    let mut random = Random(3);
+    let (mut accepted, mut refused) = (0, 0);
+    for path in ["../../examples/workloads", "tests/workloads"].into_iter().flat_map(files) {
+        let source = std::fs::read_to_string(path).unwrap();
+        let promises = against::promises_for(&source);
+        for _ in 0..ROUNDS / 2 {
+            let sound = check_workload(&mutate(&source, &mut random), &promises);
+            *(if sound { &mut accepted } else { &mut refused }) += 1;
+        }
+    }
     assert!(accepted > 20 && refused > 1000, "accepted {accepted}, refused {refused}");
 }
 
@@ -147,6 +249,7 @@ fn fuzz_smoke_deep_nesting_and_long_lines_are_only_errors() {
         ["[".repeat(100_000), format!("a = {}", "[".repeat(50_000)), format!("a = {}", "{a=".repeat(50_000))]
     {
         assert!(!check(&source));
+        assert!(!check_workload(&source, &Promises::default()));
     }
     assert!(!check(&format!("[gateway]\nlisten = \"{}\"\n", "x".repeat(1_000_000))));
     assert!(!check(&format!("{} = 1\n", "k".repeat(100_000))));

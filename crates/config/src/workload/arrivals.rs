@@ -1,0 +1,249 @@
+//! When a stream's requests come: exactly one of rate, load, counts and log, with the keys that belong to it.
+
+use super::bursts::with_bursts;
+use super::keys::StreamKeys;
+use super::laws;
+use super::requests::{format, input};
+use super::resolve::{Scene, conflict, exclusive, within, written};
+use super::values::{End, Moment};
+use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::field::{Course, Located};
+use plimsoll_core::time::Duration;
+use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
+use std::ops::Range;
+
+/// The most requests per second that make sense: one a nanosecond.
+const FASTEST: f64 = 1e9;
+
+/// When requests come.
+pub(super) fn resolve(
+    section: &Located<StreamKeys>,
+    content: &Content,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Arrivals {
+    let keys = &section.value;
+    let sources = [
+        ("rate", keys.rate.as_ref().map(|key| &key.span)),
+        ("load", keys.load.as_ref().map(|key| &key.span)),
+        ("counts", keys.counts.as_ref().map(|key| &key.span)),
+        ("log", keys.log.as_ref().map(|key| &key.span)),
+    ];
+    exclusive(
+        &sources,
+        "keep the one that says when requests come, or add a section `[[stream]]` for each",
+        findings,
+    );
+    let chosen = sources.iter().find_map(|(name, span)| span.map(|span| (*name, span)));
+    match chosen {
+        Some(chosen) => misplaced(section, chosen, findings),
+        None if section.sound => {
+            let complaint = Complaint::new(
+                "this stream does not say when requests come",
+                "write one of `rate = \"500/s\"`, `load = 3.0`, `counts = \"FILE\"` and `log = \"FILE\"`",
+            );
+            findings.add(Code::MissingKey, &section.span, complaint);
+        }
+        None => {}
+    }
+    let replay = Replay { speed: keys.speed.value.0, scale: keys.scale.value.0 };
+    if let Some(counts) = keys.counts.as_ref().filter(|_| matches!(chosen, Some(("counts", _)))) {
+        if keys.every.is_none() && section.sound {
+            let complaint = Complaint::new(
+                "`counts` needs the length of its intervals",
+                "write `every = \"1s\"` or `every = \"1min\"`",
+            );
+            findings.add(Code::MissingKey, &counts.span, complaint);
+        }
+        let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
+        return Arrivals::Counts { input: input(counts, scene.file_name, findings), every, replay };
+    }
+    if let Some(log) = keys.log.as_ref().filter(|_| matches!(chosen, Some(("log", _)))) {
+        let format = format(section, findings);
+        return Arrivals::Log { input: input(log, scene.file_name, findings), format, replay };
+    }
+    Arrivals::Process {
+        process: laws::process(&keys.process, findings),
+        rate: rate(section, content, scene, findings),
+    }
+}
+
+/// A key, where it was written if it was, and the keys beside which it means something.
+type Belongs<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
+
+/// Refuses the keys that mean nothing beside the one that says when requests come.
+fn misplaced(
+    section: &Located<StreamKeys>,
+    (chosen, chosen_span): (&str, &Range<usize>),
+    findings: &mut Findings,
+) {
+    let Located { value: keys, span: place, .. } = section;
+    let (computed, replayed, own) = (["rate", "load"], ["counts", "log"], ["rate", "load", "counts"]);
+    let of_logs: &[&str] = if keys.pages_from.is_some() { &own } else { &["log"] };
+    let all: [Belongs<'_>; 12] = [
+        ("process", written(&keys.process, place), &computed),
+        ("bursts", keys.bursts.as_ref().map(|key| &key.span), &computed),
+        ("every", keys.every.as_ref().map(|key| &key.span), &["counts"]),
+        ("format", written(&keys.format, place), of_logs),
+        ("fields", keys.fields.as_ref().map(|key| &key.span), of_logs),
+        ("speed", written(&keys.speed, place), &replayed),
+        ("scale", written(&keys.scale, place), &replayed),
+        ("page", written(&keys.page, place), &own),
+        ("pages_from", keys.pages_from.as_ref().map(|key| &key.span), &own),
+        ("clients", written(&keys.clients, place), &own),
+        ("skew", written(&keys.skew, place), &own),
+        ("first_client", written(&keys.first_client, place), &own),
+    ];
+    for (name, span, beside) in all {
+        if let Some(span) = span.filter(|_| !beside.contains(&chosen)) {
+            let beside: Vec<String> = beside.iter().map(|name| format!("`{name}`")).collect();
+            let complaint = Complaint::new(
+                format!("`{name}` means nothing beside `{chosen}`"),
+                format!("leave it out; it belongs to {}", beside.join(", ")),
+            );
+            let what = format!("`{chosen}` is given");
+            conflict(span, complaint, Other { span: chosen_span, what: &what }, findings);
+        }
+    }
+}
+
+/// A phase as it was written, in requests per second or in capacities.
+struct Step {
+    from: Located<Duration>,
+    value: f64,
+    to: Option<Located<f64>>,
+}
+
+/// The phases of a stream's rate.
+fn rate(
+    section: &Located<StreamKeys>,
+    content: &Content,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Vec<Phase> {
+    let keys = &section.value;
+    let (steps, span, unit) = match (&keys.rate, &keys.load) {
+        (Some(rate), _) => {
+            (steps(&rate.value, |rate| rate.0, |keys| (&keys.from, &keys.rate, &keys.to)), &rate.span, 1.0)
+        }
+        (None, Some(load)) => (
+            steps(&load.value, |load| load.0, |keys| (&keys.from, &keys.load, &keys.to)),
+            &load.span,
+            capacity(&load.span, section, content, scene, findings),
+        ),
+        (None, None) => return Vec::new(),
+    };
+    let sound =
+        keys.rate.as_ref().is_none_or(|rate| rate.sound) && keys.load.as_ref().is_none_or(|load| load.sound);
+    if !sound || steps.is_empty() {
+        return Vec::new();
+    }
+    check_order(&steps, scene.duration, findings);
+    check_end(&steps, span, scene.duration, findings);
+    let phases: Vec<Phase> = steps
+        .iter()
+        .map(|step| Phase {
+            from: step.from.value,
+            rate: step.value * unit,
+            to: step.to.as_ref().map(|to| to.value * unit),
+        })
+        .collect();
+    let phases = match &keys.bursts {
+        Some(bursts) => with_bursts(phases, bursts, scene.duration, findings),
+        None => phases,
+    };
+    let rates = phases.iter().flat_map(|phase| [Some(phase.rate), phase.to].into_iter().flatten());
+    if rates.fold(0.0, f64::max) > FASTEST {
+        let complaint = Complaint::new("more than a billion requests a second", "write a lower one");
+        findings.add(Code::OutOfRange, span, complaint);
+    }
+    phases
+}
+
+/// The keys of a phase: its beginning, its value, and the value that it reaches.
+type Parts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
+
+fn steps<T: Copy, S>(
+    course: &Course<T, S>,
+    number: fn(T) -> f64,
+    parts: for<'a> fn(&'a S) -> Parts<'a, T>,
+) -> Vec<Step> {
+    let step = |keys: &Located<S>| {
+        let (from, value, to) = parts(&keys.value);
+        let from = from.as_ref()?;
+        let to = to.as_ref().map(|to| Located::sound(number(to.value), to.span.clone()));
+        let value = number(value.as_ref()?.value);
+        Some(Step { from: Located::sound(from.value.0, from.span.clone()), value, to })
+    };
+    match course {
+        Course::Steady(value) => {
+            vec![Step { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
+        }
+        Course::Phases(phases) => phases.iter().filter_map(step).collect(),
+    }
+}
+
+/// Requests per second at load 1. Where it is not known another finding says so, if not this one.
+fn capacity(
+    load: &Range<usize>,
+    section: &Located<StreamKeys>,
+    content: &Content,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> f64 {
+    match (content, &section.value.pages_from) {
+        (Content::Pages(pages), _) => scene.truth.capacity(pages).unwrap_or(1.0),
+        (Content::Log(..), log) => {
+            let complaint = Complaint::new(
+                "`load` compares with what the pages take, and those of a log are not known beforehand",
+                "write `rate = \"500/s\"`, or list pages with `[[stream.page]]`",
+            );
+            let span = log.as_ref().map_or(load, |log| &log.span);
+            conflict(load, complaint, Other { span, what: "`pages_from` is given" }, findings);
+            1.0
+        }
+    }
+}
+
+/// Phases come in order, begin before everything ends, and a ramp leads somewhere.
+fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings) {
+    for (before, step) in steps.iter().zip(&steps[1..]) {
+        if step.from.value <= before.from.value {
+            let complaint = Complaint::new(
+                "this phase does not begin after the one before it",
+                "write the phases in order of time, each with a later `from`",
+            );
+            let other = Other { span: &before.from.span, what: "that one begins" };
+            findings.add_with(Code::OutOfRange, &step.from.span, complaint, other);
+        }
+    }
+    for step in steps.iter().filter(|step| step.from.span != (0..0)) {
+        within(step.from.value, &step.from.span, duration, findings);
+    }
+    if let Some(to) = steps.last().and_then(|last| last.to.as_ref()) {
+        let complaint = Complaint::new(
+            "this ramp has no end: it would be reached when the next phase begins, and there is none",
+            "add a phase after it that says when, such as `{ from = \"60s\", ... }`, or leave `to` out",
+        );
+        findings.add(Code::MissingKey, &to.span, complaint);
+    }
+}
+
+/// A stream ends, and has at least one request.
+fn check_end(steps: &[Step], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
+    let comes = |step: &Step| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
+    if !steps.iter().any(comes) {
+        let complaint =
+            Complaint::new("no request ever comes", "write a rate above 0, or leave the stream out");
+        findings.add(Code::Unreachable, span, complaint);
+    } else if duration.value.0.is_none()
+        && duration.sound
+        && steps.last().is_some_and(|last| last.value > 0.0)
+    {
+        let complaint = Complaint::new(
+            "this stream never ends",
+            "write `duration = \"60s\"` at the top of the file, or a last phase whose rate is 0",
+        );
+        findings.add(Code::MissingKey, span, complaint);
+    }
+}

@@ -1,0 +1,277 @@
+//! The table of a workload's keys, as `crate::keys` is that of the configuration's.
+
+use super::values::{
+    BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Ratio,
+    RequestRate, Sample, ShapeNumber, Skew, TailShape, Weight,
+};
+use crate::field::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, section};
+use crate::http::{HeaderName, HeaderValue, Method};
+use crate::keys::CostKeys;
+use crate::scalar::{Share, Whole};
+use crate::text::{Seconds, Size, Text};
+use plimsoll_core::time::Duration;
+use std::net::Ipv4Addr;
+
+section! { "the file"
+    /// Everything outside the gateway.
+    File {
+        /// When the simulation ends. Absent: when the streams have ended and everybody was answered.
+        duration: End, default(End(None));
+        /// What arrives. Several streams come together, in order of time.
+        stream: Many<StreamKeys>, default(Many(Vec::new()));
+        /// The servers as they truly are, by the names of the configuration's upstreams and folders.
+        plant: Named<PlantKeys>, default(Named(Vec::new()));
+        /// What the levels of service truly take, by the names of the configuration's sites.
+        site: Named<SiteKeys>, default(Named(Vec::new()));
+    }
+}
+
+section! { "[[stream]]"
+    /// A flow of requests. Exactly one of `rate`, `load`, `counts` and `log` says when they come.
+    StreamKeys {
+        /// Its name in messages. Default: its number.
+        name: Text, optional;
+        /// How many requests come: one rate for all time, or phases.
+        rate: Course<RequestRate, RatePhaseKeys>, optional;
+        /// The rate as a multiple of what the server of these pages carries at full quality: `3.0` is three times as
+        /// much as it can do. One for all time, or phases.
+        load: Course<Load, LoadPhaseKeys>, optional;
+        /// A file with the number of requests in each interval, one a line (a number alone, or the last column of a
+        /// CSV), plain or compressed by gzip; `-` is standard input. A relative path is taken from the folder of this
+        /// file.
+        counts: Text, optional;
+        /// An access log, plain or compressed by gzip; `-` is standard input. It brings its own pages and clients.
+        log: Text, optional;
+        /// How arrivals vary around `rate` or `load`.
+        process: Brief<ProcessKind, ProcessKeys>, default(Brief::Value(ProcessKind::Poisson));
+        /// Short bursts on top of `rate` or `load`. They need the file's `duration`.
+        bursts: Within<BurstKeys>, optional;
+        /// The length of an interval of `counts`.
+        every: Duration, optional;
+        /// The format of `log` or `pages_from`.
+        format: FormatKind, default(FormatKind::Auto);
+        /// The names of the fields of JSON lines, where they are not those in common use.
+        fields: Within<FieldKeys>, optional;
+        /// `counts` and `log`: time passes so many times as fast.
+        speed: Multiple, default(Multiple(1.0));
+        /// `counts` and `log`: each request comes so many times, from as many clients; a fraction is drawn by chance.
+        scale: Multiple, default(Multiple(1.0));
+        /// What is asked for. Absent: the page `/` of 8 KiB on the first site.
+        page: Many<PageKeys>, default(Many(Vec::new()));
+        /// Or an access log, each of whose requests is as likely as another.
+        pages_from: Text, optional;
+        /// How many clients share the stream, each at an address of its own.
+        clients: Whole<1, 16_777_216>, default(Whole(1000));
+        /// How unevenly they share it: 1 is evenly; at 2 the first quarter of them sends half of the requests.
+        skew: Skew, default(Skew(1.0));
+        /// The address of the first client; the others follow. Streams with the same one share their clients.
+        first_client: Ipv4Addr, default(Ipv4Addr::new(10, 0, 0, 0));
+        /// A client leaves when it has waited this long without its answer. Absent: never.
+        patience: Duration, optional;
+        /// A client that was turned away, failed or lost its patience tries again. Absent: it does not.
+        retry: Within<RetryKeys>, optional;
+    }
+}
+
+section! { "rate phase"
+    /// A phase of a stream's `rate`: from its beginning to that of the next phase.
+    RatePhaseKeys {
+        /// Its beginning. Nothing comes before the first.
+        from: Moment, required("write when it begins: `from = \"0s\"`");
+        /// The rate at its beginning.
+        rate: RequestRate, required("write how many requests come: `rate = \"500/s\"`");
+        /// The rate that it reaches, on a straight line, when the next phase begins. Absent: it stays as it is.
+        to: RequestRate, optional;
+    }
+}
+
+section! { "load phase"
+    /// A phase of a stream's `load`: from its beginning to that of the next phase.
+    LoadPhaseKeys {
+        /// Its beginning. Nothing comes before the first.
+        from: Moment, required("write when it begins: `from = \"0s\"`");
+        /// The load at its beginning.
+        load: Load, required("write the load as a multiple of what the server carries: `load = 3.0`");
+        /// The load that it reaches, on a straight line, when the next phase begins. Absent: it stays as it is.
+        to: Load, optional;
+    }
+}
+
+section! { "process"
+    /// How arrivals vary, with what it takes: `process = { kind = "pareto", shape = 1.5 }`.
+    ProcessKeys {
+        /// Which.
+        kind: ProcessKind, required("write which: `kind = \"self-similar\"`");
+        /// `pareto`: the intervals' tail, P(X > x) ~ x^-shape; at 2 and below there is no variance.
+        shape: TailShape, optional;
+        /// `self-similar`: H. The nearer to 1, the longer the memory. 0.8 where absent.
+        hurst: Hurst, optional;
+        /// `self-similar`: how many sources. 100 where absent.
+        sources: Whole<1, 1_000_000>, optional;
+        /// `modulated`: the rate in a burst as a multiple of the rate in the calm.
+        ratio: Ratio, optional;
+        /// `modulated`: the mean length of a burst.
+        burst: Duration, optional;
+        /// `modulated`: the mean length of the calm between.
+        calm: Duration, optional;
+    }
+}
+
+section! { "bursts"
+    /// Bursts at equal distances: `bursts = { every = "7s", length = "50ms", factor = 8 }`.
+    BurstKeys {
+        /// From the beginning of one to that of the next. The first begins after this time.
+        every: Duration, required("write how far apart they are: `every = \"7s\"`");
+        /// How long each lasts.
+        length: Duration, required("write how long each lasts: `length = \"50ms\"`");
+        /// The rate in a burst as a multiple of the rate without it.
+        factor: Ratio, required("write how many times the rate it is: `factor = 8`");
+    }
+}
+
+section! { "fields"
+    /// Names of fields of JSON lines. A list holds alternatives: the first that is there.
+    FieldKeys {
+        /// When: seconds or milliseconds since 1970, RFC 3339, or as in the Common Log Format.
+        time: OneOrMany<Text>, optional;
+        /// The client's address or name.
+        client: OneOrMany<Text>, optional;
+        /// The request line, `GET /path HTTP/1.1`; without it, method and path.
+        request: OneOrMany<Text>, optional;
+        /// The method.
+        method: OneOrMany<Text>, optional;
+        /// Path or URL.
+        path: OneOrMany<Text>, optional;
+        /// The host asked for.
+        host: OneOrMany<Text>, optional;
+        /// Body bytes of the response.
+        bytes: OneOrMany<Text>, optional;
+        /// The response's status.
+        status: OneOrMany<Text>, optional;
+        /// What the server took for it, in seconds: its true service time at full quality.
+        service: OneOrMany<Text>, optional;
+    }
+}
+
+section! { "[[stream.page]]"
+    /// A page, or a kind of pages.
+    PageKeys {
+        /// The method.
+        method: Method, default(Method("GET".to_owned()));
+        /// The host asked for. Default: one of the first site's.
+        host: Host, optional;
+        /// The path without query; one `*` is replaced by a number from 0 to 999 by chance.
+        path: PagePath, default(PagePath("/".to_owned()));
+        /// Request headers.
+        headers: Pairs<HeaderName, HeaderValue>, optional;
+        /// Its share of the stream's requests, relative to the other pages'.
+        weight: Weight, default(Weight(1.0));
+        /// Body bytes of the response at full quality, on average.
+        bytes: Size, default(Size(8 << 10));
+        /// How they vary around it.
+        bytes_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
+        /// One worker's time for it at full quality, on average, where it is not what the server takes for any request
+        /// of so many bytes.
+        service: Duration, optional;
+        /// How that varies, where it is not as the server's does.
+        service_law: Brief<LawKind, LawKeys>, optional;
+    }
+}
+
+section! { "law"
+    /// The form of a distribution whose mean is given beside it: `{ kind = "pareto", shape = 1.2, ratio = 1000 }`.
+    LawKeys {
+        /// Which.
+        kind: LawKind, required("write which: `kind = \"pareto\"`");
+        /// `pareto`: alpha. The smaller, the heavier the tail.
+        shape: ShapeNumber, optional;
+        /// `pareto`: the upper bound as a multiple of the lower one.
+        ratio: Ratio, optional;
+        /// `lognormal`: the standard deviation as a multiple of the mean.
+        variation: ShapeNumber, optional;
+        /// `empirical`: the values, in any unit: only their proportions count.
+        values: OneOrMany<Sample>, optional;
+    }
+}
+
+section! { "retry"
+    /// Trying again.
+    RetryKeys {
+        /// How long after the refusal, on average (exponential, so that retries do not come in step).
+        after: Duration, required("write how long a client waits before it tries again: `after = \"2s\"`");
+        /// How many times at most.
+        most: Whole<1, 1000>, default(Whole(3));
+    }
+}
+
+section! { "[plant.NAME]"
+    /// A server as it truly is, by the name of the configuration's upstream or folder. What is not said is taken from
+    /// the configuration: workers, costs, bandwidth. The gateway sees nothing of this: it learns from what it serves.
+    PlantKeys {
+        /// How many requests it works on at once, first come first served: a process pool. Default: as configured.
+        workers: Whole<1, 1_000_000>, optional;
+        /// Or the cores that everybody in service shares evenly: an event-driven server, or more processes than cores.
+        cores: Whole<1, 1_000_000>, optional;
+        /// With `cores`: the most requests in service at once. Default: the connections that the gateway makes.
+        connections: Whole<1, 10_000_000>, optional;
+        /// The most requests that wait in its listen queue; one more is lost. Apache's `ListenBacklog`.
+        listen_queue: Whole<0, 10_000_000>, default(Whole(511));
+        /// One worker's time for a request: the fixed part.
+        service: Duration, optional;
+        /// One worker's time for each KiB of the response.
+        service_per_kib: Seconds, optional;
+        /// Or both as the configuration has them, in time of all workers together.
+        costs: Within<CostKeys>, optional;
+        /// How service times vary.
+        service_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
+        /// Its network link, which a response passes after its service, shared by all. Default: the configured
+        /// `bandwidth`.
+        link: crate::text::Rate, optional;
+        /// What a rejection takes of a worker, where the gateway shares its machine.
+        rejection: Seconds, optional;
+        /// What a request takes of a worker whose client left before its service began.
+        failure: Seconds, default(Seconds(0.0));
+        /// Whether it reports its own utilization. Default: where the configuration relies on it.
+        reports: bool, optional;
+        /// What goes wrong, and when.
+        fault: Many<FaultKeys>, default(Many(Vec::new()));
+    }
+}
+
+section! { "[[plant.NAME.fault]]"
+    /// Something that goes wrong for a while: exactly one of `slower`, `pause`, `takes` and `fails`.
+    FaultKeys {
+        /// First moment.
+        from: Moment, required("write when it begins: `from = \"10s\"`");
+        /// Last moment.
+        until: Moment, required("write when it ends: `until = \"20s\"`");
+        /// All work takes so many times as long, that under way too.
+        slower: Ratio, optional;
+        /// Nothing moves.
+        pause: bool, optional;
+        /// A request that starts meanwhile takes this long, whatever it is.
+        takes: Duration, optional;
+        /// A request that starts meanwhile fails after this time.
+        fails: Duration, optional;
+    }
+}
+
+section! { "[site.NAME]"
+    /// What the levels of a site truly take.
+    SiteKeys {
+        /// By the names of the configuration's levels. The last one is full quality and needs nothing.
+        level: Named<LevelKeys>, default(Named(Vec::new()));
+    }
+}
+
+section! { "[site.NAME.level.NAME]"
+    /// A level of service as it truly is. Where nothing is said, neither here nor in the configuration, a level is
+    /// assumed to take 0.25 of the level above, and the simulation says so.
+    LevelKeys {
+        /// Its service time as a share of the level above. Default: the configured `cost`; where only `bytes` is
+        /// given, what the server takes for these bytes.
+        cost: Share, optional;
+        /// Its body bytes as a multiple of the level above. Default: as `cost`.
+        bytes: BytesRatio, optional;
+    }
+}

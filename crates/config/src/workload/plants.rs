@@ -1,0 +1,219 @@
+//! The servers as they truly are: what the file says of each, over what the configuration promises.
+//!
+//! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
+//! so one worker's time is cost times workers, and stays that if the file gives the server other workers.
+
+use super::keys::{FaultKeys, File, PlantKeys};
+use super::laws;
+use super::resolve::{conflict, exclusive, unknown_name, within};
+use super::values::End;
+use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::field::Located;
+use crate::keys::CostKeys;
+use plimsoll_core::promises::{self, Promises, Sense};
+use plimsoll_core::time::Duration;
+use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
+
+/// Apache's `ListenBacklog` where nothing is set.
+pub(super) const LISTEN_QUEUE: u64 = 511;
+
+/// A server, with what is known of it.
+pub(super) struct Known {
+    pub(super) plant: Plant,
+}
+
+impl Known {
+    /// Whether anybody says what a request takes.
+    pub(super) fn timed(&self) -> bool {
+        self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
+    }
+
+    /// One worker's mean time for a page at full quality (s).
+    pub(super) fn service_of(&self, page: &Page) -> Option<f64> {
+        let by_bytes = self.plant.service.as_secs_f64() + self.plant.service_per_byte * page.bytes;
+        page.service.map(|own| own.as_secs_f64()).or_else(|| self.timed().then_some(by_bytes))
+    }
+}
+
+/// The plants of the promises, as they promise to be.
+pub(super) fn as_promised(promises: &Promises) -> Vec<Known> {
+    promises.plants.iter().map(promised).collect()
+}
+
+fn promised(promise: &promises::Plant) -> Known {
+    let mut plant = Plant {
+        discipline: Discipline::Workers(promise.workers),
+        listen_queue: LISTEN_QUEUE as usize,
+        service: Duration::ZERO,
+        service_per_byte: 0.0,
+        law: Law::Deterministic,
+        link: promise.bandwidth_bytes_per_second,
+        rejection: Duration::ZERO,
+        failure: Duration::ZERO,
+        faults: Vec::new(),
+        reports: promise.sense == Sense::Reported,
+    };
+    if let Some(costs) = promise.costs {
+        charge(&mut plant, costs, promise.workers);
+    }
+    Known { plant }
+}
+
+/// Costs in time of so many workers together, as one worker's time.
+fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
+    let workers = f64::from(workers);
+    plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);
+    plant.service_per_byte = costs.per_byte_seconds * workers;
+    plant.rejection = Duration::from_secs_f64(costs.per_rejection_seconds * workers);
+}
+
+/// The true servers, one for each of the promises' plants.
+pub(super) fn resolve(file: &File, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
+    let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
+    let mut plants = as_promised(promises);
+    for (name, keys) in &file.plant.value.0 {
+        match names.iter().position(|known| *known == name.value) {
+            Some(index) => {
+                let configured = &promises.plants[index];
+                correct(&mut plants[index].plant, configured, keys, findings);
+                plants[index].plant.faults = faults(keys, &file.duration, findings);
+            }
+            None => unknown_name(name, "upstream or folder", &names, findings),
+        }
+    }
+    plants
+}
+
+/// What the file says of one server.
+fn correct(
+    plant: &mut Plant,
+    configured: &promises::Plant,
+    section: &Located<PlantKeys>,
+    findings: &mut Findings,
+) {
+    let keys = &section.value;
+    discipline(plant, configured, keys, findings);
+    plant.listen_queue = keys.listen_queue.value.0 as usize;
+    service(plant, keys, findings);
+    plant.law = laws::law(&keys.service_law, findings);
+    if let Some(link) = &keys.link {
+        plant.link = Some(link.value.0);
+    }
+    if let Some(rejection) = &keys.rejection {
+        plant.rejection = Duration::from_secs_f64(rejection.value.0);
+    }
+    plant.failure = Duration::from_secs_f64(keys.failure.value.0);
+    if let Some(reports) = &keys.reports {
+        plant.reports = reports.value;
+    }
+}
+
+fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys, findings: &mut Findings) {
+    let given = [
+        ("workers", keys.workers.as_ref().map(|w| &w.span)),
+        ("cores", keys.cores.as_ref().map(|c| &c.span)),
+    ];
+    exclusive(&given, "a server has workers of its own, or cores that all share", findings);
+    if let (Some(connections), None) = (&keys.connections, &keys.cores) {
+        let complaint = Complaint::new(
+            "`connections` belongs to `cores`: a worker has one request each",
+            "add `cores`, or leave it out",
+        );
+        findings.add(Code::Conflict, &connections.span, complaint);
+    }
+    if let Some(workers) = &keys.workers {
+        plant.discipline = Discipline::Workers(workers.value.0 as u32);
+    }
+    if let Some(cores) = &keys.cores {
+        let most = keys.connections.as_ref().map_or(configured.max_connections, |most| most.value.0 as u32);
+        let cores_number = cores.value.0 as u32;
+        if let Some(connections) = keys.connections.as_ref().filter(|_| most < cores_number) {
+            let message = format!(
+                "with {most} requests in service at most {most} of {cores_number} cores are ever busy"
+            );
+            let complaint = Complaint::new(message, format!("write at least {cores_number}"));
+            let other = Other { span: &cores.span, what: "`cores` is given" };
+            findings.add_with(Code::Unreachable, &connections.span, complaint, other);
+        }
+        plant.discipline = Discipline::Sharing { cores: cores_number, most: most.max(cores_number) };
+    }
+}
+
+fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
+    let own = [
+        ("service", keys.service.as_ref().map(|service| &service.span)),
+        ("service_per_kib", keys.service_per_kib.as_ref().map(|service| &service.span)),
+    ];
+    if let Some(costs) = &keys.costs {
+        let help = "keep `costs`, in time of all workers, or the others, in time of one";
+        for (name, span) in own.iter().filter_map(|(name, span)| span.map(|span| (name, span))) {
+            let complaint = Complaint::new(format!("`costs` and `{name}` say the same"), help);
+            conflict(span, complaint, Other { span: &costs.span, what: "`costs` is given" }, findings);
+        }
+        if let Some(given) = given_costs(&costs.value.0) {
+            charge(plant, given, plant.discipline.servers());
+        }
+    } else if own.iter().any(|(_, span)| span.is_some()) {
+        plant.service = keys.service.as_ref().map_or(Duration::ZERO, |service| service.value);
+        plant.service_per_byte =
+            keys.service_per_kib.as_ref().map_or(0.0, |service| service.value.0 / 1024.0);
+    }
+}
+
+fn given_costs(keys: &CostKeys) -> Option<promises::Costs> {
+    Some(promises::Costs {
+        per_request_seconds: keys.request.as_ref()?.value.0,
+        per_byte_seconds: keys.byte.value.0,
+        per_rejection_seconds: keys.rejection.value.0,
+    })
+}
+
+fn faults(keys: &Located<PlantKeys>, duration: &Located<End>, findings: &mut Findings) -> Vec<Fault> {
+    let faults = &keys.value.fault.value.0;
+    faults.iter().filter_map(|keys| fault(keys, duration, findings)).collect()
+}
+
+fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut Findings) -> Option<Fault> {
+    let keys = &section.value;
+    let kind = fault_kind(section, findings);
+    let (from, until) = (keys.from.as_ref()?, keys.until.as_ref()?);
+    if until.value.0 <= from.value.0 {
+        let complaint = Complaint::new("this ends before it begins", "write a time after `from`");
+        findings.add_with(
+            Code::OutOfRange,
+            &until.span,
+            complaint,
+            Other { span: &from.span, what: "`from` is given" },
+        );
+    }
+    within(from.value.0, &from.span, duration, findings);
+    Some(Fault { from: from.value.0, until: until.value.0, kind: kind? })
+}
+
+fn fault_kind(section: &Located<FaultKeys>, findings: &mut Findings) -> Option<FaultKind> {
+    let keys = &section.value;
+    let given = [
+        ("slower", keys.slower.as_ref().map(|key| &key.span)),
+        ("pause", keys.pause.as_ref().map(|key| &key.span)),
+        ("takes", keys.takes.as_ref().map(|key| &key.span)),
+        ("fails", keys.fails.as_ref().map(|key| &key.span)),
+    ];
+    exclusive(&given, "one thing goes wrong at a time: add a section for each", findings);
+    if given.iter().all(|(_, span)| span.is_none()) && section.sound {
+        let complaint = Complaint::new(
+            "this does not say what goes wrong",
+            "write one of `slower = 2.0`, `pause = true`, `takes = \"8s\"` and `fails = \"1ms\"`",
+        );
+        findings.add(Code::MissingKey, &section.span, complaint);
+    }
+    if let Some(pause) = keys.pause.as_ref().filter(|pause| !pause.value) {
+        let complaint =
+            Complaint::new("a fault that is none", "write `pause = true`, or leave the section out");
+        findings.add(Code::BadValue, &pause.span, complaint);
+    }
+    let slower = keys.slower.as_ref().map(|factor| FaultKind::Slower(factor.value.0));
+    let pause = keys.pause.as_ref().map(|_| FaultKind::Slower(f64::INFINITY));
+    let takes = keys.takes.as_ref().map(|time| FaultKind::Takes(time.value));
+    let fails = keys.fails.as_ref().map(|time| FaultKind::Fails(time.value));
+    slower.or(pause).or(takes).or(fails)
+}

@@ -1,0 +1,162 @@
+//! From what a workload says to what it means. As in the configuration nothing stops at the first error, and what is
+//! read beside findings is thrown away.
+
+use super::keys::{File, StreamKeys};
+use super::truth::Truth;
+use super::values::End;
+use super::{Understood, arrivals, plants, requests, versions};
+use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::field::Located;
+use crate::suggest::nearest;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::time::Duration;
+use plimsoll_sim::workload::{Arrivals, Content, LogFormat, Retry, Stream, Workload};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// What a stream is read against.
+pub(super) struct Scene<'a> {
+    pub(super) truth: Truth<'a>,
+    pub(super) duration: &'a Located<End>,
+    pub(super) file_name: &'a str,
+}
+
+/// The workload that `file` means. Not to be used if there are findings.
+pub(super) fn resolve(file: &File, name: &str, promises: &Promises, findings: &mut Findings) -> Understood {
+    let plants = plants::resolve(file, promises, findings);
+    let (versions, assumptions) = versions::resolve(file, promises, findings);
+    let truth = Truth { promises, plants: &plants, versions: &versions };
+    let scene = Scene { truth, duration: &file.duration, file_name: name };
+    let sections = &file.stream.value.0;
+    if sections.is_empty() && file.stream.sound {
+        let complaint = Complaint::new(
+            "nothing arrives",
+            "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`",
+        );
+        findings.add(Code::MissingKey, &(0..0), complaint);
+    }
+    let mut streams = Vec::new();
+    let mut untimed = BTreeSet::new();
+    let mut reported = BTreeSet::new();
+    for (section, number) in sections.iter().zip(1..) {
+        let stream = stream(section, number, &scene, findings);
+        let (needed, perhaps) = untimed_by(&stream, &scene.truth);
+        untimed.extend(perhaps);
+        for plant in needed {
+            if section.sound && reported.insert(plant) {
+                let untimed = scene.truth.untimed(plant);
+                findings.add(Code::MissingKey, &section.span, Complaint::new(untimed.message, untimed.help));
+            }
+        }
+        streams.push(stream);
+    }
+    standard_input_once(sections, findings);
+    let untimed = untimed.into_iter().map(|plant| scene.truth.untimed(plant)).collect();
+    let plants = plants.into_iter().map(|known| known.plant).collect();
+    let duration = file.duration.value.0;
+    Understood { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
+}
+
+fn stream(
+    section: &Located<StreamKeys>,
+    number: usize,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> Stream {
+    let keys = &section.value;
+    let content = requests::content(section, scene, findings);
+    Stream {
+        name: keys.name.as_ref().map_or_else(|| format!("stream {number}"), |name| name.value.0.clone()),
+        arrivals: arrivals::resolve(section, &content, scene, findings),
+        content,
+        clients: requests::clients(section, findings),
+        patience: keys.patience.as_ref().map(|patience| patience.value),
+        retry: keys.retry.as_ref().and_then(|retry| {
+            let keys = &retry.value.0;
+            Some(Retry { after: keys.after.as_ref()?.value, most: keys.most.value.0 as u32 })
+        }),
+    }
+}
+
+/// The plants that must be told a time for this stream, and those that must unless each line of its log brings one.
+fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
+    let format = match (&stream.arrivals, &stream.content) {
+        (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
+        (_, Content::Pages(pages)) => {
+            let needs = pages.iter().filter_map(|page| {
+                truth.site_of(&page.host).map(|site| truth.needs(site, page.service.is_some()))
+            });
+            return (needs.flatten().collect(), BTreeSet::new());
+        }
+    };
+    // No line of the Common format has a time of service.
+    match format {
+        LogFormat::Common => (truth.untimed_by_logs(), BTreeSet::new()),
+        LogFormat::Auto | LogFormat::Json(_) => (BTreeSet::new(), truth.untimed_by_logs()),
+    }
+}
+
+/// Standard input is read once, by one stream.
+fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings) {
+    let mut first: Option<&Range<usize>> = None;
+    for keys in sections.iter().map(|section| &section.value) {
+        let inputs = [keys.counts.as_ref(), keys.log.as_ref(), keys.pages_from.as_ref()];
+        for input in inputs.into_iter().flatten().filter(|input| input.value.0 == "-") {
+            match first {
+                Some(first) => {
+                    let complaint =
+                        Complaint::new("standard input can be read only once", "name a file for one of them");
+                    let other = Other { span: first, what: "the other is" };
+                    findings.add_with(Code::Duplicate, &input.span, complaint, other);
+                }
+                None => first = Some(&input.span),
+            }
+        }
+    }
+}
+
+/// Refuses what contradicts another place.
+pub(super) fn conflict(span: &Range<usize>, complaint: Complaint, other: Other<'_>, findings: &mut Findings) {
+    findings.add_with(Code::Conflict, span, complaint, other);
+}
+
+/// Refuses all but the first of keys that exclude each other.
+pub(super) fn exclusive(given: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
+    let mut given = given.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
+    let Some((first, first_span)) = given.next() else { return };
+    for (name, span) in given {
+        let complaint = Complaint::new(format!("`{first}` and `{name}` exclude each other"), help);
+        let what = format!("`{first}` is given");
+        conflict(span, complaint, Other { span: first_span, what: &what }, findings);
+    }
+}
+
+/// Where a key with a default was written, if it was: what nobody wrote stands at its section.
+pub(super) fn written<'a, T>(value: &'a Located<T>, section: &Range<usize>) -> Option<&'a Range<usize>> {
+    (value.span != *section).then_some(&value.span)
+}
+
+/// Refuses a name that the configuration does not have. `what` is what it would name.
+pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], findings: &mut Findings) {
+    let message = format!("the configuration has no {what} named `{}`", quoted(&name.value));
+    let help = match nearest(&name.value, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => {
+            let all: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            format!("those that it has are {}", all.join(", "))
+        }
+    };
+    findings.add(Code::UnknownName, &name.span, Complaint::new(message, help));
+}
+
+/// Refuses what begins when everything is over.
+pub(super) fn within(from: Duration, span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
+    if duration.value.0.is_some_and(|end| from >= end) {
+        let complaint = Complaint::new(
+            "this begins when the simulation has ended",
+            "lengthen `duration`, or leave it out",
+        );
+        let other = Other { span: &duration.span, what: "`duration` is given" };
+        findings.add_with(Code::Unreachable, span, complaint, other);
+    }
+}

@@ -1,0 +1,106 @@
+//! What requests take of which server: the route from a host to a plant, the capacity for a mix of pages, and which
+//! plants nobody has told a time of.
+
+use super::plants::Known;
+use plimsoll_core::promises::Promises;
+use plimsoll_sim::workload::{Page, Version};
+use std::collections::BTreeSet;
+
+use super::Untimed;
+
+/// The servers and levels as they truly are.
+pub(super) struct Truth<'a> {
+    pub(super) promises: &'a Promises,
+    pub(super) plants: &'a [Known],
+    pub(super) versions: &'a [Vec<Version>],
+}
+
+impl Truth<'_> {
+    /// The site that takes requests for a host: the first whose host matches, as the engine has it.
+    pub(super) fn site_of(&self, host: &str) -> Option<usize> {
+        let takes = |pattern: &String| matches(pattern, host);
+        self.promises.sites.iter().position(|site| site.hosts.is_empty() || site.hosts.iter().any(takes))
+    }
+
+    /// Requests per second at which the first of the resources that these pages need is full: lambda such that
+    /// max over plants of (lambda S / s, lambda B / b) is 1. `None` where nobody knows what they take.
+    pub(super) fn capacity(&self, pages: &[Page]) -> Option<f64> {
+        let mut demands = vec![Demand::default(); self.plants.len()];
+        let mut weights = 0.0;
+        for page in pages {
+            let plant = self.promises.sites.get(self.site_of(&page.host)?)?.plant;
+            let demand = demands.get_mut(plant)?;
+            demand.seconds += page.weight * self.plants.get(plant)?.service_of(page)?;
+            demand.bytes += page.weight * page.bytes;
+            weights += page.weight;
+        }
+        let full = |(demand, known): (&Demand, &Known)| {
+            let servers = f64::from(known.plant.discipline.servers());
+            (demand.seconds / servers).max(known.plant.link.map_or(0.0, |link| demand.bytes / link))
+        };
+        let fullest = demands.iter().zip(self.plants).map(full).fold(0.0, f64::max);
+        (fullest > 0.0).then(|| weights / fullest)
+    }
+
+    /// The plants that must be told a time if a request comes to `site`: those of its levels, unless the request
+    /// brings its own time and the level's is relative to it.
+    pub(super) fn needs(&self, site: usize, own_time: bool) -> BTreeSet<usize> {
+        let Some(promise) = self.promises.sites.get(site) else { return BTreeSet::new() };
+        let versions = self.versions.get(site).map_or(&[][..], Vec::as_slice);
+        let levels = promise.levels.iter().zip(versions);
+        levels
+            .filter(|(_, version)| !own_time || version.cost.is_none())
+            .map(|(level, _)| level.plant.unwrap_or(promise.plant))
+            .filter(|plant| self.plants.get(*plant).is_some_and(|known| !known.timed()))
+            .collect()
+    }
+
+    /// The plants that must be told a time unless each line of a log brings its own.
+    pub(super) fn untimed_by_logs(&self) -> BTreeSet<usize> {
+        (0..self.promises.sites.len()).flat_map(|site| self.needs(site, false)).collect()
+    }
+
+    /// What to say of a plant without a time.
+    pub(super) fn untimed(&self, plant: usize) -> Untimed {
+        let name = self.promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
+        Untimed {
+            plant,
+            message: format!("nobody says what a request takes of `{name}`"),
+            help: format!(
+                "write one worker's time here, `[plant.{name}]` with `service = \"40ms\"`, or `costs = {{ request = \
+                 \"5ms\" }}`, in time of all workers, to the capacity of `{name}` in the configuration"
+            ),
+        }
+    }
+}
+
+/// What one unit of weight takes of a plant.
+#[derive(Clone, Copy, Default)]
+struct Demand {
+    seconds: f64,
+    bytes: f64,
+}
+
+/// Whether a pattern with at most one `*` matches a host.
+fn matches(pattern: &str, host: &str) -> bool {
+    let (pattern, host) = (pattern.to_ascii_lowercase(), host.to_ascii_lowercase());
+    match pattern.split_once('*') {
+        Some((before, after)) => {
+            host.len() >= before.len() + after.len() && host.starts_with(before) && host.ends_with(after)
+        }
+        None => pattern == host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_match_as_the_engine_has_it() {
+        assert!(matches("*.Shop.example", "www.shop.example"));
+        assert!(matches("*", ""));
+        assert!(!matches("ab*bc", "abc"));
+        assert!(!matches("shop.example", "www.shop.example"));
+    }
+}

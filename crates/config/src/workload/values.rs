@@ -1,0 +1,252 @@
+//! Values that only a workload has: rates of requests, moments, paths and hosts as they are asked for, laws by name.
+
+use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::field::Field;
+use crate::http::{HostPattern, PathPattern};
+use crate::quantity;
+use crate::scalar::{numbers, words};
+use crate::shape::{Shape, TextShape};
+use crate::text::{DURATION, TextField, bad, out_of_range, parse_seconds, text_fields};
+use plimsoll_core::time::Duration;
+use std::net::Ipv4Addr;
+use toml::Spanned;
+use toml::de::DeValue;
+
+numbers! {
+    /// A rate as a multiple of what the plant carries.
+    Load: Included(0.0), to 1000.0;
+    /// How many times as fast, or as many.
+    Multiple: Excluded(0.0), to 1_000_000.0;
+    /// What compares two states.
+    Ratio: Excluded(1.0), to 1_000_000_000.0;
+    /// A distribution's shape or variation.
+    ShapeNumber: Included(0.01), to 1000.0;
+    /// The shape of intervals that have a mean.
+    TailShape: Excluded(1.0), to 100.0;
+    /// The Hurst parameter, below 1.
+    Hurst: Excluded(0.5), to 0.99;
+    /// How unevenly clients share.
+    Skew: Included(1.0), to 10.0;
+    /// A share of the requests, relative to others.
+    Weight: Excluded(0.0), to 1_000_000_000.0;
+    /// A value of a distribution.
+    Sample: Included(0.0), to 1_000_000_000_000.0;
+    /// Bytes of a level as a multiple of those of the level above.
+    BytesRatio: Excluded(0.0), to 1000.0;
+}
+
+text_fields!(RequestRate, Moment, PagePath, Host, Ipv4Addr);
+
+/// Requests per second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestRate(pub(crate) f64);
+
+impl TextField for RequestRate {
+    const SHAPE: TextShape = TextShape {
+        what: "a rate of requests",
+        example: "500/s",
+        pattern: Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"),
+    };
+    const UNIT: Option<&'static str> = Some("/s");
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        let units = "write a number and per what, such as `\"500/s\"`: /s, /min, /h, /d";
+        let rate = quantity::per_second(text).map_err(|fault| {
+            let (message, help) = fault.words("rate of requests", units);
+            bad(message, help)
+        })?;
+        if rate > 1e9 {
+            return Err(out_of_range(
+                "more than a billion requests a second",
+                "write at most `\"1000000000/s\"`",
+            ));
+        }
+        Ok(RequestRate(rate))
+    }
+
+    fn show(&self) -> String {
+        format!("{}/s", self.0)
+    }
+}
+
+/// A time from the beginning, which may be the beginning itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment(pub(crate) Duration);
+
+impl TextField for Moment {
+    const SHAPE: TextShape = TextShape { what: "a time", example: "30s", pattern: Some(DURATION) };
+    const UNIT: Option<&'static str> = Some("s");
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        match parse_seconds(text)? {
+            0.0 => Ok(Moment(Duration::ZERO)),
+            _ => <Duration as TextField>::parse(text).map(Moment),
+        }
+    }
+
+    fn show(&self) -> String {
+        if self.0.is_zero() { "0s".to_owned() } else { quantity::show_duration(self.0) }
+    }
+}
+
+/// When everything ends, if that is said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End(pub(crate) Option<Duration>);
+
+impl Field for End {
+    fn shape() -> Shape {
+        <Duration as Field>::shape()
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        <Duration as Field>::read(value, findings).map(|duration| End(Some(duration)))
+    }
+}
+
+/// The path of a page, with at most one `*`.
+#[derive(Clone, Debug)]
+pub(crate) struct PagePath(pub(crate) String);
+
+impl TextField for PagePath {
+    const SHAPE: TextShape =
+        TextShape { what: "a path", example: "/page/*", pattern: Some("^/[^*?#]*[*]?[^*?#]*$") };
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        if !text.starts_with('/') {
+            let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
+            return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
+        }
+        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let message = format!("`{}` is no path: no request could carry it", quoted(text));
+            return Err(bad(message, "percent-encode what is not printable"));
+        }
+        PathPattern::parse(text).map(|pattern| PagePath(pattern.0))
+    }
+
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A host as it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Host(pub(crate) String);
+
+impl TextField for Host {
+    const SHAPE: TextShape = TextShape { what: "a host", example: "shop.example", pattern: Some("^[^*]+$") };
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        let host = HostPattern::parse(text)?.0;
+        if host.contains('*') {
+            let message = format!("`{}` is a pattern: a request names one host", quoted(text));
+            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&filled(&host)))));
+        }
+        Ok(Host(host))
+    }
+
+    fn show(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A host that a pattern matches.
+pub(crate) fn filled(pattern: &str) -> String {
+    match pattern.split_once('*') {
+        Some(("", "")) => "www.example".to_owned(),
+        Some((before, "")) => format!("{before}example"),
+        Some((before, after)) => format!("{before}www{after}"),
+        None => pattern.to_owned(),
+    }
+}
+
+/// The address of a stream's first client.
+impl TextField for Ipv4Addr {
+    const SHAPE: TextShape = TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None };
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        let message = format!("`{}` is no IPv4 address", quoted(text));
+        text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// How arrivals vary, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessKind {
+    Poisson,
+    Deterministic,
+    Pareto,
+    SelfSimilar,
+    Modulated,
+}
+
+/// A distribution's form, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LawKind {
+    Deterministic,
+    Exponential,
+    Pareto,
+    Lognormal,
+    Empirical,
+}
+
+/// A log's format, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormatKind {
+    Auto,
+    Common,
+    Json,
+}
+
+words!(ProcessKind {
+    "poisson" => Poisson, "independent of each other";
+    "deterministic" => Deterministic, "at equal distances";
+    "pareto" => Pareto, "independent intervals with a heavy tail; needs `shape`";
+    "self-similar" => SelfSimilar, "the sum of many sources that are on and off for times with heavy tails; takes `hurst` and `sources`";
+    "modulated" => Modulated, "bursts and calm in turn, each Poisson, the rate being the mean over both; needs `ratio`, `burst` and `calm`";
+});
+words!(LawKind {
+    "deterministic" => Deterministic, "always the mean";
+    "exponential" => Exponential, "exponential";
+    "pareto" => Pareto, "Pareto's between two bounds; needs `shape` and `ratio`";
+    "lognormal" => Lognormal, "lognormal; needs `variation`";
+    "empirical" => Empirical, "one of `values`, each as likely, scaled to the mean";
+});
+words!(FormatKind {
+    "auto" => Auto, "what the first lines look like";
+    "common" => Common, "Common or Combined Log Format, as Apache and nginx write by default";
+    "json" => Json, "a JSON object a line";
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_per_something() {
+        assert_eq!(RequestRate::parse("500/s").unwrap().0, 500.0);
+        assert_eq!(RequestRate::parse("3000 /min").unwrap().0, 50.0);
+        assert_eq!(RequestRate::parse("0/s").unwrap().0, 0.0);
+        assert!(RequestRate::parse("500").is_err());
+        assert!(RequestRate::parse("500/fortnight").is_err());
+        assert!(RequestRate::parse("2000000000/s").is_err());
+    }
+
+    #[test]
+    fn patterns_are_filled_with_a_host_that_they_match() {
+        assert_eq!(filled("shop.example"), "shop.example");
+        assert_eq!(filled("*.shop.example"), "www.shop.example");
+        assert_eq!(filled("api.*"), "api.example");
+        assert_eq!(filled("*"), "www.example");
+    }
+
+    #[test]
+    fn the_beginning_is_a_moment() {
+        assert_eq!(Moment::parse("0s").unwrap().0, Duration::ZERO);
+        assert_eq!(Moment::parse("0.5 min").unwrap().0, Duration::from_secs(30));
+        assert!(Moment::parse("soon").is_err());
+    }
+}

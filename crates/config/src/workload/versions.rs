@@ -1,0 +1,134 @@
+//! What the levels of service truly take, relative to full quality.
+//!
+//! Both files compare a level with the one above; the simulator wants the full one. So the ratios are multiplied from
+//! the top down.
+
+use super::keys::{File, LevelKeys, SiteKeys};
+use super::resolve::unknown_name;
+use crate::diagnostic::{Code, Complaint, Findings};
+use crate::field::Located;
+use plimsoll_core::promises::{Level, Promises, Site};
+use plimsoll_sim::workload::Version;
+
+/// What a level takes of the one above where nobody says.
+const ASSUMED: f64 = 0.25;
+
+/// The levels of the promises, as they promise to be, and what was assumed.
+pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String>) {
+    let mut assumptions = Vec::new();
+    let versions =
+        promises.sites.iter().map(|site| of_site(site, None, promises, &mut assumptions)).collect();
+    (versions, assumptions)
+}
+
+/// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
+pub(super) fn resolve(
+    file: &File,
+    promises: &Promises,
+    findings: &mut Findings,
+) -> (Vec<Vec<Version>>, Vec<String>) {
+    let sites: Vec<&str> = promises.sites.iter().map(|site| site.name.as_str()).collect();
+    for (name, keys) in &file.site.value.0 {
+        match promises.sites.iter().find(|site| site.name == name.value) {
+            Some(site) => levels_exist(site, &keys.value, findings),
+            None => unknown_name(name, "site", &sites, findings),
+        }
+    }
+    let mut assumptions = Vec::new();
+    let versions = promises.sites.iter().map(|site| {
+        let keys = file.site.value.0.iter().find(|(name, _)| name.value == site.name);
+        of_site(site, keys.map(|(_, keys)| &keys.value), promises, &mut assumptions)
+    });
+    (versions.collect(), assumptions)
+}
+
+fn levels_exist(site: &Site, keys: &SiteKeys, findings: &mut Findings) {
+    let levels: Vec<&str> = site.levels.iter().map(|level| level.name.as_str()).collect();
+    for (name, level) in &keys.level.value.0 {
+        if !levels.contains(&name.value.as_str()) {
+            unknown_name(name, "level of this site", &levels, findings);
+        } else if levels.last() == Some(&name.value.as_str()) {
+            let complaint = Complaint::new(
+                "the last level is full quality: the others are compared with it",
+                "leave it out; `[[stream.page]]` says how large pages are, `[plant.NAME]` what they take",
+            );
+            findings.add(Code::Conflict, &level.span, complaint);
+        }
+    }
+}
+
+/// The levels of one site, lowest quality first.
+fn of_site(
+    site: &Site,
+    keys: Option<&SiteKeys>,
+    promises: &Promises,
+    assumptions: &mut Vec<String>,
+) -> Vec<Version> {
+    let mut versions = vec![Version::FULL];
+    // What is known of the level above; a level that takes what its server takes has no number of its own.
+    let mut cost = 1.0;
+    for (level, above) in site.levels.iter().rev().skip(1).zip(site.levels.iter().rev()) {
+        let given =
+            keys.and_then(|keys| keys.level.value.0.iter().find(|(name, _)| name.value == level.name));
+        let said = Said { site, level, above, given: given.map(|(_, keys)| keys) };
+        let ratio = said.ratio(promises, assumptions);
+        let bytes = versions.last().map_or(1.0, |version| version.bytes) * ratio.bytes;
+        cost *= ratio.cost.unwrap_or(1.0);
+        versions.push(Version { cost: ratio.cost.map(|_| cost), bytes });
+    }
+    versions.reverse();
+    versions
+}
+
+/// What both files say of one level.
+struct Said<'a> {
+    site: &'a Site,
+    level: &'a Level,
+    above: &'a Level,
+    given: Option<&'a Located<LevelKeys>>,
+}
+
+impl Said<'_> {
+    /// The level relative to the one above.
+    fn ratio(&self, promises: &Promises, assumptions: &mut Vec<String>) -> Version {
+        let Said { site, level, above, given } = self;
+        let (site, name, above) = (&site.name, &level.name, &above.name);
+        let cost =
+            given.and_then(|keys| keys.value.cost.as_ref()).map(|cost| cost.value.0).or(level.cost_ratio);
+        let bytes = given.and_then(|keys| keys.value.bytes.as_ref()).map(|bytes| bytes.value.0);
+        match (cost, bytes, level.plant) {
+            (Some(cost), Some(bytes), _) => Version { cost: Some(cost), bytes },
+            (Some(cost), None, _) => {
+                assumptions.push(format!(
+                    "site {site}: level {name} is assumed to save bytes as it saves time, down to {cost} of level \
+                     {above}"
+                ));
+                Version { cost: Some(cost), bytes: cost }
+            }
+            // Another server takes its own time: that is what the level is for.
+            (None, Some(bytes), Some(_)) => Version { cost: None, bytes },
+            (None, Some(bytes), None) => {
+                assumptions.push(format!(
+                    "site {site}: level {name} is assumed to take what the server takes for its bytes, as no cost of it \
+                     is given"
+                ));
+                Version { cost: None, bytes }
+            }
+            (None, None, Some(plant)) => {
+                let plant = promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
+                assumptions.push(format!(
+                    "site {site}: level {name} is assumed to have the bytes of level {above}, and to take what {plant} \
+                     takes for them"
+                ));
+                Version { cost: None, bytes: 1.0 }
+            }
+            (None, None, None) => {
+                assumptions.push(format!(
+                    "site {site}: level {name} is assumed to take {ASSUMED} of the time and of the bytes of level \
+                     {above}; say what it takes in `[site.{site}.level.{name}]`"
+                ));
+                Version { cost: Some(ASSUMED), bytes: ASSUMED }
+            }
+        }
+    }
+}
