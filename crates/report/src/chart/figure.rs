@@ -77,7 +77,7 @@ fn colors(series: &[Series]) -> Vec<String> {
         Color::Ordered => {
             order += 1;
             // A few neighbours on the ramp stay near each other; many use all of it.
-            format!("r{}", (order - 1) * (RAMP - 1) / (ordered - 1).max(4))
+            format!("r{}", (order - 1) * (RAMP - 1) / (ordered - 1).max(3))
         }
         Color::Muted => "cm".to_owned(),
         Color::Alarm => "ca".to_owned(),
@@ -323,7 +323,7 @@ mod tests {
             series(Color::Alarm, Style::Area),
             series(Color::Ordered, Style::Area),
         ]);
-        assert_eq!(classes, ["c0", "cm", "r0", "c1", "r1", "c1", "ca", "r3"]);
+        assert_eq!(classes, ["c0", "cm", "r0", "c1", "r2", "c1", "ca", "r4"]);
         let all: Vec<_> = colors(&vec![series(Color::Ordered, Style::Area); 8]);
         assert_eq!(all, ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"]);
     }
