@@ -34,7 +34,7 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
 pub use reference::{reference, workload_reference};
 pub use schema::{json_schema, workload_schema};
-pub use workload::{Understood, Untimed, parse_workload, replay};
+pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
 
 use diagnostic::{Complaint, Findings};
 use field::Section;

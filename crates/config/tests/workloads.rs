@@ -2,7 +2,7 @@
 
 mod against;
 
-use plimsoll_config::{Understood, parse_workload, replay};
+use plimsoll_config::{Reading, Understood, parse_workload, parse_workload_as, replay};
 use plimsoll_core::promises::{Costs, Plant as Promised, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{
@@ -249,4 +249,37 @@ fn a_stream_may_end_by_itself() {
     let Understood { workload, .. } = understood(source, &promises());
     assert_eq!((workload.duration, workload.streams[0].name.as_str()), (None, "stream 1"));
     assert_eq!(phases(&workload.streams[0])[0].from, MS(1000));
+}
+
+#[test]
+fn a_log_takes_the_place_of_the_streams() {
+    let promises = promises();
+    let log = Some((Path::new("access.log"), Replay { speed: 2.0, scale: 3.0 }));
+    let reading = Reading { log, ..Reading::default() };
+    let timed = parse_workload_as("[plant.app]\nservice = \"1ms\"\n", "w.toml", &promises, reading).unwrap();
+    assert_eq!((timed.workload.streams.len(), timed.workload.plants[0].service), (1, MS(1)));
+    assert!(
+        matches!(&timed.workload.streams[0].arrivals, Arrivals::Log { replay, .. } if replay.scale == 3.0)
+    );
+    assert_eq!(timed.untimed, []);
+    let untimed = "duration = \"60s\"\n[[stream]]\nrate = \"1/s\"\n[plant.app]\nworkers = 2\n";
+    assert!(parse_workload(untimed, "w.toml", &promises).is_err());
+    let untimed = parse_workload_as(untimed, "w.toml", &promises, reading).unwrap();
+    assert_eq!((untimed.workload.streams.len(), untimed.untimed.len()), (1, 1));
+}
+
+#[test]
+fn a_configuration_that_is_compared_may_have_other_sites_and_levels() {
+    let source = "duration = \"60s\"\n[[stream]]\nload = 1\n[[stream.page]]\nhost = \"shop.example\"\n\
+                  [plant.app]\nservice = \"1ms\"\n[site.shop.level.light]\ncost = 0.5\nbytes = 0.5\n\
+                  [site.blog.level.text]\ncost = 0.5\nbytes = 0.5\n";
+    let mut other = promises();
+    other.sites[0].levels.remove(0);
+    other.sites[0].hosts = vec!["blog.example".to_owned()];
+    assert_eq!(parse_workload(source, "w.toml", &other).unwrap_err().all.len(), 3);
+    let reading = Reading { compared: true, ..Reading::default() };
+    let Understood { workload, .. } = parse_workload_as(source, "w.toml", &other, reading).unwrap();
+    assert_eq!(workload.versions, [vec![Version::FULL]]);
+    let typo = source.replace("plant.app", "plant.ap");
+    assert!(parse_workload_as(&typo, "w.toml", &other, reading).is_err());
 }

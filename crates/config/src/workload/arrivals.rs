@@ -56,11 +56,11 @@ pub(super) fn resolve(
             findings.add(Code::MissingKey, &counts.span, complaint);
         }
         let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
-        return Arrivals::Counts { input: input(counts, scene.file_name, findings), every, replay };
+        return Arrivals::Counts { input: input(counts, scene.given.file_name, findings), every, replay };
     }
     if let Some(log) = keys.log.as_ref().filter(|_| matches!(chosen, Some(("log", _)))) {
         let format = format(section, findings);
-        return Arrivals::Log { input: input(log, scene.file_name, findings), format, replay };
+        return Arrivals::Log { input: input(log, scene.given.file_name, findings), format, replay };
     }
     Arrivals::Process {
         process: laws::process(&keys.process, findings),

@@ -55,8 +55,31 @@ pub struct Untimed {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_workload(source: &str, name: &str, promises: &Promises) -> Result<Understood, Diagnostics> {
+    parse_workload_as(source, name, promises, Reading::default())
+}
+
+/// How a workload file is read where it is not all that there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading<'a> {
+    /// An access log in place of the file's streams, which may then be absent.
+    pub log: Option<(&'a Path, Replay)>,
+    /// The file was written for another configuration, with which this one is compared: that this one has other sites,
+    /// levels and hosts is no error then. Servers must have the same names all the same.
+    pub compared: bool,
+}
+
+/// Reads a workload for these promises in the given way. Else as [`parse_workload`].
+///
+/// # Errors
+/// All that is wrong with the file, at once.
+pub fn parse_workload_as(
+    source: &str,
+    name: &str,
+    promises: &Promises,
+    reading: Reading<'_>,
+) -> Result<Understood, Diagnostics> {
     crate::understand(source, name, |file: &keys::File, findings| {
-        resolve::resolve(file, name, promises, findings)
+        resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
     })
 }
 
@@ -64,21 +87,23 @@ pub fn parse_workload(source: &str, name: &str, promises: &Promises) -> Result<U
 pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> Understood {
     let plants = plants::as_promised(promises);
     let (versions, assumptions) = versions::as_promised(promises);
-    let truth = truth::Truth { promises, plants: &plants, versions: &versions };
+    let truth = truth::Truth { promises, plants: &plants };
     let untimed = truth.untimed_by_logs().into_iter().map(|plant| truth.untimed(plant)).collect();
-    let stream = Stream {
+    let streams = vec![recorded(log, replay)];
+    let plants = plants.into_iter().map(|known| known.plant).collect();
+    Understood { workload: Workload { streams, plants, versions, duration: None }, assumptions, untimed }
+}
+
+/// An access log as a stream.
+fn recorded(log: &Path, replay: Replay) -> Stream {
+    Stream {
         name: log.display().to_string(),
         arrivals: Arrivals::Log { input: Input::File(log.to_owned()), format: LogFormat::Auto, replay },
+        // A log brings its own pages and clients.
         content: Content::Pages(Vec::new()),
         clients: Clients { count: 1, skew: 1.0, first_address: 0 },
         patience: None,
         retry: None,
-    };
-    let plants = plants.into_iter().map(|known| known.plant).collect();
-    Understood {
-        workload: Workload { streams: vec![stream], plants, versions, duration: None },
-        assumptions,
-        untimed,
     }
 }
 

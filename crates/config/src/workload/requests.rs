@@ -21,7 +21,7 @@ pub(super) fn content(section: &Located<StreamKeys>, scene: &Scene<'_>, findings
     exclusive(&given, "pages are listed, or taken from a log", findings);
     let pages: Vec<Page> = keys.page.value.0.iter().map(|page| self::page(page, scene, findings)).collect();
     match &keys.pages_from {
-        Some(log) => Content::Log(input(log, scene.file_name, findings), format(section, findings)),
+        Some(log) => Content::Log(input(log, scene.given.file_name, findings), format(section, findings)),
         // A log brings its own.
         None if keys.log.is_some() => Content::Pages(Vec::new()),
         None if pages.is_empty() => Content::Pages(vec![default_page(scene)]),
@@ -52,7 +52,9 @@ fn default_host(scene: &Scene<'_>) -> String {
 fn page(section: &Located<PageKeys>, scene: &Scene<'_>, findings: &mut Findings) -> Page {
     let keys = &section.value;
     let host = keys.host.as_ref().map_or_else(|| default_host(scene), |host| host.value.0.clone());
-    if let Some(given) = keys.host.as_ref().filter(|_| scene.truth.site_of(&host).is_none()) {
+    if let Some(given) =
+        keys.host.as_ref().filter(|_| !scene.given.reading.compared && scene.truth.site_of(&host).is_none())
+    {
         let hosts = scene.truth.promises.sites.iter().flat_map(|site| &site.hosts);
         let known: Vec<String> = hosts.map(|host| format!("`{host}`")).collect();
         let complaint = Complaint::new(

@@ -4,7 +4,7 @@
 use super::keys::{File, StreamKeys};
 use super::truth::Truth;
 use super::values::End;
-use super::{Understood, arrivals, plants, requests, versions};
+use super::{Reading, Understood, arrivals, plants, requests, versions};
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
 use crate::field::Located;
 use crate::suggest::nearest;
@@ -14,21 +14,44 @@ use plimsoll_sim::workload::{Arrivals, Content, LogFormat, Retry, Stream, Worklo
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+/// What a file is read with.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) file_name: &'a str,
+    pub(super) promises: &'a Promises,
+    pub(super) reading: Reading<'a>,
+}
+
 /// What a stream is read against.
 pub(super) struct Scene<'a> {
     pub(super) truth: Truth<'a>,
     pub(super) duration: &'a Located<End>,
-    pub(super) file_name: &'a str,
+    pub(super) given: Given<'a>,
 }
 
 /// The workload that `file` means. Not to be used if there are findings.
-pub(super) fn resolve(file: &File, name: &str, promises: &Promises, findings: &mut Findings) -> Understood {
+pub(super) fn resolve(file: &File, given: Given<'_>, findings: &mut Findings) -> Understood {
+    let Given { promises, reading, .. } = given;
     let plants = plants::resolve(file, promises, findings);
-    let (versions, assumptions) = versions::resolve(file, promises, findings);
-    let truth = Truth { promises, plants: &plants, versions: &versions };
-    let scene = Scene { truth, duration: &file.duration, file_name: name };
+    let (versions, assumptions) = versions::resolve(file, given, findings);
+    let truth = Truth { promises, plants: &plants };
+    let scene = Scene { truth, duration: &file.duration, given };
+    let (mut streams, mut untimed) = streams(file, &scene, findings);
+    if let Some((log, replay)) = reading.log {
+        streams = vec![super::recorded(log, replay)];
+        untimed = scene.truth.untimed_by_logs();
+    }
+    let untimed = untimed.into_iter().map(|plant| scene.truth.untimed(plant)).collect();
+    let plants = plants.into_iter().map(|known| known.plant).collect();
+    let duration = file.duration.value.0;
+    Understood { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
+}
+
+/// The streams, and the plants that are without a time unless a log's lines bring it.
+fn streams(file: &File, scene: &Scene<'_>, findings: &mut Findings) -> (Vec<Stream>, BTreeSet<usize>) {
     let sections = &file.stream.value.0;
-    if sections.is_empty() && file.stream.sound {
+    let replaced = scene.given.reading.log.is_some();
+    if sections.is_empty() && file.stream.sound && !replaced {
         let complaint = Complaint::new(
             "nothing arrives",
             "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`",
@@ -39,11 +62,11 @@ pub(super) fn resolve(file: &File, name: &str, promises: &Promises, findings: &m
     let mut untimed = BTreeSet::new();
     let mut reported = BTreeSet::new();
     for (section, number) in sections.iter().zip(1..) {
-        let stream = stream(section, number, &scene, findings);
+        let stream = stream(section, number, scene, findings);
         let (needed, perhaps) = untimed_by(&stream, &scene.truth);
         untimed.extend(perhaps);
         for plant in needed {
-            if section.sound && reported.insert(plant) {
+            if section.sound && !replaced && reported.insert(plant) {
                 let untimed = scene.truth.untimed(plant);
                 findings.add(Code::MissingKey, &section.span, Complaint::new(untimed.message, untimed.help));
             }
@@ -51,10 +74,7 @@ pub(super) fn resolve(file: &File, name: &str, promises: &Promises, findings: &m
         streams.push(stream);
     }
     standard_input_once(sections, findings);
-    let untimed = untimed.into_iter().map(|plant| scene.truth.untimed(plant)).collect();
-    let plants = plants.into_iter().map(|known| known.plant).collect();
-    let duration = file.duration.value.0;
-    Understood { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
+    (streams, untimed)
 }
 
 fn stream(
@@ -83,9 +103,9 @@ fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<
     let format = match (&stream.arrivals, &stream.content) {
         (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
         (_, Content::Pages(pages)) => {
-            let needs = pages.iter().filter_map(|page| {
-                truth.site_of(&page.host).map(|site| truth.needs(site, page.service.is_some()))
-            });
+            let without_own = pages.iter().filter(|page| page.service.is_none());
+            let needs =
+                without_own.filter_map(|page| truth.site_of(&page.host)).map(|site| truth.needs(site));
             return (needs.flatten().collect(), BTreeSet::new());
         }
     };

@@ -1,18 +1,16 @@
 //! What requests take of which server: the route from a host to a plant, the capacity for a mix of pages, and which
 //! plants nobody has told a time of.
 
+use super::Untimed;
 use super::plants::Known;
 use plimsoll_core::promises::Promises;
-use plimsoll_sim::workload::{Page, Version};
+use plimsoll_sim::workload::Page;
 use std::collections::BTreeSet;
 
-use super::Untimed;
-
-/// The servers and levels as they truly are.
+/// The servers as they truly are, and who is sent to them.
 pub(super) struct Truth<'a> {
     pub(super) promises: &'a Promises,
     pub(super) plants: &'a [Known],
-    pub(super) versions: &'a [Vec<Version>],
 }
 
 impl Truth<'_> {
@@ -42,22 +40,16 @@ impl Truth<'_> {
         (fullest > 0.0).then(|| weights / fullest)
     }
 
-    /// The plants that must be told a time if a request comes to `site`: those of its levels, unless the request
-    /// brings its own time and the level's is relative to it.
-    pub(super) fn needs(&self, site: usize, own_time: bool) -> BTreeSet<usize> {
+    /// The plants that must be told a time if a request without its own comes to `site`: those of its levels.
+    pub(super) fn needs(&self, site: usize) -> BTreeSet<usize> {
         let Some(promise) = self.promises.sites.get(site) else { return BTreeSet::new() };
-        let versions = self.versions.get(site).map_or(&[][..], Vec::as_slice);
-        let levels = promise.levels.iter().zip(versions);
-        levels
-            .filter(|(_, version)| !own_time || version.cost.is_none())
-            .map(|(level, _)| level.plant.unwrap_or(promise.plant))
-            .filter(|plant| self.plants.get(*plant).is_some_and(|known| !known.timed()))
-            .collect()
+        let plants = promise.levels.iter().map(|level| level.plant.unwrap_or(promise.plant));
+        plants.filter(|plant| self.plants.get(*plant).is_some_and(|known| !known.timed())).collect()
     }
 
     /// The plants that must be told a time unless each line of a log brings its own.
     pub(super) fn untimed_by_logs(&self) -> BTreeSet<usize> {
-        (0..self.promises.sites.len()).flat_map(|site| self.needs(site, false)).collect()
+        (0..self.promises.sites.len()).flat_map(|site| self.needs(site)).collect()
     }
 
     /// What to say of a plant without a time.

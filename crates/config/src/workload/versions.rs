@@ -4,7 +4,7 @@
 //! the top down.
 
 use super::keys::{File, LevelKeys, SiteKeys};
-use super::resolve::unknown_name;
+use super::resolve::{Given, unknown_name};
 use crate::diagnostic::{Code, Complaint, Findings};
 use crate::field::Located;
 use plimsoll_core::promises::{Level, Promises, Site};
@@ -24,11 +24,12 @@ pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String
 /// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
 pub(super) fn resolve(
     file: &File,
-    promises: &Promises,
+    given: Given<'_>,
     findings: &mut Findings,
 ) -> (Vec<Vec<Version>>, Vec<String>) {
+    let Given { promises, reading, .. } = given;
     let sites: Vec<&str> = promises.sites.iter().map(|site| site.name.as_str()).collect();
-    for (name, keys) in &file.site.value.0 {
+    for (name, keys) in file.site.value.0.iter().filter(|_| !reading.compared) {
         match promises.sites.iter().find(|site| site.name == name.value) {
             Some(site) => levels_exist(site, &keys.value, findings),
             None => unknown_name(name, "site", &sites, findings),
