@@ -292,8 +292,10 @@ fn option(f: &mut fmt::Formatter<'_>, key: &str, value: Duration, usual: Duratio
 
 #[cfg(test)]
 mod tests {
+    use super::super::Gateway;
     use super::super::limit::tests::{promises, workload};
     use super::*;
+    use crate::request::Request;
 
     fn parsed(text: &str) -> Comparator {
         Comparator::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -378,6 +380,17 @@ mod tests {
         for comparator in wrong {
             assert!(comparator.front(&promises(), &workload(), 1).is_err(), "{comparator:?}");
         }
+    }
+
+    #[test]
+    fn classes_and_clients_are_numbered_as_in_the_gateway() {
+        let request = Request { path: "/health".into(), ..Request::default() };
+        let gateway = Gateway::new(&promises(), 5).unwrap().classify(&request);
+        let of_seed =
+            |seed| Comparator::None.front(&promises(), &workload(), seed).unwrap().classify(&request);
+        assert!(gateway.is_some_and(|target| target.exempt));
+        assert_eq!(of_seed(5), gateway);
+        assert_ne!(of_seed(6), gateway);
     }
 
     #[test]
