@@ -44,11 +44,16 @@ impl OperationalTime {
     }
 
     /// When so much work (ns) that starts now is done; [`Instant::FAR`] if never.
-    pub(super) fn after(&self, now: Instant, mut work: f64) -> Instant {
-        let mut at = now.as_nanos();
-        if work <= 0.0 {
-            return now;
+    #[inline]
+    pub(super) fn after(&self, now: Instant, work: f64) -> Instant {
+        if self.slopes.is_empty() || work <= 0.0 {
+            return Instant::from_nanos(now.as_nanos().saturating_add(ceil(work)));
         }
+        self.after_slow_downs(now, work)
+    }
+
+    fn after_slow_downs(&self, now: Instant, mut work: f64) -> Instant {
+        let mut at = now.as_nanos();
         let mut place = self.place(at);
         loop {
             let (until, factor) = self.stretch(place);
@@ -66,7 +71,15 @@ impl OperationalTime {
     }
 
     /// Operational time (ns) that passes meanwhile.
+    #[inline]
     pub(super) fn between(&self, from: Instant, to: Instant) -> f64 {
+        if self.slopes.is_empty() {
+            return to.nanos_since(from) as f64;
+        }
+        self.between_slow_downs(from, to)
+    }
+
+    fn between_slow_downs(&self, from: Instant, to: Instant) -> f64 {
         let (mut at, to) = (from.as_nanos(), to.as_nanos());
         let mut passed = 0.0;
         let mut place = self.place(at);
@@ -93,10 +106,11 @@ impl OperationalTime {
     }
 }
 
-/// The smallest whole number that is not less. (The standard one is a call on processors of the oldest kind.)
+/// The smallest whole number that is not less; 0 of what is negative. (The standard one is a call on processors of the
+/// oldest kind.)
 fn ceil(x: f64) -> u64 {
     let whole = x as u64;
-    whole + u64::from((whole as f64) < x)
+    whole.saturating_add(u64::from((whole as f64) < x))
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! Jobs in the order in which they end.
+//!
+//! The heap moves one word of 128 bits for each job: its key (64 bits), a count that tells equal keys apart (36 bits;
+//! after 69 billion jobs it begins anew, and of equal keys a later one may come first, once), and the job's place
+//! (28 bits). Jobs stay where they are. A heap of whole jobs, ordered field by field, took a fifth longer at 256: it
+//! moves more, and it branches where the processor can only guess.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What is in service, or on the link.
@@ -27,16 +32,14 @@ pub(super) enum Kind {
 /// Jobs, smallest key first; of equal keys, first entered first. That makes the order a function of the run alone.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<Reverse<u128>>,
     entered: u64,
+    jobs: Vec<Job>,
+    free: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: u64,
-    entered: u64,
-    job: Job,
-}
+/// Bits of a place.
+const PLACE: u32 = 28;
 
 impl Schedule {
     pub(super) fn len(&self) -> usize {
@@ -45,56 +48,43 @@ impl Schedule {
 
     /// The smallest key.
     pub(super) fn first(&self) -> Option<u64> {
-        self.heap.peek().map(|entry| entry.key)
+        self.heap.peek().map(|Reverse(entry)| key_of(*entry))
     }
 
     pub(super) fn push(&mut self, key: u64, job: Job) {
+        let place = if let Some(place) = self.free.pop() {
+            self.jobs[place as usize] = job;
+            place
+        } else {
+            self.jobs.push(job);
+            (self.jobs.len() - 1) as u32
+        };
+        debug_assert!(place >> PLACE == 0, "memory ends before places do");
         self.entered += 1;
-        self.heap.push(Entry { key, entered: self.entered, job });
+        self.heap.push(Reverse(entry(key, self.entered << PLACE | u64::from(place))));
     }
 
     pub(super) fn pop(&mut self) -> Option<Job> {
-        self.heap.pop().map(|entry| entry.job)
+        let Reverse(entry) = self.heap.pop()?;
+        let place = entry as u32 & ((1 << PLACE) - 1);
+        self.free.push(place);
+        Some(self.jobs[place as usize])
     }
 
     /// Changes all keys by a function that never falls.
     pub(super) fn change_keys(&mut self, change: impl Fn(u64) -> u64) {
         let mut entries = std::mem::take(&mut self.heap).into_vec();
-        for entry in &mut entries {
-            entry.key = change(entry.key);
+        for Reverse(changed) in &mut entries {
+            *changed = entry(change(key_of(*changed)), *changed as u64);
         }
         self.heap = entries.into();
     }
 }
 
-impl Entry {
-    /// Both in one number: a comparison without a branch, which the processor could only guess.
-    fn order(&self) -> u128 {
-        u128::from(self.key) << 64 | u128::from(self.entered)
-    }
+fn entry(key: u64, rest: u64) -> u128 {
+    u128::from(key) << 64 | u128::from(rest)
 }
 
-// The standard heap has its largest on top.
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.order().cmp(&self.order())
-    }
+fn key_of(entry: u128) -> u64 {
+    (entry >> 64) as u64
 }
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-    // What the heap asks.
-    fn le(&self, other: &Self) -> bool {
-        other.order() <= self.order()
-    }
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.order() == other.order()
-    }
-}
-
-impl Eq for Entry {}
