@@ -1,7 +1,9 @@
-//! Requests of a random process: when, what and who, each drawn apart.
+//! Requests that are drawn: when, what and who, each apart.
 
 use super::content::{Pages, set_client};
+use super::counts::Counts;
 use super::process::Moments;
+use super::sample::Sample;
 use super::{LogNotes, Source};
 use crate::request::Request;
 use crate::workload::Clients;
@@ -12,9 +14,9 @@ use std::io;
 /// A source of drawn requests.
 pub(super) struct Generated {
     /// When.
-    pub(super) moments: Moments,
+    pub(super) moments: When,
     /// What.
-    pub(super) content: Pages,
+    pub(super) content: What,
     /// Who.
     pub(super) clients: Clients,
     /// Of what and who. Times have a generator of their own, so that another page mix does not move them.
@@ -23,20 +25,60 @@ pub(super) struct Generated {
     pub(super) last: Instant,
 }
 
+/// When requests come.
+pub(super) enum When {
+    /// By a random process.
+    Process(Moments),
+    /// So many in each interval.
+    Counts(Counts),
+}
+
+/// What they ask for.
+pub(super) enum What {
+    /// Pages of the workload.
+    Pages(Pages),
+    /// Requests of a log.
+    Sample(Sample),
+}
+
 impl Source for Generated {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
-        let Some(time) = self.moments.next() else { return Ok(None) };
+        let time = match &mut self.moments {
+            When::Process(moments) => moments.next(),
+            When::Counts(counts) => counts.next()?,
+        };
+        let Some(time) = time else { return Ok(None) };
         // Rounding may put a time a hair before the last one at a change of phase.
         self.last = self.last.max(Instant::from_secs_f64(time));
         if self.last == Instant::FAR {
             return Ok(None);
         }
-        self.content.draw(request, &mut self.random);
+        match &self.content {
+            What::Pages(pages) => pages.draw(request, &mut self.random),
+            What::Sample(sample) => sample.draw(request, &mut self.random),
+        }
         set_client(request, &self.clients, &mut self.random);
         Ok(Some(self.last))
     }
 
+    fn progress(&self) -> Option<f64> {
+        match &self.moments {
+            When::Process(_) => None,
+            When::Counts(counts) => counts.progress(),
+        }
+    }
+
     fn notes(&self) -> LogNotes {
-        LogNotes::default()
+        match &self.moments {
+            When::Process(_) => LogNotes::default(),
+            When::Counts(counts) => counts.notes(),
+        }
+    }
+
+    fn content_notes(&self) -> Option<&LogNotes> {
+        match &self.content {
+            What::Pages(_) => None,
+            What::Sample(sample) => Some(sample.notes()),
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Moments {
                 Process::SelfSimilar(OnOff::new(hurst, sources, &mut random))
             }
             workload::Process::Modulated { ratio, burst, calm } => {
-                Modulation::new(ratio, burst, calm, &mut random)
+                Modulation::process(ratio, burst, calm, &mut random)
             }
         };
         Moments { process, cursor: Cursor::new(rate), random }
@@ -76,7 +76,7 @@ impl Moments {
 
 impl Modulation {
     /// The state at the beginning is drawn as if it had gone on for ever.
-    fn new(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> Process {
+    fn process(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> Process {
         let stays = [calm.as_secs_f64(), burst.as_secs_f64()];
         let cycle = stays[0] + stays[1];
         let mean = (stays[0] + ratio * stays[1]) / cycle;

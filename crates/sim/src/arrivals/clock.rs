@@ -1,0 +1,257 @@
+//! The time of a log, made to go on: from its stamps to microseconds since its first line, never backwards.
+//!
+//! - Servers write a line when a request ends, so that small steps back are usual: such a line comes at the latest time
+//!   so far.
+//! - A gap of more than [`GAP`] is cut to that: nobody simulates a night in which nothing happened.
+//! - A clock that went back for good (two logs in one file, a rotated one after its successor) is moved, so that time
+//!   goes on.
+//!
+//! A line more than [`BACK`] behind or [`GAP`] ahead may be the first of many, or one with an absurd stamp that must not
+//! move the others. So it is held until the next lines tell: ahead, one more like it is believed (a quiet server's lines
+//! are all far apart); behind, [`RUN`] more. Held lines that were not confirmed come at the latest time. Memory is
+//! constant: at most `RUN + 1` lines are held.
+
+use super::LogNotes;
+use std::collections::VecDeque;
+
+/// Longest time without a line (us).
+const GAP: i64 = 3_600 * 1_000_000;
+/// Longest step back that is taken for a request that took long (us).
+const BACK: i64 = 60 * 1_000_000;
+/// More lines in a row than this, each further back, mean that the clock was set back.
+const RUN: usize = 100;
+
+/// A line's stamp (us since 1970), its number, and what is in it.
+struct Line<T> {
+    stamp: i64,
+    number: u64,
+    item: T,
+}
+
+#[derive(PartialEq)]
+enum Place {
+    Near,
+    Ahead,
+    Behind,
+}
+
+/// Puts lines in order of time.
+pub(super) struct Clock<T> {
+    /// What is subtracted from stamps; `None` before the first.
+    offset: Option<i64>,
+    latest: i64,
+    /// All ahead, or all behind.
+    held: VecDeque<Line<T>>,
+    ready: VecDeque<(i64, T)>,
+}
+
+impl<T> Clock<T> {
+    pub(super) fn new() -> Self {
+        Clock { offset: None, latest: 0, held: VecDeque::new(), ready: VecDeque::new() }
+    }
+
+    /// The next line whose time is settled, with that time (us since the first line).
+    pub(super) fn pop(&mut self) -> Option<(i64, T)> {
+        self.ready.pop_front()
+    }
+
+    /// Takes the line just read, with its stamp (us since 1970).
+    pub(super) fn push(&mut self, stamp: i64, item: T, notes: &mut LogNotes) {
+        self.take(Line { stamp, number: notes.lines, item }, notes);
+    }
+
+    /// There are no more lines.
+    pub(super) fn end(&mut self, notes: &mut LogNotes) {
+        match self.held.front().map(|first| self.place(first.stamp)) {
+            // The last line after a long gap.
+            Some(Place::Ahead) => self.believe(notes),
+            _ => self.give_up(notes),
+        }
+    }
+
+    fn take(&mut self, line: Line<T>, notes: &mut LogNotes) {
+        let place = self.place(line.stamp);
+        if self.held.front().is_some_and(|first| self.place(first.stamp) != place) {
+            self.give_up(notes);
+        }
+        if place == Place::Near {
+            return self.release(line, notes);
+        }
+        self.held.push_back(line);
+        if self.held.len() > if place == Place::Ahead { 1 } else { RUN } {
+            self.believe(notes);
+        }
+    }
+
+    /// The held lines are right: the clock moves so that the first of them is near, and the others follow it.
+    fn believe(&mut self, notes: &mut LogNotes) {
+        let held = std::mem::take(&mut self.held);
+        if let Some(first) = held.front() {
+            let step = self.time(first.stamp).saturating_sub(self.latest);
+            let goal = if step > GAP { GAP } else { 0 };
+            let moved = step - goal;
+            if step > GAP {
+                notes.gaps.0 += 1;
+                notes.gaps.1 += moved as f64 * 1e-6;
+            } else {
+                notes.restarts += 1;
+            }
+            self.offset = self.offset.map(|offset| offset.saturating_add(moved));
+        }
+        // One fewer than before can be held again, so that this ends.
+        for line in held {
+            self.take(line, notes);
+        }
+    }
+
+    /// The held lines are strays: they come at the latest time.
+    fn give_up(&mut self, notes: &mut LogNotes) {
+        while let Some(line) = self.held.pop_front() {
+            if self.place(line.stamp) == Place::Ahead {
+                notes.strays += 1;
+                self.ready.push_back((self.latest, line.item));
+            } else {
+                self.release(line, notes);
+            }
+        }
+    }
+
+    fn release(&mut self, line: Line<T>, notes: &mut LogNotes) {
+        let time = self.time(line.stamp);
+        if time < self.latest {
+            notes.backwards += 1;
+            let by = (self.latest as f64 - time as f64) * 1e-6;
+            notes.first_backwards.get_or_insert((line.number, by));
+        }
+        self.offset.get_or_insert(line.stamp);
+        self.latest = self.latest.max(time);
+        self.ready.push_back((self.latest, line.item));
+    }
+
+    fn place(&self, stamp: i64) -> Place {
+        match self.time(stamp).saturating_sub(self.latest) {
+            step if step < -BACK => Place::Behind,
+            step if step > GAP => Place::Ahead,
+            _ => Place::Near,
+        }
+    }
+
+    /// Since the first line.
+    fn time(&self, stamp: i64) -> i64 {
+        self.offset.map_or(0, |offset| stamp.saturating_sub(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000;
+    /// 1 August 1995.
+    const START: i64 = 807_249_600;
+
+    /// Times (s) of lines with these stamps (s), with each line's index.
+    fn straightened(stamps: impl IntoIterator<Item = i64>) -> (Vec<(i64, usize)>, LogNotes) {
+        let (mut clock, mut notes, mut times) = (Clock::new(), LogNotes::default(), Vec::new());
+        let mut most = 0;
+        for (index, stamp) in stamps.into_iter().enumerate() {
+            notes.lines += 1;
+            clock.push((START + stamp) * SECOND, index, &mut notes);
+            times.extend(std::iter::from_fn(|| clock.pop()));
+            most = most.max(clock.held.len());
+        }
+        clock.end(&mut notes);
+        times.extend(std::iter::from_fn(|| clock.pop()));
+        assert!(most <= RUN, "{most} held");
+        assert!(times.windows(2).all(|pair| pair[0].0 <= pair[1].0), "backwards: {times:?}");
+        assert_eq!(times.len() as u64, notes.lines);
+        (times.into_iter().map(|(time, index)| (time / SECOND, index)).collect(), notes)
+    }
+
+    fn at(times: &[(i64, usize)]) -> Vec<i64> {
+        times.iter().map(|(time, _)| *time).collect()
+    }
+
+    #[test]
+    fn small_steps_back_wait() {
+        let (times, notes) = straightened([0, 5, 3, 7, 6, 8]);
+        assert_eq!(at(&times), [0, 5, 5, 7, 7, 8]);
+        assert_eq!((notes.backwards, notes.first_backwards), (2, Some((3, 2.0))));
+        assert_eq!((notes.restarts, notes.gaps, notes.strays), (0, (0, 0.0), 0));
+    }
+
+    #[test]
+    fn long_gaps_are_cut() {
+        let (times, notes) = straightened([0, 3_600, 10_800, 10_801, 50_000]);
+        assert_eq!(at(&times), [0, 3_600, 7_200, 7_201, 10_801]);
+        assert_eq!(notes.gaps, (2, 3_600.0 + 35_599.0));
+        assert_eq!((notes.backwards, notes.strays), (0, 0));
+    }
+
+    #[test]
+    fn one_absurd_line_moves_nothing() {
+        // 2099, in the middle and at the end of a run of short steps back.
+        let (times, notes) = straightened([0, 1, 3_294_000_000, 2, 1, 3_294_000_000, 3, 4]);
+        assert_eq!(at(&times), [0, 1, 1, 2, 2, 2, 3, 4]);
+        assert_eq!((notes.strays, notes.gaps, notes.backwards), (2, (0, 0.0), 1));
+        // And one of 1970.
+        let (times, notes) = straightened([0, 1, -START, 2]);
+        assert_eq!(at(&times), [0, 1, 1, 2]);
+        assert_eq!(
+            (notes.strays, notes.backwards, notes.first_backwards),
+            (0, 1, Some((3, (START + 1) as f64)))
+        );
+    }
+
+    #[test]
+    fn several_absurd_lines_are_repaired() {
+        let stamps = [0, 1, 3_294_000_000, 3_294_000_000].into_iter().chain(2..500);
+        let (times, notes) = straightened(stamps);
+        assert_eq!((notes.gaps.0, notes.restarts), (1, 1));
+        let last = times.last().unwrap().0;
+        assert_eq!(last, 1 + 3_600 + 497, "an hour more, no line lost");
+    }
+
+    #[test]
+    fn a_restarted_clock_goes_on() {
+        // The second half of a log, then its first half.
+        let (times, notes) = straightened((5_000..5_400).chain(0..400));
+        assert_eq!((notes.restarts, notes.backwards, notes.first_backwards), (1, 0, None));
+        assert_eq!(at(&times), (0..400).chain(399..799).collect::<Vec<_>>(), "no heap at the joint");
+        assert!(times.iter().map(|(_, index)| *index).eq(0..800), "in order");
+    }
+
+    #[test]
+    fn a_short_run_behind_is_no_restart() {
+        let (times, notes) = straightened((0..300).chain(0..100).chain(300..310));
+        assert_eq!((notes.restarts, notes.backwards), (0, 100));
+        assert_eq!(times.last(), Some(&(309, 409)));
+        let (_, notes) = straightened((0..300).chain(0..101).chain(300..310));
+        assert_eq!(notes.restarts, 1);
+    }
+
+    #[test]
+    fn two_servers_with_different_clocks_are_no_restart() {
+        // Every other line is five minutes behind.
+        let (times, notes) = straightened((0..1_000).map(|n| if n % 2 == 0 { n } else { n - 300 }));
+        assert_eq!((notes.restarts, notes.backwards), (0, 500));
+        assert_eq!(times.last().unwrap().0, 998);
+    }
+
+    #[test]
+    fn an_absurd_first_line_is_repaired() {
+        let (times, notes) = straightened([3_294_000_000].into_iter().chain(0..200));
+        assert_eq!((notes.restarts, notes.backwards), (1, 0));
+        assert_eq!(times.last().unwrap().0, 199);
+    }
+
+    #[test]
+    fn the_ends_of_time() {
+        let (mut clock, mut notes) = (Clock::new(), LogNotes::default());
+        for stamp in [i64::MAX, i64::MIN, 0, i64::MAX, i64::MAX, i64::MIN] {
+            clock.push(stamp, (), &mut notes);
+        }
+        clock.end(&mut notes);
+        assert_eq!(std::iter::from_fn(|| clock.pop()).count(), 6);
+    }
+}

@@ -1,0 +1,158 @@
+//! The Common and Combined log formats, as Apache and nginx write them by default.
+//!
+//! ```text
+//! [host:port] client ident user [01/Aug/1995:00:00:01 -0400] "GET /index.html HTTP/1.0" 200 1713 ["referer" "agent" ...]
+//! ```
+//!
+//! What is found in the wild is read too: a user's name with spaces, quotes in a request that nobody escaped, `-` or
+//! nothing for bytes, a request line without a version, and lines that begin with the virtual host (Apache's
+//! `vhost_combined`). What follows the bytes is passed over.
+
+use super::entry::{Entry, split_request};
+use super::timestamp::Stamp;
+use std::net::IpAddr;
+
+/// A line of the Common format, for messages.
+pub(super) const COMMON: &str =
+    r#"203.0.113.7 - - [01/Aug/1995:00:00:01 -0400] "GET /index.html HTTP/1.0" 200 1713"#;
+/// What a line of the Combined format has besides.
+pub(super) const COMBINED: &str = r#" "https://example.org/" "Mozilla/5.0""#;
+
+/// Reads a line; says too whether it is a Combined one.
+pub(super) fn parse(line: &str) -> Result<(Entry<'_>, bool), &'static str> {
+    let (before, stamp, after) = split_time(line).ok_or("no time in brackets")?;
+    let (host, client) = who(before).ok_or("no client before the time")?;
+    let quoted = after.trim_start().strip_prefix('"').ok_or("no request in quotes after the time")?;
+    let (request, rest) = split_quoted(quoted).ok_or("no status after the request")?;
+    let (method, target) = split_request(request).ok_or("no method and path in the request")?;
+    let mut rest = rest.split_ascii_whitespace().skip(1);
+    let bytes = match rest.next() {
+        None | Some("-") => 0,
+        Some(bytes) => bytes.parse().map_err(|_| "its bytes are neither a number nor -")?,
+    };
+    let combined = rest.next().is_some_and(|next| next.starts_with('"'));
+    Ok((Entry { stamp, client, method, host, target, bytes, service: None }, combined))
+}
+
+/// The first brackets with a time in them: a user's name may have brackets too.
+fn split_time(line: &str) -> Option<(&str, Stamp, &str)> {
+    line.match_indices('[').find_map(|(open, _)| {
+        let (time, after) = line[open + 1..].split_once(']')?;
+        Some((&line[..open], Stamp::common(time)?, after))
+    })
+}
+
+/// Virtual host and client: what stands before `ident user`, of which the user's name may have spaces.
+fn who(before: &str) -> Option<(&str, &str)> {
+    let mut words = before.split_ascii_whitespace();
+    let first = words.next()?;
+    let address = |word: &str| word.parse::<IpAddr>().is_ok();
+    if let Some(second) = words.next()
+        && words.clone().count() >= 2
+        && !address(first)
+    {
+        let port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let with_port = first.rsplit_once(':').is_some_and(|(_, number)| port(number));
+        if with_port || address(second) {
+            return Some((first, second));
+        }
+    }
+    Some(("", first))
+}
+
+/// The quoted text and what follows: up to the first quote after which a status comes. A quote that is escaped is the
+/// last choice.
+fn split_quoted(text: &str) -> Option<(&str, &str)> {
+    let ends = || text.match_indices('"').filter(|(at, _)| begins_with_status(&text[at + 1..]));
+    let escaped = |at: usize| text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1;
+    let (at, _) = ends().find(|(at, _)| !escaped(*at)).or_else(|| ends().next())?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
+fn begins_with_status(text: &str) -> bool {
+    let word =
+        text.strip_prefix(' ').and_then(|text| text.split_ascii_whitespace().next()).unwrap_or_default();
+    word == "-" || (word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: &str = "[01/Aug/1995:00:00:01 -0400]";
+
+    fn parsed(line: &str) -> Entry<'_> {
+        parse(line).unwrap_or_else(|why| panic!("{why}: {line}")).0
+    }
+
+    #[test]
+    fn the_examples_in_messages() {
+        let entry = parsed(COMMON);
+        assert_eq!((entry.client, entry.method, entry.target), ("203.0.113.7", "GET", "/index.html"));
+        assert_eq!((entry.host, entry.bytes, entry.stamp.micros), ("", 1713, 807_249_601_000_000));
+        assert!(!parse(COMMON).unwrap().1);
+        assert!(parse(&(COMMON.to_owned() + COMBINED)).unwrap().1);
+    }
+
+    #[test]
+    fn who_asks_which_host() {
+        for (before, host, client) in [
+            ("192.0.2.1 - -", "", "192.0.2.1"),
+            ("pc1.example.org - frank", "", "pc1.example.org"),
+            ("2001:db8::1 - -", "", "2001:db8::1"),
+            ("::1 - a long name", "", "::1"),
+            ("192.0.2.1 - a b c", "", "192.0.2.1"),
+            ("pc1.example.org - a b", "", "pc1.example.org"),
+            ("www.example.org:80 192.0.2.1 - -", "www.example.org:80", "192.0.2.1"),
+            ("[2001:db8::80]:443 2001:db8::1 - -", "[2001:db8::80]:443", "2001:db8::1"),
+            ("www.example.org:443 pc1.example.org - -", "www.example.org:443", "pc1.example.org"),
+            ("www.example.org 192.0.2.1 - -", "www.example.org", "192.0.2.1"),
+            ("192.0.2.1 - [admin] x", "", "192.0.2.1"),
+            ("192.0.2.1", "", "192.0.2.1"),
+        ] {
+            let line = format!(r#"{before} {TIME} "GET / HTTP/1.0" 200 5"#);
+            let entry = parsed(&line);
+            assert_eq!((entry.host, entry.client), (host, client), "{before}");
+        }
+    }
+
+    #[test]
+    fn requests_in_the_wild() {
+        for (after, method, target, bytes) in [
+            (r#""GET /a HTTP/1.0" 200 -"#, "GET", "/a", 0),
+            (r#""GET /a HTTP/1.0" 200"#, "GET", "/a", 0),
+            (r#""GET /a" 404 12"#, "GET", "/a", 12),
+            (r#""GET /a" - 12"#, "GET", "/a", 12),
+            (r#""GET /a"b" HTTP/1.0" 200 7"#, "GET", r#"/a"b""#, 7),
+            (r#""GET /a\"b HTTP/1.1" 200 7 "-" "x \" y""#, "GET", r#"/a\"b"#, 7),
+            (r#""GET /a\" 200 5 HTTP/1.1" 400 7"#, "GET", r#"/a\" 200 5"#, 7),
+            (r#""GET /a\" 200 5"#, "GET", r"/a\", 5),
+            (r#""GET /a\\" 200 5"#, "GET", r"/a\\", 5),
+            (r#""GET /a b HTTP/1.0" 200 1"#, "GET", "/a b", 1),
+            (r#""POST http://example.org/x HTTP/1.1" 200 1"#, "POST", "http://example.org/x", 1),
+            (r#""GET /a HTTP/1.1" 200 1 "-" "agent" 0.005 more"#, "GET", "/a", 1),
+        ] {
+            let line = format!("192.0.2.1 - - {TIME} {after}");
+            let entry = parsed(&line);
+            assert_eq!((entry.method, entry.target, entry.bytes), (method, target, bytes), "{after}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        for (line, why) in [
+            ("", "no time"),
+            ("hello", "no time"),
+            (r#"192.0.2.1 - - [01/Foo/1995:00:00:01 -0400] "GET / HTTP/1.0" 200 1"#, "no time"),
+            (&format!(r#"{TIME} "GET / HTTP/1.0" 200 1"#), "no client"),
+            (&format!("192.0.2.1 - - {TIME} GET / 200 1"), "no request"),
+            (&format!(r#"192.0.2.1 - - {TIME} "GET / HTTP/1.0"#), "no status"),
+            (&format!(r#"192.0.2.1 - - {TIME} "GET / HTTP/1.0" ok 1"#), "no status"),
+            (&format!(r#"192.0.2.1 - - {TIME} "-" 408 -"#), "no method"),
+            (&format!(r#"192.0.2.1 - - {TIME} "GET / HTTP/1.0" 200 many"#), "its bytes"),
+        ] {
+            let found = parse(line).unwrap_err();
+            assert!(found.starts_with(why), "{line}: {found}");
+        }
+    }
+}

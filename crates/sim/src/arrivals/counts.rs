@@ -1,0 +1,148 @@
+//! Counts per interval, turned into moments: each interval's requests are spread uniformly at random in it, as those of
+//! a Poisson process are, given their number.
+//!
+//! The k uniform numbers are drawn in order, one at a time: of k points that are left in (u, 1), the first lies at
+//! `1 - (1 - u) V^(1/k)` with V uniform (Devroye, "Non-Uniform Random Variate Generation", 1986, V.3.1). So an interval
+//! of millions needs no more memory than one of two.
+//!
+//! Either a table with a line per interval, of which the last column counts, or numbers between white space: some data
+//! sets have all of them in one line.
+
+use super::LogNotes;
+use super::input::{Piece, Text};
+use super::skipped::skip;
+use crate::workload::{Input, Replay};
+use plimsoll_core::random::Random;
+use plimsoll_core::time::Duration;
+use std::io;
+
+/// The moments, and what was read for them.
+pub(super) struct Counts {
+    text: Text,
+    /// It has columns; else it is numbers between white space.
+    table: bool,
+    piece: Vec<u8>,
+    notes: LogNotes,
+    /// Length of an interval, sped up (s).
+    every: f64,
+    scale: f64,
+    random: Random,
+    /// Intervals begun.
+    begun: u64,
+    /// Requests left in the last of them.
+    left: u64,
+    /// Share of it that lies ahead.
+    ahead: f64,
+}
+
+impl Counts {
+    /// From the first interval on, which begins at zero.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn open(input: &Input, every: Duration, replay: Replay, random: Random) -> io::Result<Self> {
+        let mut text = Text::open(input)?;
+        // A file whose first line begins with a heading, or has a separator, is a table.
+        let head = text.peek(4096)?;
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let table = first.first().is_some_and(u8::is_ascii_alphabetic)
+            || first.iter().any(|byte| matches!(byte, b',' | b';' | b'\t'));
+        Ok(Counts {
+            text,
+            table,
+            piece: Vec::new(),
+            notes: LogNotes::default(),
+            every: every.as_secs_f64() / replay.speed,
+            scale: replay.scale,
+            random,
+            begun: 0,
+            left: 0,
+            ahead: 0.0,
+        })
+    }
+
+    /// The next moment (s).
+    ///
+    /// # Errors
+    /// The file cannot be read, or there is no number in it.
+    pub(super) fn next(&mut self) -> io::Result<Option<f64>> {
+        while self.left == 0 {
+            let Some(count) = self.count()? else { return Ok(None) };
+            self.begun += 1;
+            let scaled = count * self.scale;
+            self.left = scaled as u64 + u64::from(self.random.uniform() < scaled.fract());
+            self.ahead = 1.0;
+        }
+        self.ahead *= match self.left {
+            1 => 1.0 - self.random.uniform(),
+            left => (-self.random.exponential(1.0) / left as f64).exp(),
+        };
+        self.left -= 1;
+        self.notes.requests += 1;
+        Ok(Some(self.every * (self.begun as f64 - self.ahead)))
+    }
+
+    /// What was read so far.
+    pub(super) fn notes(&self) -> LogNotes {
+        self.notes.clone()
+    }
+
+    /// How much of it, in [0, 1].
+    pub(super) fn progress(&self) -> Option<f64> {
+        self.text.progress()
+    }
+
+    /// The next interval's. One that cannot be read counts nothing, but time passes.
+    fn count(&mut self) -> io::Result<Option<f64>> {
+        loop {
+            let piece = if self.table {
+                self.text.line(&mut self.piece)?
+            } else {
+                self.text.word(&mut self.piece)?
+            };
+            if piece == Piece::End {
+                return self.end();
+            }
+            if self.piece.trim_ascii().is_empty() {
+                continue;
+            }
+            self.notes.lines += 1;
+            let found = (piece == Piece::Whole).then(|| last_column(&self.piece)).flatten();
+            if found.is_some() {
+                return Ok(found);
+            }
+            // A heading is no interval, and nothing to report.
+            if self.table && self.notes.lines == 1 {
+                continue;
+            }
+            skip(&mut self.notes, &self.piece, "its last column is no number of requests");
+            return Ok(Some(0.0));
+        }
+    }
+
+    fn end(&self) -> io::Result<Option<f64>> {
+        // Of an empty file nothing comes; one whose intervals were all skipped is none of ours.
+        if self.notes.lines == 0 || self.begun > self.notes.skipped {
+            return Ok(None);
+        }
+        let first = |(line, text, _): &(u64, String, String)| format!(" Line {line} is `{text}`.");
+        let example = self.notes.first_skipped.as_ref().map(first).unwrap_or_default();
+        let message = format!(
+            "{}: no line of {} has a number of requests.{example} Expected is a number per interval, one a line, or a \
+             table whose last column counts: `1998-04-30 21:30:00,2`",
+            self.text.name, self.notes.lines
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, message))
+    }
+}
+
+/// The number in the last column; the only one, mostly.
+fn last_column(line: &[u8]) -> Option<f64> {
+    let last = line.rsplit(|byte| matches!(byte, b',' | b';' | b'\t')).next()?.trim_ascii();
+    // Two months of seconds are five million numbers: short ones without the machinery for long ones.
+    if !last.is_empty() && last.len() <= 15 && last.iter().all(u8::is_ascii_digit) {
+        return Some(last.iter().fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0')) as f64);
+    }
+    let number: f64 = std::str::from_utf8(last).ok()?.trim_matches('"').parse().ok()?;
+    (number >= 0.0 && number.is_finite()).then_some(number)
+}

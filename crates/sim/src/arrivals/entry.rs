@@ -1,0 +1,255 @@
+//! A line of an access log, whatever its format was.
+
+use super::timestamp::Stamp;
+use plimsoll_core::time::Duration;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// What a line says, as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry<'a> {
+    /// When.
+    pub(super) stamp: Stamp,
+    /// The client's address or name.
+    pub(super) client: &'a str,
+    /// Of the request line.
+    pub(super) method: &'a str,
+    /// Empty if nobody knows.
+    pub(super) host: &'a str,
+    /// Path or URL.
+    pub(super) target: &'a str,
+    /// Body bytes of the response.
+    pub(super) bytes: u64,
+    /// What the server took for it.
+    pub(super) service: Option<Duration>,
+}
+
+/// What is replayed of it, in memory of its own that is reused.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) stamp: Stamp,
+    pub(super) client: IpAddr,
+    pub(super) method: String,
+    pub(super) host: String,
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) service: Option<Duration>,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Record {
+            stamp: Stamp::default(),
+            client: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            method: String::new(),
+            host: String::new(),
+            path: String::new(),
+            bytes: 0,
+            service: None,
+        }
+    }
+}
+
+/// The most of a path that is kept, which bounds the memory for what waits. Servers refuse longer ones.
+const LONGEST_PATH: usize = 4096;
+
+impl Record {
+    /// Takes over a line's request.
+    pub(super) fn fill(&mut self, entry: &Entry<'_>) {
+        let (host, path) = split_target(entry.target);
+        let host = if host.is_empty() { entry.host } else { host };
+        self.stamp = entry.stamp;
+        self.client = client_address(entry.client);
+        replace(&mut self.method, entry.method);
+        replace(&mut self.host, without_port(host));
+        self.host.make_ascii_lowercase();
+        replace(&mut self.path, path);
+        self.bytes = entry.bytes;
+        self.service = entry.service;
+    }
+}
+
+fn replace(to: &mut String, from: &str) {
+    to.clear();
+    to.push_str(&from[..from.floor_char_boundary(LONGEST_PATH)]);
+}
+
+/// Method and target of a request line. The version may be missing (HTTP/0.9), and of old logs the method too.
+pub(super) fn split_request(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let Some((method, rest)) = line.split_once(' ') else {
+        return line.starts_with('/').then_some(("GET", line));
+    };
+    let target = match rest.rsplit_once(' ') {
+        Some((target, version)) if version.starts_with("HTTP/") => target.trim(),
+        _ => rest.trim(),
+    };
+    let named =
+        method.len() <= 32 && method.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte));
+    (named && !method.starts_with('-') && !target.is_empty() && !target.starts_with("HTTP/"))
+        .then_some((method, target))
+}
+
+/// Host (with port) and path of a request's target, the path without its query. The host is empty unless the target is
+/// an absolute URL.
+fn split_target(target: &str) -> (&str, &str) {
+    let (host, path) = match target.split_once("://") {
+        Some((scheme, rest))
+            if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") =>
+        {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let (authority, path) = rest.split_at(end);
+            // A user's name is no part of the host.
+            (authority.rsplit('@').next().unwrap_or(authority), path)
+        }
+        _ => ("", target),
+    };
+    let path = &path[..path.find(['?', '#']).unwrap_or(path.len())];
+    (host, if path.is_empty() { "/" } else { path })
+}
+
+fn without_port(host: &str) -> &str {
+    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        // More than one colon: an IPv6 address without brackets.
+        None => match host.split_once(':') {
+            Some((name, port)) if !port.contains(':') => name,
+            _ => host,
+        },
+    }
+}
+
+/// A client's address; one made from its name if it has none.
+pub(super) fn client_address(text: &str) -> IpAddr {
+    if let Ok(address) = text.parse() {
+        return address;
+    }
+    // The first of a list, as in X-Forwarded-For; with brackets or a port.
+    let first = text.split(',').next().unwrap_or(text).trim();
+    let bare = first.trim_start_matches('[').trim_end_matches(']');
+    bare.parse()
+        .or_else(|_| first.parse::<SocketAddr>().map(|socket| socket.ip()))
+        .unwrap_or_else(|_| made_address(first.bytes().map(|byte| byte.to_ascii_lowercase())))
+}
+
+/// The address of a copy of a client, from 1 on: another client, the same at every copy with this number.
+pub(super) fn copied_client(client: IpAddr, copy: u32) -> IpAddr {
+    let copy = copy.to_le_bytes();
+    match client {
+        IpAddr::V4(address) => made_address(address.octets().into_iter().chain(copy)),
+        // Who an IPv6 client is, its first 64 bits say.
+        IpAddr::V6(address) => made_address(address.octets().into_iter().take(8).chain(copy)),
+    }
+}
+
+/// A local IPv6 address (fd00::/8) whose first 64 bits, by which clients are told apart, are a hash: FNV-1a, its bits
+/// mixed once more, because its upper ones depend little on a name's last letters. 56 bits: of a million clients, two
+/// meet with a probability below 10^-5.
+fn made_address(bytes: impl Iterator<Item = u8>) -> IpAddr {
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let place = 0xfd << 56 | (mixed ^ (mixed >> 32)) >> 8;
+    IpAddr::V6(Ipv6Addr::from(u128::from(place) << 64 | 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn request_lines() {
+        for (line, expected) in [
+            ("GET /a HTTP/1.0", Some(("GET", "/a"))),
+            ("GET /a?b=c HTTP/1.1", Some(("GET", "/a?b=c"))),
+            ("GET /a", Some(("GET", "/a"))),
+            ("/a", Some(("GET", "/a"))),
+            ("GET /a b c HTTP/1.0", Some(("GET", "/a b c"))),
+            ("GET  /a  HTTP/1.0", Some(("GET", "/a"))),
+            ("M-SEARCH * HTTP/1.1", Some(("M-SEARCH", "*"))),
+            ("GET HTTP/1.0", None),
+            ("GET", None),
+            ("-", None),
+            ("", None),
+            ("- -", None),
+            (r"\x16\x03\x01 x", None),
+        ] {
+            assert_eq!(split_request(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn targets() {
+        for (target, expected) in [
+            ("/a?b", ("", "/a")),
+            ("/a#b?c", ("", "/a")),
+            ("http://Example.org:8080/a?b", ("Example.org:8080", "/a")),
+            ("HTTPS://example.org", ("example.org", "/")),
+            ("http://example.org?x", ("example.org", "/")),
+            ("http://me:secret@example.org/", ("example.org", "/")),
+            ("/go?to=http://example.org/", ("", "/go")),
+            ("*", ("", "*")),
+            ("example.org:443", ("", "example.org:443")),
+        ] {
+            assert_eq!(split_target(target), expected, "{target}");
+        }
+        for (host, expected) in
+            [("a:80", "a"), ("a", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("::1", "::1"), ("", "")]
+        {
+            assert_eq!(without_port(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn clients() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        for (text, expected) in [
+            ("192.0.2.7", "192.0.2.7"),
+            ("192.0.2.7:4711", "192.0.2.7"),
+            ("192.0.2.7, 198.51.100.1", "192.0.2.7"),
+            ("2001:db8::7", "2001:db8::7"),
+            ("[2001:db8::7]", "2001:db8::7"),
+            ("[2001:db8::7]:4711", "2001:db8::7"),
+        ] {
+            assert_eq!(client_address(text), address(expected), "{text}");
+        }
+        let named = client_address("pppa006.compuserve.com");
+        assert_eq!(named, client_address("PPPA006.compuserve.com"));
+        assert!(matches!(named, IpAddr::V6(address) if address.octets()[0] == 0xfd));
+    }
+
+    #[test]
+    fn made_clients_differ_in_their_first_64_bits() {
+        let first_half = |address: IpAddr| match address {
+            IpAddr::V6(address) => u128::from(address) >> 64,
+            IpAddr::V4(_) => unreachable!("made addresses are IPv6"),
+        };
+        let names = (0..50_000).map(|n| first_half(client_address(&format!("host{n}.example.org"))));
+        let copies =
+            (0..50_000_u32).map(|n| first_half(copied_client(IpAddr::from(n.to_be_bytes()), 1 + n % 3)));
+        let all: BTreeSet<u128> = names.chain(copies).collect();
+        assert_eq!(all.len(), 100_000);
+        // Their places are spread: no quarter has many more than another.
+        let upper = all.iter().filter(|half| *half >> 54 & 3 == 3).count();
+        assert!((24_000..26_000).contains(&upper), "{upper}");
+    }
+
+    #[test]
+    fn long_paths_are_cut_between_characters() {
+        let mut record = Record::default();
+        let target = "/".to_owned() + &"ä".repeat(10_000);
+        let entry = Entry {
+            stamp: Stamp::default(),
+            client: "192.0.2.1",
+            method: "GET",
+            host: "WWW.Example.org:80",
+            target: &target,
+            bytes: 1,
+            service: None,
+        };
+        record.fill(&entry);
+        assert_eq!(record.path.len(), LONGEST_PATH - 1);
+        assert_eq!(record.host, "www.example.org");
+    }
+}

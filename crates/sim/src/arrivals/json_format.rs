@@ -1,0 +1,215 @@
+//! JSON lines: an object a line, whose fields have names that differ from server to server.
+//!
+//! A name finds a field of the object, or with dots one within another (`request.uri`, as Caddy writes). Where no names
+//! are given, those of nginx examples, Caddy, Traefik, Logstash and Envoy are tried ([`fields`]).
+
+use super::entry::{Entry, split_request};
+use super::timestamp::Stamp;
+use crate::workload::JsonFields;
+use plimsoll_core::time::Duration;
+use serde_json::Value;
+
+/// A line, for messages.
+pub(super) const EXAMPLE: &str = concat!(
+    r#"{"time": "1995-08-01T00:00:01-04:00", "client": "203.0.113.7", "#,
+    r#""method": "GET", "path": "/index.html", "bytes": 1713}"#
+);
+
+/// The names, with those in common use where none are given. A client's request time is no service time: it has waiting
+/// and the client's own slowness in it.
+pub(super) fn fields(given: &JsonFields) -> JsonFields {
+    let or = |given: &[String], known: &str| match given {
+        [] => known.split(' ').map(str::to_owned).collect(),
+        given => given.to_vec(),
+    };
+    JsonFields {
+        time: or(
+            &given.time,
+            "time timestamp @timestamp ts time_iso8601 time_local msec start_time StartUTC datetime",
+        ),
+        client: or(
+            &given.client,
+            "client client_ip remote_addr remote_ip clientip ClientHost ip client_addr request.client_ip \
+             request.remote_ip downstream_remote_address",
+        ),
+        request: or(&given.request, "request request_line"),
+        method: or(&given.method, "method request_method verb RequestMethod request.method"),
+        path: or(&given.path, "path uri request_uri url RequestPath request.uri"),
+        host: or(&given.host, "host http_host server_name vhost RequestHost authority request.host"),
+        bytes: or(
+            &given.bytes,
+            "bytes body_bytes_sent size bytes_sent response_size DownstreamContentSize response_bytes",
+        ),
+        status: or(&given.status, "status"),
+        service: or(&given.service, "service_time upstream_response_time"),
+    }
+}
+
+/// Reads an object.
+pub(super) fn parse<'a>(object: &'a Value, fields: &JsonFields) -> Result<Entry<'a>, String> {
+    if !object.is_object() {
+        return Err("not a JSON object".to_owned());
+    }
+    let stamp = match find(object, &fields.time) {
+        Some(value) => stamp(value).ok_or_else(|| format!("its time is none that is known: {value}"))?,
+        None => return Err(none("time", &fields.time)),
+    };
+    let (method, target) = request(object, fields)?;
+    let bytes = find(object, &fields.bytes).and_then(number).unwrap_or(0.0);
+    let service = find(object, &fields.service).and_then(number);
+    Ok(Entry {
+        stamp,
+        client: text(object, &fields.client).unwrap_or("-"),
+        method,
+        host: text(object, &fields.host).unwrap_or_default(),
+        target,
+        bytes: bytes as u64,
+        // Longer than a day is no service time, but another unit.
+        service: service.filter(|seconds| *seconds <= 86_400.0).map(Duration::from_secs_f64),
+    })
+}
+
+/// Method and target: of a request line, or each of its own field.
+fn request<'a>(object: &'a Value, fields: &JsonFields) -> Result<(&'a str, &'a str), String> {
+    let line = text(object, &fields.request);
+    let method = text(object, &fields.method);
+    if let Some(target) = text(object, &fields.path) {
+        let of_line = || line.and_then(split_request).map(|(method, _)| method);
+        return Ok((method.or_else(of_line).unwrap_or("GET"), target));
+    }
+    let Some(line) = line else { return Err(none("path", &fields.path)) };
+    let (of_line, target) = split_request(line).ok_or("no method and path in the request")?;
+    // A path alone is taken for one of GET.
+    Ok((method.unwrap_or(of_line), target))
+}
+
+fn none(what: &str, names: &[String]) -> String {
+    format!("no {what}: it has none of the fields {}", names.join(", "))
+}
+
+fn find<'a>(object: &'a Value, names: &[String]) -> Option<&'a Value> {
+    names.iter().find_map(|name| {
+        let nested = || {
+            let (outer, inner) = name.split_once('.')?;
+            object.get(outer)?.get(inner)
+        };
+        object.get(name).or_else(nested)
+    })
+}
+
+fn text<'a>(object: &'a Value, names: &[String]) -> Option<&'a str> {
+    find(object, names)?.as_str()
+}
+
+/// A number, or text that is one; not negative.
+fn number(value: &Value) -> Option<f64> {
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+    (number >= 0.0).then_some(number)
+}
+
+fn stamp(value: &Value) -> Option<Stamp> {
+    match value {
+        Value::String(text) => Stamp::parse(text),
+        Value::Number(number) => {
+            number.as_i64().map_or_else(|| number.as_f64().and_then(Stamp::epoch_fraction), Stamp::epoch)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str, given: &JsonFields, check: impl Fn(Result<Entry<'_>, String>)) {
+        check(parse(&serde_json::from_str(line).unwrap(), &fields(given)));
+    }
+
+    #[test]
+    fn names_in_common_use() {
+        let expected = Entry {
+            stamp: Stamp { micros: 807_249_601_000_000, whole: true },
+            client: "203.0.113.7",
+            method: "GET",
+            host: "",
+            target: "/index.html",
+            bytes: 1713,
+            service: None,
+        };
+        let with_host = Entry { host: "example.org", ..expected };
+        let served = Entry { service: Some(Duration::from_millis(5)), ..expected };
+        for (line, expected) in [
+            (EXAMPLE, expected),
+            // nginx, a usual log_format.
+            (
+                r#"{"time_local": "01/Aug/1995:00:00:01 -0400", "remote_addr": "203.0.113.7", "request": "GET /index.html HTTP/1.1", "status": "200", "body_bytes_sent": "1713", "request_time": "0.700", "upstream_response_time": "0.005"}"#,
+                served,
+            ),
+            // Caddy.
+            (
+                r#"{"level": "info", "ts": 807249601, "request": {"remote_ip": "203.0.113.7", "method": "GET", "host": "example.org", "uri": "/index.html"}, "duration": 0.1, "size": 1713, "status": 200}"#,
+                with_host,
+            ),
+            // Traefik.
+            (
+                r#"{"ClientHost": "203.0.113.7", "DownstreamContentSize": 1713, "Duration": 5000000, "RequestHost": "example.org", "RequestMethod": "GET", "RequestPath": "/index.html", "StartUTC": "1995-08-01T04:00:01Z"}"#,
+                with_host,
+            ),
+            // Logstash's pattern for Apache.
+            (
+                r#"{"clientip": "203.0.113.7", "verb": "GET", "request": "/index.html", "bytes": "1713", "timestamp": "01/Aug/1995:00:00:01 -0400"}"#,
+                expected,
+            ),
+        ] {
+            read(line, &JsonFields::default(), |found| assert_eq!(found, Ok(expected), "{line}"));
+        }
+    }
+
+    #[test]
+    fn names_that_are_given_are_the_only_ones() {
+        let given = JsonFields {
+            time: vec!["when".to_owned(), "then".to_owned()],
+            service: vec!["took.cpu".to_owned()],
+            ..JsonFields::default()
+        };
+        let line =
+            r#"{"time": 1, "then": 5.5, "path": "/", "took": {"cpu": 0.25}, "upstream_response_time": 9}"#;
+        read(line, &given, |found| {
+            let found = found.unwrap();
+            assert_eq!(found.stamp, Stamp { micros: 5_500_000, whole: false });
+            assert_eq!(found.service, Some(Duration::from_millis(250)));
+            assert_eq!((found.method, found.client), ("GET", "-"));
+        });
+        read(r#"{"time": 1, "path": "/"}"#, &given, |found| {
+            assert_eq!(found.unwrap_err(), "no time: it has none of the fields when, then");
+        });
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        for (line, why) in [
+            ("[]", "not a JSON object"),
+            ("{}", "no time: "),
+            (r#"{"time": "soon", "path": "/"}"#, "its time is none that is known: \"soon\""),
+            (r#"{"time": null, "path": "/"}"#, "its time"),
+            (r#"{"time": 1}"#, "no path: "),
+            (r#"{"time": 1, "request": "-"}"#, "no method and path"),
+        ] {
+            read(line, &JsonFields::default(), |found| {
+                let found = found.unwrap_err();
+                assert!(found.starts_with(why), "{line}: {found}");
+            });
+        }
+    }
+
+    #[test]
+    fn odd_numbers_are_none() {
+        let line = r#"{"time": 1, "path": "/", "bytes": -5, "service_time": "-"}"#;
+        read(line, &JsonFields::default(), |found| {
+            let found = found.unwrap();
+            assert_eq!((found.bytes, found.service), (0, None));
+        });
+        let line = r#"{"time": 1, "path": "/", "bytes": "-", "service_time": 1e300}"#;
+        read(line, &JsonFields::default(), |found| assert_eq!(found.unwrap().service, None));
+    }
+}

@@ -1,0 +1,217 @@
+//! An access log as a source: its requests at their times, faster if wished, each as often as wished.
+//!
+//! A stamp to the second says no more than that a request came within it, so that it comes at a random moment of it;
+//! one with a fraction is kept. Copies of a request come from clients of their own at random moments within a second of
+//! it: what was a burst stays one, and three requests at once it is not.
+//!
+//! All that comes of a line comes within a second of its time, and lines are in order of time: what lies before the next
+//! line's time can go out. So a heap holds about a second's requests. [`MOST`] bounds it: of a second with more, the
+//! first go out before the last are read, and those come in what is left of the second.
+
+use super::access_log::AccessLog;
+use super::clock::Clock;
+use super::content::set;
+use super::entry::{Record, copied_client};
+use super::{LogNotes, Source};
+use crate::request::Request;
+use crate::workload::{Input, LogFormat, Replay};
+use plimsoll_core::random::Random;
+use plimsoll_core::time::Instant;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+/// The most requests that wait for their moment.
+const MOST: usize = 100_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A log that is replayed.
+pub(super) struct ReplayedLog {
+    log: AccessLog,
+    replay: Replay,
+    random: Random,
+    /// Holds indices of `records`.
+    clock: Clock<usize>,
+    records: Records,
+    /// The line whose copies are being made.
+    line: Option<Line>,
+    /// What waits.
+    due: BinaryHeap<Reverse<Due>>,
+    /// Requests made so far: those of equal times come in this order.
+    made: u64,
+    /// The last request's time, in the log's time.
+    floor_ns: u64,
+    ended: bool,
+}
+
+/// A request to be: times are the log's, not sped up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    time_ns: u64,
+    order: u64,
+    record: usize,
+    copy: u32,
+}
+
+struct Line {
+    time_ns: u64,
+    record: usize,
+    /// Copies made, and how many there will be.
+    made: u32,
+    copies: u32,
+}
+
+impl ReplayedLog {
+    /// From the first line on, which comes within the first second.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn open(
+        input: &Input,
+        format: &LogFormat,
+        replay: Replay,
+        random: Random,
+    ) -> io::Result<Self> {
+        Ok(ReplayedLog {
+            log: AccessLog::open(input, format)?,
+            replay,
+            random,
+            clock: Clock::new(),
+            records: Records::default(),
+            line: None,
+            due: BinaryHeap::new(),
+            made: 0,
+            floor_ns: 0,
+            ended: false,
+        })
+    }
+
+    /// The next request; `None` after the last.
+    fn pop(&mut self) -> io::Result<Option<Due>> {
+        loop {
+            let before = self.line.as_ref().map(|line| line.time_ns);
+            let first = self.due.peek().map(|Reverse(first)| first.time_ns);
+            let full = self.due.len() >= MOST;
+            match (first, before) {
+                (Some(first), Some(before)) if full || first <= before => return Ok(self.take()),
+                (_, Some(_)) => self.copy(),
+                (_, None) => {
+                    self.line = self.next_line()?;
+                    if self.line.is_none() {
+                        return Ok(self.take());
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Due> {
+        let Reverse(due) = self.due.pop()?;
+        self.floor_ns = due.time_ns;
+        Some(due)
+    }
+
+    /// Makes one more copy of the present line; after the last, there is none.
+    fn copy(&mut self) {
+        let Some(line) = &mut self.line else { return };
+        if line.made >= line.copies {
+            self.records.release(line.record);
+            self.line = None;
+            return;
+        }
+        let whole = self.records.slots[line.record].record.stamp.whole;
+        let least = line.time_ns.max(self.floor_ns);
+        let span = if whole || line.made > 0 {
+            line.time_ns.saturating_add(SECOND_NS).saturating_sub(least)
+        } else {
+            0
+        };
+        let time_ns = if span > 0 { least + self.random.below(span) } else { least };
+        self.due.push(Reverse(Due { time_ns, order: self.made, record: line.record, copy: line.made }));
+        self.records.slots[line.record].users += 1;
+        line.made += 1;
+        self.made += 1;
+    }
+
+    fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some((micros, record)) = self.clock.pop() {
+                let scale = self.replay.scale;
+                let copies = scale as u32 + u32::from(self.random.uniform() < scale.fract());
+                let time_ns = (micros as u64).saturating_mul(1_000);
+                return Ok(Some(Line { time_ns, record, made: 0, copies }));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let index = self.records.acquire();
+            let slot = &mut self.records.slots[index];
+            if self.log.read(&mut slot.record)? {
+                self.clock.push(slot.record.stamp.micros, index, &mut self.log.notes);
+            } else {
+                self.records.release(index);
+                self.clock.end(&mut self.log.notes);
+                self.ended = true;
+            }
+        }
+    }
+}
+
+impl Source for ReplayedLog {
+    fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
+        let Some(due) = self.pop()? else { return Ok(None) };
+        let record = &self.records.slots[due.record].record;
+        set(&mut request.method, &record.method);
+        set(&mut request.host, &record.host);
+        set(&mut request.path, &record.path);
+        request.headers.clear();
+        request.client = if due.copy == 0 { record.client } else { copied_client(record.client, due.copy) };
+        request.bytes = record.bytes;
+        request.service = record.service;
+        // What a log tells is what it took, not a mean.
+        request.work = record.service.map(|_| 1.0);
+        self.records.release(due.record);
+        self.log.notes.requests += 1;
+        Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.log.progress()
+    }
+
+    fn notes(&self) -> LogNotes {
+        self.log.notes.clone()
+    }
+}
+
+/// Records in use, and memory of those that were.
+#[derive(Default)]
+struct Records {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Slot {
+    record: Record,
+    /// Its line and its copies that still need it.
+    users: u32,
+}
+
+impl Records {
+    fn acquire(&mut self) -> usize {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        self.slots[index].users = 1;
+        index
+    }
+
+    fn release(&mut self, index: usize) {
+        self.slots[index].users -= 1;
+        if self.slots[index].users == 0 {
+            self.free.push(index);
+        }
+    }
+}
