@@ -24,6 +24,7 @@ once, what is wrong: where, and what to write instead. Start from one of the [ex
 | [folder.toml](../examples/folder.toml) | files that the gateway serves itself, in two qualities |
 | [classes.toml](../examples/classes.toml) | several sites, levels and groups of clients |
 | [observe.toml](../examples/observe.toml) | look first: decide and log, but let everything pass |
+| [demo.toml](../examples/demo.toml) | what `plimsoll demo` runs |
 
 An editor completes keys and shows their meaning if the file begins with
 `#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll.schema.json`.

@@ -283,3 +283,14 @@ fn a_configuration_that_is_compared_may_have_other_sites_and_levels() {
     let typo = source.replace("plant.app", "plant.ap");
     assert!(parse_workload_as(&typo, "w.toml", &other, reading).is_err());
 }
+
+#[test]
+fn a_slip_in_a_server_is_not_answered_by_asking_for_its_time() {
+    for plant in
+        ["[plant.ap]\nservice = \"1ms\"\n", "[plant.app]\nservice = 1\n", "[plant.app]\nservise = \"1ms\"\n"]
+    {
+        let source = format!("duration = \"60s\"\n[[stream]]\nload = 1\n{plant}");
+        let refused = parse_workload(&source, "w.toml", &promises()).unwrap_err();
+        assert_eq!(refused.all.len(), 1, "{refused}");
+    }
+}

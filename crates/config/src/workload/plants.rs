@@ -20,12 +20,14 @@ pub(super) const LISTEN_QUEUE: u64 = 511;
 /// A server, with what is known of it.
 pub(super) struct Known {
     pub(super) plant: Plant,
+    /// What was written of it, or perhaps of it, was refused: whether it has a time is not known.
+    doubtful: bool,
 }
 
 impl Known {
     /// Whether anybody says what a request takes.
     pub(super) fn timed(&self) -> bool {
-        self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
+        self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
     }
 
     /// One worker's mean time for a page at full quality (s).
@@ -56,7 +58,7 @@ fn promised(promise: &promises::Plant) -> Known {
     if let Some(costs) = promise.costs {
         charge(&mut plant, costs, promise.workers);
     }
-    Known { plant }
+    Known { plant, doubtful: false }
 }
 
 /// Costs in time of so many workers together, as one worker's time.
@@ -77,8 +79,12 @@ pub(super) fn resolve(file: &File, promises: &Promises, findings: &mut Findings)
                 let configured = &promises.plants[index];
                 correct(&mut plants[index].plant, configured, keys, findings);
                 plants[index].plant.faults = faults(keys, &file.duration, findings);
+                plants[index].doubtful |= !keys.sound;
             }
-            None => unknown_name(name, "upstream or folder", &names, findings),
+            None => {
+                unknown_name(name, "upstream or folder", &names, findings);
+                plants.iter_mut().for_each(|known| known.doubtful = true);
+            }
         }
     }
     plants
