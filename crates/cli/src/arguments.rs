@@ -1,5 +1,6 @@
 //! The command line, as typed: which command, which options. What they mean is for the commands to say.
 
+use crate::bounds::{self, Bounds};
 use crate::failure::Failure;
 use crate::help::{self, Topic};
 use lexopt::{Arg, Parser, ValueExt};
@@ -14,6 +15,7 @@ pub(crate) enum Command {
     Run(RunArguments),
     Check(CheckArguments),
     Demo(DemoArguments),
+    Simulate(SimulateArguments),
 }
 
 /// `plimsoll run FILE`
@@ -39,6 +41,22 @@ pub(crate) struct DemoArguments {
     pub(crate) json: bool,
 }
 
+/// `plimsoll simulate FILE`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SimulateArguments {
+    pub(crate) file: PathBuf,
+    pub(crate) workload: Option<PathBuf>,
+    pub(crate) log: Option<PathBuf>,
+    pub(crate) speed: Option<f64>,
+    pub(crate) scale: Option<f64>,
+    pub(crate) seed: Option<u64>,
+    /// Configurations or comparators.
+    pub(crate) against: Vec<String>,
+    pub(crate) json: bool,
+    pub(crate) report: Option<PathBuf>,
+    pub(crate) trace: Option<PathBuf>,
+}
+
 /// The command that `arguments`, without the program's name, ask for.
 ///
 /// # Errors
@@ -62,6 +80,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         Topic::Run => run(&mut parser),
         Topic::Check => check(&mut parser),
         Topic::Demo => demo(&mut parser),
+        Topic::Simulate => simulate(&mut parser),
     }
 }
 
@@ -103,52 +122,83 @@ fn check(parser: &mut Parser) -> Result<Command, Failure> {
 }
 
 fn demo(parser: &mut Parser) -> Result<Command, Failure> {
+    const TOPIC: Topic = Topic::Demo;
     let mut arguments = DemoArguments::default();
-    while let Some(argument) = next(parser, Topic::Demo)? {
+    while let Some(argument) = next(parser, TOPIC)? {
         match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(Topic::Demo))),
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
             Arg::Long("json") => arguments.json = true,
-            Arg::Long("seconds") => {
-                arguments.seconds = Some(number(parser, "seconds", "30", |s| (5..=3600).contains(s))?);
-            }
-            Arg::Long("load") => {
-                arguments.load = Some(number(parser, "load", "3", |load| (0.1..=5.0).contains(load))?);
-            }
-            Arg::Long("capacity") => {
-                arguments.capacity =
-                    Some(number(parser, "capacity", "500", |pages| (100..=10_000).contains(pages))?);
-            }
-            Arg::Long("seed") => arguments.seed = Some(number(parser, "seed", "1", |_| true)?),
+            Arg::Long("seconds") => arguments.seconds = Some(number(parser, &bounds::SECONDS, TOPIC)?),
+            Arg::Long("load") => arguments.load = Some(number(parser, &bounds::LOAD, TOPIC)?),
+            Arg::Long("capacity") => arguments.capacity = Some(number(parser, &bounds::CAPACITY, TOPIC)?),
+            Arg::Long("seed") => arguments.seed = Some(number(parser, &bounds::SEED, TOPIC)?),
             Arg::Value(value) => {
                 let value = value.to_string_lossy();
-                return Err(wrong(
-                    &format!("`{value}` is not wanted here: the demo needs no file"),
-                    Topic::Demo,
-                ));
+                return Err(wrong(&format!("`{value}` is not wanted here: the demo needs no file"), TOPIC));
             }
-            option => return Err(unknown_option(&option, Topic::Demo)),
+            option => return Err(unknown_option(&option, TOPIC)),
         }
     }
     Ok(Command::Demo(arguments))
+}
+
+fn simulate(parser: &mut Parser) -> Result<Command, Failure> {
+    const TOPIC: Topic = Topic::Simulate;
+    let (mut file, mut arguments) = (None, SimulateArguments::default());
+    while let Some(argument) = next(parser, TOPIC)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
+            Arg::Long("json") => arguments.json = true,
+            Arg::Long("workload") => arguments.workload = Some(path(parser, "workload", TOPIC)?),
+            Arg::Long("log") => arguments.log = Some(path(parser, "log", TOPIC)?),
+            Arg::Long("report") => arguments.report = Some(path(parser, "report", TOPIC)?),
+            Arg::Long("trace") => arguments.trace = Some(path(parser, "trace", TOPIC)?),
+            Arg::Long("speed") => arguments.speed = Some(number(parser, &bounds::SPEED, TOPIC)?),
+            Arg::Long("scale") => arguments.scale = Some(number(parser, &bounds::SCALE, TOPIC)?),
+            Arg::Long("seed") => arguments.seed = Some(number(parser, &bounds::SEED, TOPIC)?),
+            Arg::Long("against") => {
+                let other = path(parser, "against", TOPIC)?;
+                arguments.against.push(other.to_string_lossy().into_owned());
+            }
+            Arg::Value(value) => only_file(&mut file, value, TOPIC)?,
+            option => return Err(unknown_option(&option, TOPIC)),
+        }
+    }
+    if arguments.workload.is_none() && arguments.log.is_none() {
+        let what = "what is to arrive? Name an access log, `--log access.log`, or a workload, `--workload \
+                    examples/workloads/step.toml`";
+        return Err(wrong(what, TOPIC));
+    }
+    if arguments.log.is_none() && (arguments.speed.is_some() || arguments.scale.is_some()) {
+        return Err(wrong("`--speed` and `--scale` are for `--log`; a workload states its own", TOPIC));
+    }
+    arguments.file = file.ok_or_else(|| no_file(TOPIC))?;
+    Ok(Command::Simulate(arguments))
+}
+
+/// The value of an option that names a file.
+fn path(parser: &mut Parser, option: &str, topic: Topic) -> Result<PathBuf, Failure> {
+    let missing = |_| wrong(&format!("`--{option}` needs a file's name after it"), topic);
+    parser.value().map(PathBuf::from).map_err(missing)
 }
 
 fn next(parser: &mut Parser, topic: Topic) -> Result<Option<Arg<'_>>, Failure> {
     parser.next().map_err(|error| wrong(&error.to_string(), topic))
 }
 
-/// The value of an option that is a number in bounds; the bounds stand in the demo's help.
-fn number<T: std::str::FromStr>(
+/// The value of an option that is a number in bounds.
+fn number<T: std::str::FromStr + PartialOrd>(
     parser: &mut Parser,
-    option: &str,
-    example: &str,
-    allowed: impl Fn(&T) -> bool,
+    bounds: &Bounds<T>,
+    topic: Topic,
 ) -> Result<T, Failure> {
     let value = parser.value().ok().and_then(|value| value.string().ok());
     let shown = value.as_deref().unwrap_or_default().to_owned();
-    value.and_then(|value| value.parse().ok()).filter(allowed).ok_or_else(|| {
-        let bounds = help::bounds(option);
-        wrong(&format!("`--{option} {shown}`: {bounds}, such as `--{option} {example}`"), Topic::Demo)
-    })
+    let Bounds { option, what, example, range } = bounds;
+    value
+        .and_then(|value| value.parse().ok())
+        .filter(|value| range.contains(value))
+        .ok_or_else(|| wrong(&format!("`--{option} {shown}`: {what}, such as `--{option} {example}`"), topic))
 }
 
 fn only_file(file: &mut Option<PathBuf>, value: OsString, topic: Topic) -> Result<(), Failure> {
@@ -254,7 +304,7 @@ mod tests {
     fn what_is_wrong_is_said_with_what_to_write_instead() {
         for (line, said) in [
             ("chekc a", "did you mean `check`?"),
-            ("frobnicate", "there are run, check, demo"),
+            ("frobnicate", "there are run, check, demo, simulate"),
             ("check --jsno a", "did you mean `--json`?"),
             ("run", "which file?"),
             ("run a b", "one file, not several: `a` was named first"),
@@ -263,6 +313,12 @@ mod tests {
             ("demo --seconds 2", "whole seconds from 5"),
             ("demo --load NaN", "from 0.1 to 5"),
             ("demo --seed -1", "a whole number"),
+            ("simulate a.toml", "what is to arrive?"),
+            ("simulate a.toml --log", "`--log` needs a file's name"),
+            ("simulate --log a.log", "which file?"),
+            ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
+            ("simulate a.toml --workload b --scale 2", "are for `--log`"),
+            ("simulate a.toml --logs b", "did you mean `--log`?"),
         ] {
             let text = refused(line);
             assert!(text.contains(said), "{line}: {text}");

@@ -7,11 +7,12 @@ pub(crate) enum Topic {
     Run,
     Check,
     Demo,
+    Simulate,
 }
 
 impl Topic {
     /// The commands.
-    pub(crate) const COMMANDS: [Topic; 3] = [Topic::Run, Topic::Check, Topic::Demo];
+    pub(crate) const COMMANDS: [Topic; 4] = [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate];
 
     /// The command's name; the program itself has none.
     pub(crate) const fn name(self) -> &'static str {
@@ -20,6 +21,7 @@ impl Topic {
             Topic::Run => "run",
             Topic::Check => "check",
             Topic::Demo => "demo",
+            Topic::Simulate => "simulate",
         }
     }
 
@@ -30,6 +32,18 @@ impl Topic {
             Topic::Run => &["--help"],
             Topic::Check => &["--json", "--help"],
             Topic::Demo => &["--seconds", "--load", "--capacity", "--seed", "--json", "--help"],
+            Topic::Simulate => &[
+                "--log",
+                "--speed",
+                "--scale",
+                "--workload",
+                "--seed",
+                "--against",
+                "--json",
+                "--report",
+                "--trace",
+                "--help",
+            ],
         }
     }
 }
@@ -44,16 +58,7 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Run => RUN,
         Topic::Check => CHECK,
         Topic::Demo => DEMO,
-    }
-}
-
-/// What a number given to the option may be.
-pub(crate) fn bounds(option: &str) -> &'static str {
-    match option {
-        "seconds" => "whole seconds from 5 to 3600",
-        "capacity" => "whole pages per second from 100 to 10000",
-        "load" => "a multiple of the capacity from 0.1 to 5",
-        _ => "a whole number from 0",
+        Topic::Simulate => SIMULATE,
     }
 }
 
@@ -64,9 +69,10 @@ the clients a lighter version, and rejects only when even that is not enough.
 Usage: plimsoll COMMAND
 
 Commands:
-  run FILE    be the gateway that FILE describes
-  check FILE  say what is wrong with FILE, or what it means
-  demo        see it work: an overloaded server with and without the gateway
+  run FILE       be the gateway that FILE describes
+  check FILE     say what is wrong with FILE, or what it means
+  simulate FILE  see what FILE would do with your access log at three times the load
+  demo           see it work: an overloaded server with and without the gateway
 
 Options:
   -h, --help     this page; `plimsoll COMMAND --help` has more
@@ -134,3 +140,36 @@ Options:
 Example:
   plimsoll demo
   plimsoll demo --seconds 30 --load 3 --json";
+
+const SIMULATE: &str = "\
+Runs the configuration FILE in virtual time, through the very code that the gateway
+runs, and says who would have been served, degraded, delayed or turned away.
+
+Usage: plimsoll simulate FILE --log ACCESS.LOG [--speed X] [--scale N] [OPTIONS]
+       plimsoll simulate FILE --workload WORKLOAD.toml [OPTIONS]
+
+What arrives comes from an access log (Common, Combined or JSON lines, .gz too, - is
+standard input) or from a workload, which also describes the true servers; without
+one they are what FILE says of them. With both, the log takes the place of the
+workload's streams.
+
+Options:
+      --log FILE       the access log
+      --speed X        its time passes X times as fast (default 1)
+      --scale N        each of its requests comes N times (default 1)
+      --workload FILE  the workload: docs/workload.md
+      --seed N         of everything random (default 1)
+      --against OTHER  the same arrivals met by another configuration, or by none,
+                       tail-drop, concurrency, rate, sac, cac, gradient, gradient2
+                       or aimd (concurrency:64); may be given several times
+      --json           figures as one JSON object on stdout
+      --report FILE    a page with plots, as one HTML file
+      --trace FILE     every decision, as JSON lines
+  -h, --help           this page
+
+Example:
+  plimsoll simulate examples/one-site.toml --workload examples/workloads/step.toml
+  plimsoll simulate site.toml --log access.log --speed 3 --against none --report what-if.html
+
+Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed),
+1 failed, 2 the input is wrong.";

@@ -1,6 +1,7 @@
 //! The binary `plimsoll`: one file per command, and nothing that decides.
 
 mod arguments;
+mod bounds;
 mod check;
 mod demo;
 mod failure;
@@ -10,6 +11,7 @@ mod plan;
 mod resolve;
 mod run;
 mod signals;
+mod simulate;
 mod source;
 mod text;
 
@@ -30,5 +32,6 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Simulate(arguments) => simulate::simulate(&arguments),
     }
 }

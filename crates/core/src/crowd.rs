@@ -18,6 +18,8 @@ const STAY: f64 = 0.07;
 const MEMORY: f64 = 300.0;
 /// Fewer samples say nothing.
 const FEWEST: f64 = 30.0;
+/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more.
+const BATCH: u64 = 16;
 
 /// What is known of a class's clients.
 pub(crate) struct Crowd {
@@ -50,8 +52,14 @@ impl Crowd {
         self.note_shift
     }
 
-    /// Takes the notes of a period.
-    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) {
+    /// Takes the notes of a period, or of several in which little came; returns whether it did.
+    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
+        let came = |(lane, before): (&Arc<LaneCounters>, &u64)| {
+            lane.classes[class].arrivals.get().wrapping_sub(*before)
+        };
+        if lanes.iter().zip(&self.arrivals).all(|lane| came(lane) < BATCH) {
+            return false;
+        }
         let shift = self.note_shift;
         let mut most = 0;
         let mut fresh: Vec<u64> = Vec::new();
@@ -70,6 +78,7 @@ impl Crowd {
         self.note_shift = (most / RECENT as u64 + 1).next_power_of_two().trailing_zeros();
         self.remember(&fresh);
         self.judge();
+        true
     }
 
     fn remember(&mut self, fresh: &[u64]) {

@@ -89,7 +89,8 @@ impl Engine {
             })
         };
         let monitors = promises.sites.iter().flat_map(|site| {
-            (0..class_count(site)).map(|_| ClassMonitor::new(line(site))).collect::<Vec<_>>()
+            let monitor = |_| ClassMonitor::new(line(site), site.levels.len());
+            (0..class_count(site)).map(monitor).collect::<Vec<_>>()
         });
         let known = promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
         let engine = Engine {
@@ -169,9 +170,8 @@ impl Engine {
         }
         let seconds = elapsed.as_secs_f64();
         (self.last_run, self.seconds) = (now, seconds);
-        let observe = |(class, monitor): (usize, &mut ClassMonitor)| {
-            monitor.observe(ClassTotals::sum(&self.shared.lanes, class))
-        };
+        let observe =
+            |(class, monitor): (usize, &mut ClassMonitor)| monitor.observe(&self.shared.lanes, class);
         let stepped: Vec<bool> = self.monitors.iter_mut().enumerate().map(observe).collect();
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
@@ -197,7 +197,9 @@ impl Engine {
             self.loops[plant].doubt(&mut self.monitors, in_service);
         }
         for (class, crowd) in self.crowds.iter_mut().enumerate() {
-            crowd.observe(&self.shared.lanes, class);
+            if !crowd.observe(&self.shared.lanes, class) {
+                continue;
+            }
             self.shared.classes[class].set_heavy(crowd.heavy());
             self.shared.classes[class].note_shift.store(crowd.note_shift(), Ordering::Relaxed);
         }
@@ -261,7 +263,7 @@ impl Engine {
             },
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
-            counts: ClassTotals::sum(&self.shared.lanes, class).counts,
+            counts: ClassTotals::sum(&self.shared.lanes, class, site.levels.len()).counts,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }

@@ -6,7 +6,7 @@
 
 use crate::model::{CostEstimate, LinearModel, Served, Tracker};
 use crate::promises::MAX_LEVELS;
-use crate::shared::{BINS, ClassCounters, Counter, LaneCounters, ServiceCounters};
+use crate::shared::{BINS, ClassCounters, Counter, LaneCounters};
 use crate::status::Counts;
 use alloc::sync::Arc;
 
@@ -24,61 +24,86 @@ pub(crate) struct ClassTotals {
 }
 
 impl ClassTotals {
-    pub(crate) fn sum(lanes: &[Arc<LaneCounters>], class: usize) -> Self {
+    /// `levels` is M: what lies above stays zero.
+    pub(crate) fn sum(lanes: &[Arc<LaneCounters>], class: usize, levels: usize) -> Self {
         let mut totals = ClassTotals::default();
         for lane in lanes {
-            totals.combine(&ClassTotals::read(&lane.classes[class]), u64::wrapping_add);
+            totals.add(&lane.classes[class], levels);
         }
         totals
     }
 
-    /// What came since `before`.
-    pub(crate) fn since(mut self, before: &ClassTotals) -> Self {
-        self.combine(before, u64::wrapping_sub);
-        self
-    }
-
-    fn read(counters: &ClassCounters) -> Self {
-        let service = |s: &ServiceCounters| [s.requests.get(), s.work_ns.get(), s.bytes.get()];
-        ClassTotals {
-            counts: Counts {
-                arrivals: counters.arrivals.get(),
-                served: counters.served.each_ref().map(Counter::get),
-                reasons: counters.reasons.each_ref().map(Counter::get),
-                outcomes: counters.outcomes.each_ref().map(Counter::get),
-                bytes: counters.bytes.get(),
-                unserved: counters.unserved.get(),
-            },
-            decided: counters.decided.each_ref().map(Counter::get),
-            services: counters.services.each_ref().map(|bins| bins.each_ref().map(service)),
-            started: counters.started.get(),
-            queue_delay_ns: counters.queue_delay_ns.get(),
-            released: counters.released.get(),
-            response_ns: counters.response_ns.get(),
+    fn add(&mut self, counters: &ClassCounters, levels: usize) {
+        fn each<'a>(to: &mut [u64], from: impl IntoIterator<Item = &'a Counter>) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = to.wrapping_add(from.get()));
         }
-    }
-
-    fn combine(&mut self, other: &ClassTotals, with: impl Fn(u64, u64) -> u64) {
-        fn each(to: &mut [u64], from: &[u64], with: &impl Fn(u64, u64) -> u64) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = with(*to, *from));
-        }
-        each(&mut self.counts.served, &other.counts.served, &with);
-        each(&mut self.decided, &other.decided, &with);
-        each(&mut self.counts.reasons, &other.counts.reasons, &with);
-        each(&mut self.counts.outcomes, &other.counts.outcomes, &with);
-        each(
-            self.services.as_flattened_mut().as_flattened_mut(),
-            other.services.as_flattened().as_flattened(),
-            &with,
-        );
         let counts = &mut self.counts;
-        let ours = [&mut counts.arrivals, &mut counts.bytes, &mut counts.unserved, &mut self.started];
-        let ours =
-            ours.into_iter().chain([&mut self.queue_delay_ns, &mut self.released, &mut self.response_ns]);
-        let counts = &other.counts;
-        let theirs = [counts.arrivals, counts.bytes, counts.unserved, other.started];
-        let theirs = theirs.into_iter().chain([other.queue_delay_ns, other.released, other.response_ns]);
-        ours.zip(theirs).for_each(|(to, from)| *to = with(*to, from));
+        each(&mut counts.served[..=levels], &counters.served);
+        each(&mut self.decided[..=levels], &counters.decided);
+        each(&mut counts.reasons, &counters.reasons);
+        each(&mut counts.outcomes, &counters.outcomes);
+        for (to, from) in self.services[..=levels].iter_mut().zip(&counters.services) {
+            let from = from.iter().flat_map(|s| [&s.requests, &s.work_ns, &s.bytes]);
+            each(to.as_flattened_mut(), from);
+        }
+        let rest = [
+            (&mut counts.arrivals, &counters.arrivals),
+            (&mut counts.bytes, &counters.bytes),
+            (&mut counts.unserved, &counters.unserved),
+            (&mut self.started, &counters.started),
+            (&mut self.queue_delay_ns, &counters.queue_delay_ns),
+            (&mut self.released, &counters.released),
+            (&mut self.response_ns, &counters.response_ns),
+        ];
+        rest.into_iter().for_each(|(to, from)| *to = to.wrapping_add(from.get()));
+    }
+
+    /// What came since `before`.
+    fn since(&self, before: &ClassTotals, levels: usize) -> Self {
+        fn each(to: &mut [u64], now: &[u64], before: &[u64]) {
+            to.iter_mut()
+                .zip(now)
+                .zip(before)
+                .for_each(|((to, now), before)| *to = now.wrapping_sub(*before));
+        }
+        let mut window = ClassTotals {
+            started: self.started.wrapping_sub(before.started),
+            queue_delay_ns: self.queue_delay_ns.wrapping_sub(before.queue_delay_ns),
+            released: self.released.wrapping_sub(before.released),
+            response_ns: self.response_ns.wrapping_sub(before.response_ns),
+            ..ClassTotals::default()
+        };
+        let (counts, now, then) = (&mut window.counts, &self.counts, &before.counts);
+        counts.arrivals = now.arrivals.wrapping_sub(then.arrivals);
+        counts.bytes = now.bytes.wrapping_sub(then.bytes);
+        counts.unserved = now.unserved.wrapping_sub(then.unserved);
+        each(&mut counts.served[..=levels], &now.served, &then.served);
+        each(&mut counts.reasons, &now.reasons, &then.reasons);
+        each(&mut counts.outcomes, &now.outcomes, &then.outcomes);
+        each(&mut window.decided[..=levels], &self.decided, &before.decided);
+        for ((to, now), then) in
+            window.services[..=levels].iter_mut().zip(&self.services).zip(&before.services)
+        {
+            each(to.as_flattened_mut(), now.as_flattened(), then.as_flattened());
+        }
+        window
+    }
+
+    /// Whether nothing has happened since: every event of a class moves one of these counts.
+    fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
+        let sum = |of: fn(&ClassCounters) -> u64| {
+            lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
+        };
+        let ended = |counters: &ClassCounters| {
+            counters.outcomes.iter().fold(0, |sum: u64, outcome| sum.wrapping_add(outcome.get()))
+        };
+        let known = self.counts.outcomes.iter().fold(0, |sum: u64, outcome| sum.wrapping_add(*outcome));
+        sum(|c| c.arrivals.get()) == self.counts.arrivals
+            && sum(|c| c.bytes.get()) == self.counts.bytes
+            && sum(|c| c.started.get()) == self.started
+            && sum(|c| c.released.get()) == self.released
+            && sum(|c| c.unserved.get()) == self.counts.unserved
+            && sum(ended) == known
     }
 
     /// What was served at one level, all sizes together.
@@ -125,6 +150,8 @@ impl PlantTotals {
 
 /// Follows one class: its totals, the last period's window, its rate and its costs.
 pub(crate) struct ClassMonitor {
+    /// M.
+    levels: usize,
     pub(crate) totals: ClassTotals,
     pub(crate) window: ClassTotals,
     pub(crate) rate: Tracker,
@@ -135,11 +162,14 @@ pub(crate) struct ClassMonitor {
     pub(crate) line: LinearModel,
     /// The last period served nothing that could teach.
     pub(crate) frozen: bool,
+    /// The window holds something.
+    active: bool,
 }
 
 impl ClassMonitor {
-    pub(crate) fn new(line: LinearModel) -> Self {
+    pub(crate) fn new(line: LinearModel, levels: usize) -> Self {
         ClassMonitor {
+            levels,
             totals: ClassTotals::default(),
             window: ClassTotals::default(),
             rate: Tracker::default(),
@@ -148,6 +178,7 @@ impl ClassMonitor {
             costs: Default::default(),
             line,
             frozen: true,
+            active: false,
         }
     }
 
@@ -158,14 +189,24 @@ impl ClassMonitor {
     }
 
     /// Takes a whole period; returns whether a rate or a cost stepped in it.
-    pub(crate) fn observe(&mut self, totals: ClassTotals) -> bool {
-        self.window = totals.since(&self.totals);
-        self.totals = totals;
+    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
         let mut stepped = core::mem::take(&mut self.stepped);
-        for (level, cost) in self.costs.iter_mut().enumerate() {
+        if self.totals.is_current(lanes, class) {
+            // Most classes are quiet most of the time; there is nothing to learn from zeros.
+            if self.active {
+                self.window = ClassTotals::default();
+            }
+            (self.active, self.frozen) = (false, true);
+            return stepped;
+        }
+        self.active = true;
+        let totals = ClassTotals::sum(lanes, class, self.levels);
+        self.window = totals.since(&self.totals, self.levels);
+        self.totals = totals;
+        for (level, cost) in self.costs[..=self.levels].iter_mut().enumerate() {
             stepped |= cost.learn(self.window.served_at(level));
         }
-        let samples = self.window.services.as_flattened().iter().map(served);
+        let samples = self.window.services[..=self.levels].as_flattened().iter().map(served);
         self.frozen = !self.line.learn(samples);
         stepped
     }

@@ -237,22 +237,22 @@ impl Recorder {
 }
 
 /// The last level of each client, as far as a table of fixed size remembers: two clients that fall on the same place
-/// forget each other.
-struct LastLevels(Vec<(u64, u8)>);
+/// forget each other. A place holds the client's 56 bits and, below them, its level.
+struct LastLevels(Vec<u64>);
 
 impl LastLevels {
     const PLACES: usize = 1 << 16;
 
     fn new() -> Self {
-        LastLevels(vec![(0, 0); Self::PLACES])
+        LastLevels(vec![0; Self::PLACES])
     }
 
     /// Whether the client's level was another one at its last request.
     fn changed(&mut self, client: u64, level: u8) -> bool {
-        // The client's number is a hash already, of which F compares the upper bits.
-        let place = &mut self.0[client as usize % Self::PLACES];
-        let last = std::mem::replace(place, (client, level));
-        last.0 == client && last.1 != 0 && last.1 != level
+        let now = client << 8 | u64::from(level);
+        // The client's number is a hash already.
+        let last = std::mem::replace(&mut self.0[client as usize % Self::PLACES], now);
+        last != now && last >> 8 == now >> 8 && last != 0
     }
 }
 

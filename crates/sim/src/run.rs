@@ -16,8 +16,8 @@ use crate::request::Request;
 use crate::top::{Fate, Heavy, Top};
 use crate::workload::Workload;
 use clients::Clients;
-use flight::{Flight, Flights, Stage};
-use plimsoll_core::door::{Outcome, Readings, Token};
+use flight::{Ended, Flights, Stage};
+use plimsoll_core::door::{Outcome, Readings, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
@@ -352,8 +352,7 @@ impl<'a> Simulation<'a> {
             return;
         };
         self.recorder.row.classes[usize::from(target.class)].arrivals += 1;
-        let flight = self.flight(request, visit, target.site);
-        let token = self.flights.begin(Flight { class: target.class, client: target.client, ..flight });
+        let token = self.begin(request, visit, target);
         let arriving = Arriving { request, target, token };
         let decision = self.front.arrive(self.now, arriving, &mut self.orders);
         self.watch.event(self.now, &Event::Arrived { token, request, class: target.class, decision });
@@ -364,7 +363,11 @@ impl<'a> Simulation<'a> {
                 }
                 self.start(token, start);
             }
-            Decision::Wait => self.flights.keep_path(token, &request.path),
+            Decision::Wait => {
+                if let Some(flight) = self.flights.get(token) {
+                    request.path.clone_into(&mut flight.path);
+                }
+            }
             Decision::Reject(reason) => {
                 self.top.note(&request.path, Fate::Rejected);
                 self.refuse(token, reason);
@@ -379,25 +382,24 @@ impl<'a> Simulation<'a> {
         self.obey();
     }
 
-    /// What is known of a request at its arrival.
-    fn flight(&mut self, request: &Request, visit: Visit, site: u16) -> Flight {
+    /// Notes what is known of a request at its arrival.
+    fn begin(&mut self, request: &Request, visit: Visit, target: Target) -> Token {
         let stream = &self.setup.workload.streams[visit.stream];
         // Drawn for everybody in the order of arrival, whatever is decided: two fronts meet the same work.
-        let work = request.work.unwrap_or_else(|| self.plan.draw(site, &mut self.work));
-        Flight {
-            site,
-            stream: visit.stream as u16,
-            attempt: visit.attempt,
-            arrived: self.now,
-            bytes: request.bytes,
-            service: request.service,
-            work,
-            again: stream
-                .retry
-                .is_some_and(|retry| visit.attempt < retry.most)
-                .then(|| Box::new(request.clone())),
-            ..Flight::default()
-        }
+        let work = request.work.unwrap_or_else(|| self.plan.draw(target.site, &mut self.work));
+        let (token, flight) = self.flights.begin();
+        flight.class = target.class;
+        flight.site = target.site;
+        flight.client = target.client;
+        flight.stream = visit.stream as u16;
+        flight.attempt = visit.attempt;
+        flight.arrived = self.now;
+        flight.bytes = request.bytes;
+        flight.service = request.service;
+        flight.work = work;
+        let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
+        flight.again = may_return.then(|| Box::new(request.clone()));
+        token
     }
 
     /// Hands a request to its plant.
@@ -431,7 +433,7 @@ impl<'a> Simulation<'a> {
         self.come_again(flight);
     }
 
-    fn come_again(&mut self, flight: Flight) {
+    fn come_again(&mut self, flight: Ended) {
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
         if let (Some(request), Some(retry)) = (flight.again, retry) {

@@ -34,48 +34,77 @@ pub(super) struct Flight {
     pub(super) path: String,
     /// What its client will ask for again, if it may.
     pub(super) again: Option<Box<Request>>,
+    generation: u32,
+    under_way: bool,
 }
 
-/// All requests under way. A token is a slot (32 bits) and, above it, how often the slot was used.
+/// What is left of a request that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) class: u16,
+    pub(super) site: u16,
+    pub(super) stream: u16,
+    pub(super) attempt: u32,
+    pub(super) again: Option<Box<Request>>,
+}
+
+/// All requests under way. A token is a slot (32 bits) and, above it, how often the slot was used. Slots are written in
+/// place: to move so much for each request would cost more than all the rest of its books.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    slots: Vec<(u32, Option<Flight>)>,
+    slots: Vec<Flight>,
     free: Vec<u32>,
 }
 
 impl Flights {
-    pub(super) fn begin(&mut self, flight: Flight) -> Token {
+    /// A new request's token and place. What the last one left there is to be overwritten, but for the buffer `path`.
+    pub(super) fn begin(&mut self) -> (Token, &mut Flight) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push((0, None));
+            self.slots.push(Flight::default());
             self.slots.len() as u32 - 1
         });
-        let (generation, place) = &mut self.slots[slot as usize];
-        *generation = generation.wrapping_add(1);
-        *place = Some(flight);
-        Token(u64::from(*generation) << 32 | u64::from(slot))
+        let flight = &mut self.slots[slot as usize];
+        flight.generation = flight.generation.wrapping_add(1);
+        flight.under_way = true;
+        flight.stage = Stage::Waiting;
+        (Token(u64::from(flight.generation) << 32 | u64::from(slot)), flight)
     }
 
     /// The request, unless it has ended.
     pub(super) fn get(&mut self, token: Token) -> Option<&mut Flight> {
-        let (generation, flight) = self.slots.get_mut(token.0 as u32 as usize)?;
-        flight.as_mut().filter(|_| u64::from(*generation) == token.0 >> 32)
+        let flight = self.slots.get_mut(token.0 as u32 as usize)?;
+        (flight.under_way && u64::from(flight.generation) == token.0 >> 32).then_some(flight)
     }
 
-    /// Remembers the path of one that waits.
-    pub(super) fn keep_path(&mut self, token: Token, path: &str) {
-        if let Some(flight) = self.get(token) {
-            path.clone_into(&mut flight.path);
-        }
-    }
-
-    pub(super) fn end(&mut self, token: Token) -> Option<Flight> {
-        self.get(token)?;
-        let slot = token.0 as u32;
-        self.free.push(slot);
-        self.slots[slot as usize].1.take()
+    /// Ends it, unless it has ended.
+    pub(super) fn end(&mut self, token: Token) -> Option<Ended> {
+        let flight = self.get(token)?;
+        flight.under_way = false;
+        let Flight { class, site, stream, attempt, .. } = *flight;
+        let again = flight.again.take();
+        self.free.push(token.0 as u32);
+        Some(Ended { class, site, stream, attempt, again })
     }
 
     pub(super) fn count(&self) -> usize {
         self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_until_its_request_ends_and_never_again() {
+        let mut flights = Flights::default();
+        let (first, flight) = flights.begin();
+        flight.class = 3;
+        assert_eq!((flights.count(), flights.get(first).map(|flight| flight.class)), (1, Some(3)));
+        assert_eq!(flights.end(first).map(|ended| ended.class), Some(3));
+        assert!(flights.end(first).is_none() && flights.get(first).is_none());
+        let (second, _) = flights.begin();
+        assert!(second != first && second.0 as u32 == first.0 as u32, "the slot is used again");
+        assert!(flights.get(first).is_none() && flights.get(second).is_some());
     }
 }

@@ -1,0 +1,44 @@
+//! What the numbers on the command line may be.
+
+use std::ops::RangeInclusive;
+
+/// An option's number.
+pub(crate) struct Bounds<T> {
+    /// Its name.
+    pub(crate) option: &'static str,
+    /// What it may be, in words.
+    pub(crate) what: &'static str,
+    /// One that is right.
+    pub(crate) example: &'static str,
+    /// What it may be.
+    pub(crate) range: RangeInclusive<T>,
+}
+
+pub(crate) const SECONDS: Bounds<u64> =
+    Bounds { option: "seconds", what: "whole seconds from 5 to 3600", example: "30", range: 5..=3600 };
+pub(crate) const LOAD: Bounds<f64> = Bounds {
+    option: "load",
+    what: "a multiple of the capacity from 0.1 to 5",
+    example: "3",
+    range: 0.1..=5.0,
+};
+pub(crate) const CAPACITY: Bounds<u32> = Bounds {
+    option: "capacity",
+    what: "whole pages per second from 100 to 10000",
+    example: "500",
+    range: 100..=10_000,
+};
+pub(crate) const SEED: Bounds<u64> =
+    Bounds { option: "seed", what: "a whole number from 0", example: "1", range: 0..=u64::MAX };
+pub(crate) const SPEED: Bounds<f64> = Bounds {
+    option: "speed",
+    what: "how many times as fast time passes, from 0.001 to 1000000",
+    example: "3",
+    range: 0.001..=1e6,
+};
+pub(crate) const SCALE: Bounds<f64> = Bounds {
+    option: "scale",
+    what: "how many times each request comes, from 0.001 to 10000",
+    example: "3",
+    range: 0.001..=1e4,
+};

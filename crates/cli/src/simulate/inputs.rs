@@ -1,0 +1,149 @@
+//! From the command line's files to what is simulated: contenders that meet the same arrivals at the same servers.
+
+use crate::arguments::SimulateArguments;
+use crate::failure::Failure;
+use crate::source;
+use plimsoll_config::{Understood, Untimed, parse_workload, replay};
+use plimsoll_core::promises::Promises;
+use plimsoll_sim::front::Comparator;
+use plimsoll_sim::workload::{Replay, Workload};
+use std::path::Path;
+
+/// What is simulated.
+pub(crate) struct Inputs {
+    /// What arrives, for titles: `access.log`, `step.toml`.
+    pub(crate) arrivals: String,
+    /// The configuration first, then what it is compared with.
+    pub(crate) contenders: Vec<Contender>,
+    /// What was assumed because no file says it, a sentence each.
+    pub(crate) assumptions: Vec<String>,
+    /// Plants of which nobody says what a request takes: each line of the log must.
+    pub(crate) untimed: Vec<Untimed>,
+}
+
+/// What stands in front of the servers in one run.
+pub(crate) struct Contender {
+    /// As the user named it.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) promises: Promises,
+    pub(crate) workload: Workload,
+    /// Requests must bring their own service times.
+    pub(crate) needs_times: bool,
+}
+
+pub(crate) enum Kind {
+    Configuration,
+    Comparator(Comparator),
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// What is wrong with a file, or with a comparator's name.
+pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
+    let promises = source::read(&arguments.file)?.promises;
+    let Understood { workload, assumptions, untimed } = understand(arguments, &promises)?;
+    let needs_times = !untimed.is_empty();
+    let mut contenders = vec![Contender {
+        name: arguments.file.display().to_string(),
+        kind: Kind::Configuration,
+        promises,
+        workload,
+        needs_times,
+    }];
+    for other in &arguments.against {
+        let first = &contenders[0];
+        let next = match Comparator::parse(other) {
+            Ok(comparator) => Contender {
+                name: other.clone(),
+                kind: Kind::Comparator(comparator),
+                promises: first.promises.clone(),
+                workload: first.workload.clone(),
+                needs_times,
+            },
+            Err(_) if is_file(other) => configured(other, arguments, first)?,
+            Err(wrong) => {
+                return Err(Failure::Input(format!(
+                    "error: `--against {other}` is neither a file nor a comparator: {wrong}\nSee `plimsoll simulate \
+                     --help`."
+                )));
+            }
+        };
+        contenders.push(next);
+    }
+    if contenders.len() > 1 && arguments.log.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::Input(
+            "error: standard input can be read once only, and `--against` reads the log again\nWrite the log to a \
+             file first."
+                .to_owned(),
+        ));
+    }
+    Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
+}
+
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || Path::new(name).exists()
+}
+
+/// Another configuration in front of the same servers: its own promises and levels, the first one's truth.
+fn configured(name: &str, arguments: &SimulateArguments, first: &Contender) -> Result<Contender, Failure> {
+    let promises = source::read(Path::new(name))?.promises;
+    let names = |promises: &Promises| {
+        let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
+        all.join(", ")
+    };
+    let (wanted, given) = (names(&first.promises), names(&promises));
+    if wanted != given {
+        return Err(Failure::Input(format!(
+            "error: {name} is not about the same servers as {}: {given}, not {wanted}\nGive their upstreams and \
+             folders the same names, in the same order.",
+            first.name
+        )));
+    }
+    let own = understand(arguments, &promises)?.workload;
+    let workload = Workload { versions: own.versions, ..first.workload.clone() };
+    let needs_times = first.needs_times;
+    Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+}
+
+/// What arrives, and the servers.
+fn understand(arguments: &SimulateArguments, promises: &Promises) -> Result<Understood, Failure> {
+    let speed = arguments.speed.unwrap_or(1.0);
+    let log = arguments
+        .log
+        .as_deref()
+        .map(|log| replay(log, Replay { speed, scale: arguments.scale.unwrap_or(1.0) }, promises));
+    let Some(path) = &arguments.workload else {
+        return Ok(log.unwrap_or_default());
+    };
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!(
+            "cannot read {name}: {error}\nName a workload; examples/workloads/step.toml is one to begin with."
+        ))
+    })?;
+    let mut understood =
+        parse_workload(&text, &name, promises).map_err(|all| Failure::Input(all.to_string()))?;
+    if let Some(log) = log {
+        understood.workload.streams = log.workload.streams;
+    }
+    Ok(understood)
+}
+
+fn arrivals(arguments: &SimulateArguments) -> String {
+    let name = |path: &Path| match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.display().to_string(),
+    };
+    match (&arguments.log, &arguments.workload) {
+        (Some(log), _) => {
+            let times = |what: &str, factor: Option<f64>| {
+                factor.map_or(String::new(), |factor| format!(", {factor} times {what}"))
+            };
+            name(log) + &times("as fast", arguments.speed) + &times("each request", arguments.scale)
+        }
+        (None, Some(workload)) => name(workload),
+        (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,152 @@
+//! The figures as one JSON object.
+
+use super::Simulated;
+use super::figures::{ClassFigures, Figures, PlantFigures, Share, classes};
+use super::inputs::{Contender, Kind};
+use super::summary::notes;
+use plimsoll_core::histogram::Histogram;
+use plimsoll_gateway::admin::json::Json;
+use plimsoll_sim::{Heavy, LogNotes, Row, Run};
+
+pub(crate) fn report(simulated: &Simulated) -> Json {
+    let Simulated { inputs, seed, runs, figures, took } = simulated;
+    let contenders = runs.iter().zip(figures).zip(&inputs.contenders);
+    let workload = &inputs.contenders[0].workload;
+    let logs = workload.streams.iter().zip(&runs[0].notes).filter(|(_, notes)| notes.lines > 0);
+    Json::object([
+        ("arrivals", word(&inputs.arrivals)),
+        ("seed", Json::Count(*seed)),
+        ("simulated_in_seconds", Json::Number(took.as_secs_f64())),
+        ("runs", Json::List(contenders.map(|((run, figures), one)| self::run(run, figures, one)).collect())),
+        ("logs", Json::List(logs.map(|(stream, notes)| log(&stream.name, notes)).collect())),
+        ("notes", Json::List(notes(simulated).iter().map(word).collect())),
+    ])
+}
+
+fn word(word: impl ToString) -> Json {
+    Json::Text(word.to_string())
+}
+
+fn run(run: &Run, figures: &Figures, contender: &Contender) -> Json {
+    let kind = match contender.kind {
+        Kind::Configuration => "configuration",
+        Kind::Comparator(_) => "comparator",
+    };
+    let levels = figures.levels.iter().map(|(name, count)| (name.as_str(), Json::Count(*count)));
+    Json::object([
+        ("name", word(&contender.name)),
+        ("kind", word(kind)),
+        ("complete", Json::Bool(run.complete)),
+        ("seconds", Json::Number(run.ended.as_secs_f64())),
+        ("requests", Json::Count(run.requests)),
+        ("retries", Json::Count(run.retries)),
+        ("no_site", Json::Count(run.unmatched)),
+        ("upstreams", Json::List(figures.plants.iter().map(plant).collect())),
+        ("total", share(&figures.total)),
+        ("levels", Json::object(levels)),
+        ("classes", Json::List(figures.classes.iter().map(class).collect())),
+        ("most_affected_paths", Json::List(run.top.iter().take(100).map(heavy).collect())),
+        ("periods", Json::List(run.rows.iter().map(|row| period(row, contender)).collect())),
+    ])
+}
+
+fn plant(plant: &PlantFigures) -> Json {
+    Json::object([
+        ("name", word(&plant.name)),
+        ("load_line", rounded(plant.set_point)),
+        ("utilization", rounded(plant.utilization)),
+        ("utilization_p95", rounded(plant.p95)),
+        ("utilization_highest", rounded(plant.highest)),
+        ("link_utilization", rounded(plant.link)),
+        ("lost", Json::Count(plant.lost)),
+    ])
+}
+
+fn share(share: &Share) -> Json {
+    let reasons = share.reasons.iter().map(|(reason, count)| (reason.as_str(), Json::Count(*count)));
+    Json::object([
+        ("arrivals", Json::Count(share.arrivals)),
+        ("full", Json::Count(share.full)),
+        ("degraded", Json::Count(share.degraded)),
+        ("rejected", Json::Count(share.rejected)),
+        ("rejected_by_reason", Json::object(reasons)),
+        ("failed", Json::Count(share.failed)),
+        ("abandoned", Json::Count(share.abandoned)),
+        ("bytes", Json::Count(share.bytes)),
+        ("response_ms", times(&share.response)),
+    ])
+}
+
+fn times(response: &Histogram) -> Json {
+    let ms = |time: std::time::Duration| Json::Number((time.as_secs_f64() * 1e6).round() / 1e3);
+    Json::object([
+        ("mean", ms(response.mean())),
+        ("p50", ms(response.quantile(0.5))),
+        ("p95", ms(response.quantile(0.95))),
+        ("p99", ms(response.quantile(0.99))),
+        ("max", ms(response.max())),
+    ])
+}
+
+fn class(class: &ClassFigures) -> Json {
+    let Json::Object(mut fields) = share(&class.share) else { unreachable!("a share is an object") };
+    fields.insert(0, ("name".to_owned(), word(&class.name)));
+    Json::Object(fields)
+}
+
+fn heavy(heavy: &Heavy) -> Json {
+    Json::object([
+        ("path", word(&heavy.path)),
+        ("degraded", Json::Count(heavy.degraded)),
+        ("rejected", Json::Count(heavy.rejected)),
+        ("at_most_too_many", Json::Count(heavy.error)),
+    ])
+}
+
+fn log(name: &str, notes: &LogNotes) -> Json {
+    let first = notes.first_skipped.as_ref().map(|(line, text, wrong)| {
+        Json::object([("line", Json::Count(*line)), ("text", word(text)), ("wrong", word(wrong))])
+    });
+    Json::object([
+        ("name", word(name)),
+        ("lines", Json::Count(notes.lines)),
+        ("skipped", Json::Count(notes.skipped)),
+        ("first_skipped", first.unwrap_or(Json::Null)),
+        ("backwards", Json::Count(notes.backwards)),
+        ("clock_restarts", Json::Count(notes.restarts)),
+        ("gaps_cut", Json::Count(notes.gaps.0)),
+        ("gaps_cut_seconds", Json::Number(notes.gaps.1)),
+    ])
+}
+
+/// One control period, or several of a long run.
+fn period(row: &Row, contender: &Contender) -> Json {
+    let plants = row.plants.iter().map(|plant| {
+        Json::object([("utilization", rounded(plant.utilization)), ("offered", rounded(plant.offered))])
+    });
+    let names = classes(&contender.promises);
+    let classes = row.classes.iter().zip(&names).filter(|(class, _)| class.arrivals > 0);
+    let classes = classes.map(|(class, (name, _))| {
+        let levels = class.completed.iter().enumerate().filter(|(_, count)| **count > 0);
+        let levels = levels.map(|(level, count)| (level.to_string(), Json::Count(*count)));
+        Json::object([
+            ("name", word(name)),
+            ("service_level", rounded(class.service_level)),
+            ("arrivals", Json::Count(class.arrivals)),
+            ("completed_by_level", Json::object(levels)),
+            ("rejected", Json::Count(class.rejected)),
+            ("response_ms_p99", Json::Number(class.response.quantile(0.99).as_secs_f64() * 1e3)),
+        ])
+    });
+    Json::object([
+        ("from", Json::Number(row.from.as_secs_f64())),
+        ("seconds", Json::Number(row.length.as_secs_f64())),
+        ("upstreams", Json::List(plants.collect())),
+        ("classes", Json::List(classes.collect())),
+    ])
+}
+
+/// Four digits are more than the noise leaves.
+fn rounded(value: f64) -> Json {
+    Json::Number((value * 1e4).round() / 1e4)
+}

@@ -1,0 +1,113 @@
+//! `plimsoll simulate FILE`: the configuration in virtual time, and who would have been served how.
+//!
+//! ```text
+//! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace) -> figures -> text, JSON, page
+//! ```
+
+mod figures;
+mod inputs;
+mod json;
+mod page;
+mod summary;
+mod trace;
+mod watch;
+
+use crate::arguments::SimulateArguments;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use crate::text;
+use figures::Figures;
+use inputs::{Inputs, Kind};
+use plimsoll_sim::front::{Front, Gateway};
+use plimsoll_sim::{Error, Run, Setup};
+use std::time::{Duration, Instant};
+use trace::Trace;
+use watch::{Interrupt, Watcher};
+
+/// The seed where none is given.
+const SEED: u64 = 1;
+
+/// What was simulated, for every form of output.
+pub(crate) struct Simulated {
+    pub(crate) inputs: Inputs,
+    pub(crate) seed: u64,
+    /// One for each contender.
+    pub(crate) runs: Vec<Run>,
+    pub(crate) figures: Vec<Figures>,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// Runs it.
+pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
+    let signals = Signals::block()?;
+    let inputs = inputs::read(arguments)?;
+    let seed = arguments.seed.unwrap_or(SEED);
+    let interrupt = Interrupt::listen(signals)?;
+    let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
+    let started = Instant::now();
+    let mut runs = Vec::new();
+    for number in 0..inputs.contenders.len() {
+        let run = run_one(&inputs, number, seed, &interrupt, trace.as_mut())?;
+        let complete = run.complete;
+        runs.push(run);
+        if !complete {
+            break;
+        }
+    }
+    if let Some(trace) = trace {
+        trace.finish()?;
+    }
+    let figures = runs.iter().zip(&inputs.contenders).map(|(run, one)| Figures::of(run, one)).collect();
+    let simulated = Simulated { inputs, seed, runs, figures, took: started.elapsed() };
+    if let Some(path) = &arguments.report {
+        write_page(path, &simulated)?;
+    }
+    match arguments.json {
+        true => text::print(json::report(&simulated)),
+        false => text::print(summary::text(&simulated).trim_end()),
+    }
+}
+
+fn run_one(
+    inputs: &Inputs,
+    number: usize,
+    seed: u64,
+    interrupt: &Interrupt,
+    trace: Option<&mut Trace>,
+) -> Result<Run, Failure> {
+    let contender = &inputs.contenders[number];
+    let workload = &contender.workload;
+    let setup = Setup { promises: &contender.promises, workload, seed };
+    let cannot = |wrong: Vec<String>| Failure::Input(format!("{}: {}", contender.name, wrong.join("\n")));
+    let mut front: Box<dyn Front> = match &contender.kind {
+        Kind::Configuration => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
+        Kind::Comparator(comparator) => {
+            comparator.front(&contender.promises, workload, seed).map_err(cannot)?
+        }
+    };
+    let part = (number, inputs.contenders.len());
+    let mut watcher = Watcher::new(contender, part, interrupt, trace);
+    let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
+    if watcher.untimed {
+        let [untimed, ..] = inputs.untimed.as_slice() else {
+            unreachable!("only plants without times are watched")
+        };
+        return Err(Failure::Input(format!("error: {}\n  help: {}", untimed.message, untimed.help)));
+    }
+    Ok(run)
+}
+
+/// What a user can mend is the user's input: a log that is missing, or is none.
+fn failed(error: Error) -> Failure {
+    match error {
+        Error::Promises(all) => Failure::Input(all.join("\n")),
+        Error::Workload(what) => Failure::Input(what),
+        Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
+    }
+}
+
+fn write_page(path: &std::path::Path, simulated: &Simulated) -> Result<(), Failure> {
+    let written = std::fs::write(path, page::page(simulated).to_html());
+    written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
+}

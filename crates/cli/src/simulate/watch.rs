@@ -1,0 +1,118 @@
+//! Watching a run: a progress bar where somebody looks, Ctrl-C, the trace.
+
+use super::inputs::Contender;
+use super::trace::Trace;
+use crate::failure::Failure;
+use crate::signals::Signals;
+use plimsoll_sim::{Event, Progress, Watch};
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Whether the user wants it to end.
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Waits for a signal; a second one ends the process at once.
+    pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        let wait = move || {
+            signals.wait();
+            tell.store(true, Ordering::Relaxed);
+            signals.wait();
+            std::process::exit(1);
+        };
+        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
+        Ok(Interrupt(told))
+    }
+}
+
+/// The watcher of one run.
+pub(crate) struct Watcher<'a> {
+    name: String,
+    /// Which of how many.
+    part: (usize, usize),
+    needs_times: bool,
+    interrupt: &'a Interrupt,
+    trace: Option<&'a mut Trace>,
+    started: Instant,
+    drawn: Option<Instant>,
+    /// A request came without the service time that it had to bring.
+    pub(crate) untimed: bool,
+}
+
+/// A run that takes less shows no bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(200);
+
+impl<'a> Watcher<'a> {
+    pub(crate) fn new(
+        contender: &Contender,
+        part: (usize, usize),
+        interrupt: &'a Interrupt,
+        mut trace: Option<&'a mut Trace>,
+    ) -> Self {
+        if let Some(trace) = &mut trace {
+            trace.begin(&contender.name);
+        }
+        let (name, needs_times) = (contender.name.clone(), contender.needs_times);
+        let started = Instant::now();
+        Watcher { name, part, needs_times, interrupt, trace, started, drawn: None, untimed: false }
+    }
+
+    fn draw(&mut self, progress: &Progress) {
+        let mut stderr = std::io::stderr();
+        let last = self.drawn.unwrap_or(self.started + PATIENCE - REDRAW);
+        if !stderr.is_terminal() || last.elapsed() < REDRAW {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let rate = progress.requests as f64 / self.started.elapsed().as_secs_f64() / 1e6;
+        let (number, of) = (self.part.0 + 1, self.part.1);
+        let which = if of > 1 { format!("{number}/{of} ") } else { String::new() };
+        let bar = progress.done.map_or(String::new(), |done| {
+            format!("[{:30}] {:3.0} % ", "#".repeat((done * 30.0) as usize), done * 100.0)
+        });
+        let text = format!(
+            "{which}{} {bar}{:.1} M requests, {rate:.1} M/s",
+            self.name,
+            progress.requests as f64 / 1e6
+        );
+        // It is decoration: a terminal that is gone does not matter.
+        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+    }
+}
+
+impl Watch for Watcher<'_> {
+    fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.draw(progress);
+        if self.untimed || self.interrupt.0.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn event(&mut self, now: plimsoll_core::time::Instant, event: &Event<'_>) {
+        if let Event::Arrived { request, .. } = event
+            && self.needs_times
+        {
+            self.untimed |= request.service.is_none();
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.note(now, event);
+        }
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        if self.drawn.is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
