@@ -56,7 +56,7 @@ impl Distribution {
     pub(crate) fn draw(&self, random: &mut Random) -> f64 {
         match &self.0 {
             Shape::Deterministic => 1.0,
-            Shape::Exponential => random.exponential(1.0),
+            Shape::Exponential => exponential(random),
             Shape::BoundedPareto { lowest, span, exponent, .. } => {
                 lowest * (1.0 - random.uniform() * span).powf(*exponent)
             }
@@ -102,6 +102,12 @@ fn empirical(values: &Arc<[f64]>) -> Shape {
     }
     let squares = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
     Shape::Empirical { values: Arc::clone(values), scale: 1.0 / mean, variation: squares / count }
+}
+
+/// Exponential with mean 1. As [`Random::exponential`], which does without the standard library and its logarithm, three
+/// times as fast: nearly all arrivals and services need one.
+pub(crate) fn exponential(random: &mut Random) -> f64 {
+    -(1.0 - random.uniform()).ln()
 }
 
 /// Standard normal. Of the transform's two values one is thrown away: a draw keeps no state.

@@ -51,7 +51,9 @@ impl AccessLog {
                 skip(&mut self.notes, &self.line, &format!("longer than {LONGEST} bytes"));
                 continue;
             }
-            let text = String::from_utf8_lossy(&self.line);
+            // Nearly all lines are UTF-8, which is quicker to see than to repair.
+            let text = str::from_utf8(&self.line)
+                .map_or_else(|_| String::from_utf8_lossy(&self.line), Cow::Borrowed);
             let text = text.trim_start_matches('\u{feff}').trim();
             if text.is_empty() {
                 continue;

@@ -104,7 +104,9 @@ fn set_headers(to: &mut Vec<(String, String)>, from: &[(String, String)]) {
         set(name, from_name);
         set(value, from_value);
     }
-    to.extend_from_slice(&from[to.len()..]);
+    if to.len() < from.len() {
+        to.extend_from_slice(&from[to.len()..]);
+    }
 }
 
 /// A number below 1000 in decimal, without the machinery of formatting.

@@ -11,6 +11,7 @@
 use super::LogNotes;
 use super::input::{Piece, Text};
 use super::skipped::skip;
+use crate::distribution::exponential;
 use crate::workload::{Input, Replay};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::Duration;
@@ -75,7 +76,7 @@ impl Counts {
         }
         self.ahead *= match self.left {
             1 => 1.0 - self.random.uniform(),
-            left => (-self.random.exponential(1.0) / left as f64).exp(),
+            left => (-exponential(&mut self.random) / left as f64).exp(),
         };
         self.left -= 1;
         self.notes.requests += 1;

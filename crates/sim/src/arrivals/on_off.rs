@@ -10,6 +10,7 @@
 //! is left of a period has the density `P(X > x) / E X`, whose tail is heavier still, so that a start with all periods
 //! fresh would take very long to be forgotten.
 
+use crate::distribution::exponential;
 use plimsoll_core::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -55,7 +56,7 @@ impl OnOff {
     /// From one request to the next.
     pub(super) fn interval(&mut self, random: &mut Random) -> f64 {
         let began = self.now;
-        let mut left = random.exponential(1.0);
+        let mut left = exponential(random);
         loop {
             let rate = self.rate * f64::from(self.on);
             let Some(mut first) = self.turns.peek_mut() else { return left };

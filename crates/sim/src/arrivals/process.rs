@@ -6,6 +6,7 @@
 
 use super::on_off::OnOff;
 use super::rate::{Cursor, Reached};
+use crate::distribution::exponential;
 use crate::workload::{self, Phase};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::Duration;
@@ -61,7 +62,7 @@ impl Moments {
     pub(super) fn next(&mut self) -> Option<f64> {
         let random = &mut self.random;
         let area = match &mut self.process {
-            Process::Poisson => random.exponential(1.0),
+            Process::Poisson => exponential(random),
             Process::Deterministic => 1.0,
             Process::Pareto { least, exponent } => *least * (1.0 - random.uniform()).powf(*exponent),
             Process::SelfSimilar(sources) => sources.interval(random),
@@ -91,7 +92,7 @@ impl Modulation {
 
     fn next(&mut self, cursor: &mut Cursor, random: &mut Random) -> Option<f64> {
         // In units of the multiplied rate, so that what is left of it goes over into the other state.
-        let mut left = random.exponential(1.0);
+        let mut left = exponential(random);
         loop {
             let multiplier = self.multipliers[usize::from(self.burst)];
             match cursor.advance(left / multiplier, self.until) {
