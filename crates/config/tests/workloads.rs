@@ -215,7 +215,7 @@ fn paths_are_taken_from_the_folder_of_the_file() {
     };
     assert_eq!(path, Path::new("-"));
     let bytes = vec!["size".to_owned(), "len".to_owned()];
-    assert_eq!(*fields, JsonFields { time: vec!["ts".to_owned()], bytes, ..JsonFields::default() });
+    assert_eq!(**fields, JsonFields { time: vec!["ts".to_owned()], bytes, ..JsonFields::default() });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p plimsoll-sim --bench speed`; the number of requests, in millions, may follow after `--`.
 
+#[expect(dead_code, reason = "tests run scenarios; here one is only built")]
 #[path = "../tests/scenario/mod.rs"]
 mod scenario;
 

@@ -17,7 +17,7 @@ use crate::top::{Fate, Heavy, Top};
 use crate::workload::Workload;
 use clients::Clients;
 use flight::{Ended, Flights, Stage};
-use plimsoll_core::door::{Outcome, Readings, Target, Token};
+use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
@@ -57,8 +57,8 @@ pub struct Run {
     pub unmatched: u64,
     /// The paths that were degraded or turned away most, heaviest first.
     pub top: Vec<Heavy>,
-    /// What was found in the streams' logs, by stream.
-    pub notes: Vec<LogNotes>,
+    /// What was found in logs: the stream's number, and the notes.
+    pub notes: Vec<(usize, LogNotes)>,
     /// The engine's own view at the end; none with a comparator.
     pub status: Option<Status>,
     /// Requests in flight at the end.
@@ -459,7 +459,8 @@ impl<'a> Simulation<'a> {
         let row = &mut self.recorder.row.classes[usize::from(class)];
         row.bytes += bytes;
         row.response.record_ns(response_ns);
-        self.front.release(self.now, token, bytes, true, &mut self.orders);
+        let service = Service { response_bytes: bytes, representative: true };
+        self.front.release(self.now, token, service, &mut self.orders);
         self.end(token, Outcome::Completed);
     }
 
@@ -577,11 +578,20 @@ impl<'a> Simulation<'a> {
             retries: self.clients.returned(),
             unmatched: self.unmatched,
             top: self.top.sorted(),
-            notes: self.streams.iter().map(|coming| coming.source.notes()).collect(),
+            notes: notes(&self.streams),
             status,
             in_flight: self.flights.count() as u64,
         }
     }
+}
+
+/// Of what the streams read, and of the logs that their content is drawn from.
+fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
+    let of = |(number, coming): (usize, &Coming)| {
+        let content = coming.source.content_notes().cloned();
+        [Some(coming.source.notes()), content].into_iter().flatten().map(move |notes| (number, notes))
+    };
+    streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
 }
 
 fn busy(servers: &mut [Server], now: Instant) -> Vec<Busy> {

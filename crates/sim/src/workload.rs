@@ -146,7 +146,7 @@ pub enum LogFormat {
     /// Common or Combined, as Apache and nginx write by default.
     Common,
     /// A JSON object a line.
-    Json(JsonFields),
+    Json(Box<JsonFields>),
 }
 
 /// Names of the fields of JSON lines. Several names are alternatives: the first that is there. An empty list stands

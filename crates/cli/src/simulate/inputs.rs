@@ -3,7 +3,7 @@
 use crate::arguments::SimulateArguments;
 use crate::failure::Failure;
 use crate::source;
-use plimsoll_config::{Understood, Untimed, parse_workload, replay};
+use plimsoll_config::{Reading, Understood, Untimed, parse_workload_as, replay};
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Replay, Workload};
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 /// What is wrong with a file, or with a comparator's name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
-    let Understood { workload, assumptions, untimed } = understand(arguments, &promises)?;
+    let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
     let needs_times = !untimed.is_empty();
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
@@ -101,21 +101,22 @@ fn configured(name: &str, arguments: &SimulateArguments, first: &Contender) -> R
             first.name
         )));
     }
-    let own = understand(arguments, &promises)?.workload;
+    let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = first.needs_times;
     Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
 }
 
-/// What arrives, and the servers.
-fn understand(arguments: &SimulateArguments, promises: &Promises) -> Result<Understood, Failure> {
-    let speed = arguments.speed.unwrap_or(1.0);
-    let log = arguments
-        .log
-        .as_deref()
-        .map(|log| replay(log, Replay { speed, scale: arguments.scale.unwrap_or(1.0) }, promises));
+/// What arrives, and the servers. `compared`: the workload was written for another configuration.
+fn understand(
+    arguments: &SimulateArguments,
+    promises: &Promises,
+    compared: bool,
+) -> Result<Understood, Failure> {
+    let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
+    let log = arguments.log.as_deref().map(|log| (log, times));
     let Some(path) = &arguments.workload else {
-        return Ok(log.unwrap_or_default());
+        return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
@@ -123,12 +124,8 @@ fn understand(arguments: &SimulateArguments, promises: &Promises) -> Result<Unde
             "cannot read {name}: {error}\nName a workload; examples/workloads/step.toml is one to begin with."
         ))
     })?;
-    let mut understood =
-        parse_workload(&text, &name, promises).map_err(|all| Failure::Input(all.to_string()))?;
-    if let Some(log) = log {
-        understood.workload.streams = log.workload.streams;
-    }
-    Ok(understood)
+    parse_workload_as(&text, &name, promises, Reading { log, compared })
+        .map_err(|all| Failure::Input(all.to_string()))
 }
 
 fn arrivals(arguments: &SimulateArguments) -> String {

@@ -12,13 +12,13 @@ pub(crate) fn report(simulated: &Simulated) -> Json {
     let Simulated { inputs, seed, runs, figures, took } = simulated;
     let contenders = runs.iter().zip(figures).zip(&inputs.contenders);
     let workload = &inputs.contenders[0].workload;
-    let logs = workload.streams.iter().zip(&runs[0].notes).filter(|(_, notes)| notes.lines > 0);
+    let logs = runs[0].notes.iter().map(|(stream, notes)| log(&workload.streams[*stream].name, notes));
     Json::object([
         ("arrivals", word(&inputs.arrivals)),
         ("seed", Json::Count(*seed)),
         ("simulated_in_seconds", Json::Number(took.as_secs_f64())),
         ("runs", Json::List(contenders.map(|((run, figures), one)| self::run(run, figures, one)).collect())),
-        ("logs", Json::List(logs.map(|(stream, notes)| log(&stream.name, notes)).collect())),
+        ("logs", Json::List(logs.collect())),
         ("notes", Json::List(notes(simulated).iter().map(word).collect())),
     ])
 }
@@ -113,6 +113,9 @@ fn log(name: &str, notes: &LogNotes) -> Json {
         ("skipped", Json::Count(notes.skipped)),
         ("first_skipped", first.unwrap_or(Json::Null)),
         ("backwards", Json::Count(notes.backwards)),
+        ("format", notes.format.map_or(Json::Null, word)),
+        ("requests", Json::Count(notes.requests)),
+        ("strays", Json::Count(notes.strays)),
         ("clock_restarts", Json::Count(notes.restarts)),
         ("gaps_cut", Json::Count(notes.gaps.0)),
         ("gaps_cut_seconds", Json::Number(notes.gaps.1)),

@@ -5,7 +5,9 @@ use super::figures::{Figures, classes};
 use super::inputs::Contender;
 use super::summary::{grouped, headline, notes, short};
 use plimsoll_core::reason::Reason;
-use plimsoll_report::{Cell, Chart, Color, Column, Fact, Page, Section, Series, Style, Table, Verdict};
+use plimsoll_report::{
+    Block, Cell, Chart, Color, Column, Fact, Page, Section, Series, Style, Table, Verdict,
+};
 use plimsoll_sim::{ClassRow, Row, Run};
 
 /// Paths that are shown.
@@ -15,9 +17,7 @@ const SMALL: f64 = 0.001;
 
 pub(crate) fn page(simulated: &Simulated) -> Page {
     let mut sections = vec![loops(simulated)];
-    for number in 0..simulated.runs.len() {
-        sections.push(served(simulated, number));
-    }
+    sections.push(served(simulated));
     sections.push(delays(simulated));
     sections.push(who(simulated));
     let notes = notes(simulated);
@@ -41,11 +41,9 @@ fn lead(figures: &Figures, contender: &Contender) -> Vec<Fact> {
     let none = |count| if count == 0 { Verdict::Good } else { Verdict::Bad };
     let mut facts = Vec::new();
     for plant in &figures.plants {
-        let kept = if plant.p95 <= plant.set_point + 0.05 { Verdict::Good } else { Verdict::Bad };
         facts.push(
             Fact::new(format!("utilization of {}", plant.name), format!("{:.3}", plant.utilization))
-                .note(format!("95 % of the time below {:.2}; load line {:.2}", plant.p95, plant.set_point))
-                .verdict(kept),
+                .note(format!("95 % of the time below {:.2}; load line {:.2}", plant.p95, plant.set_point)),
         );
     }
     facts.push(Fact::new("full quality", percent(total.full)).unit("%"));
@@ -109,30 +107,46 @@ fn shown(figures: &Figures) -> Vec<usize> {
     classes.map(|class| class.class).collect()
 }
 
-/// What became of the requests of one contender.
-fn served(simulated: &Simulated, number: usize) -> Section {
-    let (run, contender) = (&simulated.runs[number], &simulated.inputs.contenders[number]);
-    let sum = |row: &Row, of: &dyn Fn(&ClassRow) -> u64| rate(row, row.classes.iter().map(of).sum());
-    let mut levels = Chart::over_time("Requests by what they got", "requests/s").from_zero();
+/// What became of the requests, one chart beside the other at one scale.
+fn served(simulated: &Simulated) -> Section {
+    let runs = || simulated.runs.iter().zip(&simulated.inputs.contenders);
+    let section = Section::new("What clients got")
+        .block(Block::Multiples(runs().map(|(run, contender)| by_level(run, contender)).collect()));
+    let reasons: Vec<Chart> = runs().map(|(run, contender)| by_reason(run, contender)).collect();
+    if reasons.iter().all(|chart| chart.series.is_empty()) {
+        return section;
+    }
+    section.block(Block::Multiples(reasons))
+}
+
+/// Requests a second in a row, of all classes.
+fn sum(row: &Row, of: impl Fn(&ClassRow) -> u64) -> f64 {
+    rate(row, row.classes.iter().map(of).sum())
+}
+
+fn by_level(run: &Run, contender: &Contender) -> Chart {
+    let title = format!("{}: by what they got", short(&contender.name));
+    let mut chart = Chart::over_time(title, "requests/s").from_zero();
     let top = contender.promises.sites.iter().map(|site| site.levels.len()).max().unwrap_or(1);
     for level in (1..=top).rev() {
-        let name = level_name(contender, level);
-        let of = series(name, run, |row| sum(row, &|class| class.completed[level]));
-        levels = levels.series(of.style(Style::Area).color(Color::Ordered));
+        let of = series(level_name(contender, level), run, |row| sum(row, |class| class.completed[level]));
+        chart = chart.series(of.style(Style::Area).color(Color::Ordered));
     }
-    let lost = series("turned away or failed", run, |row| {
-        sum(row, &|class| class.rejected + class.outcomes[1..].iter().sum::<u64>())
-    });
-    levels = levels.series(lost.style(Style::Area).color(Color::Alarm));
-    let mut reasons = Chart::over_time("Turned away, by reason", "requests/s").from_zero();
+    let lost = |class: &ClassRow| class.rejected + class.outcomes[1..].iter().sum::<u64>();
+    let lost = series("turned away or failed", run, |row| sum(row, lost));
+    chart.series(lost.style(Style::Area).color(Color::Alarm))
+}
+
+fn by_reason(run: &Run, contender: &Contender) -> Chart {
+    let title = format!("{}: turned away, by reason", short(&contender.name));
+    let mut chart = Chart::over_time(title, "requests/s").from_zero();
     for reason in Reason::ALL.into_iter().filter(|reason| reason.is_rejection()) {
         if run.classes.iter().any(|class| class.reasons[reason as usize] > 0) {
-            let of = series(reason.as_str(), run, |row| sum(row, &|class| class.reasons[reason as usize]));
-            reasons = reasons.series(of.style(Style::Area));
+            let of = series(reason.as_str(), run, |row| sum(row, |class| class.reasons[reason as usize]));
+            chart = chart.series(of.style(Style::Area));
         }
     }
-    let section = Section::new(format!("What clients got: {}", short(&contender.name))).chart(levels);
-    if reasons.series.is_empty() { section } else { section.chart(reasons) }
+    chart
 }
 
 /// A level's name, if all sites that have one call it the same.

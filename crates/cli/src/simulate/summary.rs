@@ -52,9 +52,10 @@ fn comparison(simulated: &Simulated) -> String {
     };
     for (number, plant) in figures[0].plants.iter().enumerate() {
         row(format!("utilization of {}", plant.name), &|figures| {
-            let plant = &figures.plants[number];
-            format!("{:.3} (p95 {:.2}, line {:.2})", plant.utilization, plant.p95, plant.set_point)
+            format!("{:.3}", figures.plants[number].utilization)
         });
+        row("  95 % of the time below".to_owned(), &|figures| format!("{:.3}", figures.plants[number].p95));
+        row("  its load line".to_owned(), &|figures| format!("{:.3}", figures.plants[number].set_point));
         if figures.iter().any(|figures| figures.plants[number].link > 0.0) {
             row("  its link".to_owned(), &|figures| format!("{:.3}", figures.plants[number].link));
         }
@@ -144,8 +145,8 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     if runs[0].retries > 0 {
         all.push(format!("{} requests are of clients that tried again", grouped(runs[0].retries)));
     }
-    for (stream, notes) in inputs.contenders[0].workload.streams.iter().zip(&runs[0].notes) {
-        log_notes(&stream.name, notes, &mut all);
+    for (stream, notes) in &runs[0].notes {
+        log_notes(&inputs.contenders[0].workload.streams[*stream].name, notes, &mut all);
     }
     all.extend(inputs.assumptions.iter().cloned());
     all
@@ -172,6 +173,13 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
         all.push(format!(
             "{name}: its clock went back {} times for good; time goes on from there",
             notes.restarts
+        ));
+    }
+    if notes.strays > 0 {
+        all.push(format!(
+            "{name}: {} lines alone are more than an hour ahead of those around them: they come at the time of the line \
+             before",
+            grouped(notes.strays)
         ));
     }
     if notes.gaps.0 > 0 {
@@ -229,7 +237,7 @@ pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -116,8 +116,10 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
     match (keys.format.value, &keys.fields) {
         (FormatKind::Auto, None) => LogFormat::Auto,
         (FormatKind::Common, None) => LogFormat::Common,
-        (FormatKind::Json, None) => LogFormat::Json(JsonFields::default()),
-        (FormatKind::Auto | FormatKind::Json, Some(fields)) => LogFormat::Json(self::fields(fields)),
+        (FormatKind::Json, None) => LogFormat::Json(Box::default()),
+        (FormatKind::Auto | FormatKind::Json, Some(fields)) => {
+            LogFormat::Json(Box::new(self::fields(fields)))
+        }
         (FormatKind::Common, Some(fields)) => {
             let complaint = Complaint::new(
                 "only JSON lines have fields with names",

@@ -79,7 +79,7 @@ impl AccessLog {
             self.notes.format = Some(found);
             self.format = match found {
                 FoundFormat::Common | FoundFormat::Combined => LogFormat::Common,
-                FoundFormat::Json => LogFormat::Json(JsonFields::default()),
+                FoundFormat::Json => LogFormat::Json(Box::default()),
             };
         }
     }

@@ -1,7 +1,7 @@
 //! Sources against theory, and logs as they are found.
 
 use super::*;
-use crate::workload::{Clients, Input, JsonFields, Law, LogFormat, Page, Phase, Process};
+use crate::workload::{Clients, Input, Law, LogFormat, Page, Phase, Process};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -472,7 +472,7 @@ fn a_log_in_which_nothing_parses_is_an_error() {
     for (format, lines, expected) in [
         (LogFormat::Auto, "one\ntwo\n", vec!["2 lines", "Line 1 is `one`", "common:", "combined:", "json:"]),
         (LogFormat::Common, "{\"ts\": 1, \"path\": \"/\"}", vec!["1 lines", "common:"]),
-        (LogFormat::Json(JsonFields::default()), NASA, vec!["200 lines", "not JSON", "json:"]),
+        (LogFormat::Json(Box::default()), NASA, vec!["200 lines", "not JSON", "json:"]),
     ] {
         let replay = Replay::default();
         let arrivals = Arrivals::Log { input: text(lines), format: format.clone(), replay };

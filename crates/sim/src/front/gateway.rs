@@ -86,17 +86,9 @@ impl Front for Gateway {
         decision
     }
 
-    fn release(
-        &mut self,
-        now: Instant,
-        token: Token,
-        bytes: u64,
-        representative: bool,
-        orders: &mut Vec<Order>,
-    ) {
+    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
         if let Some(permit) = &mut self.permits[slot(token)] {
-            self.lane.sent(permit, bytes);
-            let service = Service { response_bytes: bytes, representative };
+            self.lane.sent(permit, service.response_bytes);
             self.lane.release(now, permit, service, &mut self.verdicts);
         }
         self.hand_on(orders);

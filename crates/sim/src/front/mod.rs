@@ -9,7 +9,7 @@ pub use comparator::{Comparator, Limits};
 pub use gateway::Gateway;
 
 use crate::request::Request;
-use plimsoll_core::door::{Outcome, Readings, Target, Token};
+use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::reason::Reason;
 use plimsoll_core::status::Status;
 use plimsoll_core::time::Instant;
@@ -22,16 +22,8 @@ pub trait Front {
     /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
 
-    /// The plant is free of a started request, which sent so many bytes; `representative` as in
-    /// [`Service`](plimsoll_core::door::Service).
-    fn release(
-        &mut self,
-        now: Instant,
-        token: Token,
-        bytes: u64,
-        representative: bool,
-        orders: &mut Vec<Order>,
-    );
+    /// The plant is free of a started request, whose bytes were sent.
+    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>);
 
     /// A request that was started or waits has ended. Called once for each, after `release` if that came.
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>);

@@ -12,7 +12,7 @@ use super::{Ask, Ended, Limiter, Sample};
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
-use plimsoll_core::door::{Outcome, Readings, Target, Token};
+use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::time::{Duration, Instant};
@@ -198,17 +198,10 @@ impl<L: Limiter> Front for Limited<L> {
         }
     }
 
-    fn release(
-        &mut self,
-        now: Instant,
-        token: Token,
-        _bytes: u64,
-        representative: bool,
-        orders: &mut Vec<Order>,
-    ) {
+    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
         if let Slot::InFlight { plant, started, in_flight } = *self.slot(token) {
             *self.slot(token) = Slot::Free;
-            let ended = if representative { Ended::Answered } else { Ended::Failed };
+            let ended = if service.representative { Ended::Answered } else { Ended::Failed };
             self.leave(now, plant, Sample { started, in_flight, ended }, orders);
         }
     }
@@ -290,7 +283,12 @@ pub(in crate::front) mod tests {
         }
 
         fn done(&mut self, now: f64, token: u64) -> Vec<Order> {
-            self.front.release(at(now), Token(token), 0, true, &mut self.orders);
+            self.front.release(
+                at(now),
+                Token(token),
+                Service { response_bytes: 0, representative: true },
+                &mut self.orders,
+            );
             self.front.depart(at(now), Token(token), Outcome::Completed, &mut self.orders);
             std::mem::take(&mut self.orders)
         }
