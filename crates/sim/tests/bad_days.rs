@@ -155,8 +155,8 @@ fn bursts_of_a_calm_day_are_waited_out() {
 
 #[test]
 fn clients_keep_their_level_on_a_small_plant_too() {
-    // Of 600 arrivals a second chance alone makes 4 % more or fewer, so a period may move more than 1 % of the clients
-    // here; few do, and the mean is half of that.
+    // Chance alone makes 4 % more or fewer of 600 arrivals, and the law answers with a part of that: half a percent of
+    // the clients on average, so that a period in ten may move more than one, and in 180 periods none moves two.
     for seed in 1..=10 {
         let scenario = Scenario { seed, ..scenario(&["light", "full"], 3.0) };
         let run = run(&scenario);
@@ -164,12 +164,8 @@ fn clients_keep_their_level_on_a_small_plant_too() {
         // A client comes every third period here, so its change shows late: by m, which is what changes it.
         let moved: Vec<f64> =
             steady.windows(2).map(|w| (w[1].service_level - w[0].service_level).abs()).collect();
-        let many = moved.iter().filter(|moved| **moved > 0.01).count() as f64 / moved.len() as f64;
-        assert!(
-            mean(&moved) < 0.007 && many < 0.1,
-            "{} of the clients a period, many in {many}",
-            mean(&moved)
-        );
+        let most = moved.iter().copied().fold(0.0, f64::max);
+        assert!(mean(&moved) < 0.006 && most < 0.02, "{} of the clients, at most {most}", mean(&moved));
         assert!((utilization(steady) - 0.85).abs() < 0.02, "{}", utilization(steady));
         melts_without_control(scenario, 20);
     }
