@@ -8,7 +8,7 @@
 //! Why not exact counts: they would be a table write per request, for a question that 300 samples answer.
 
 use crate::shared::{LaneCounters, MOST_HEAVY, RECENT};
-use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering;
 use libm::sqrt;
 
@@ -23,22 +23,26 @@ const BATCH: u64 = 16;
 
 /// What is known of a class's clients.
 pub(crate) struct Crowd {
-    samples: BTreeMap<u64, f64>,
+    /// Clients, in order, and their counts.
+    samples: Vec<(u64, f64)>,
     total: f64,
     /// Arrivals of each lane at the last look.
     arrivals: Vec<u64>,
     heavy: Vec<u64>,
     note_shift: u32,
+    /// A buffer for the notes of a period.
+    fresh: Vec<u64>,
 }
 
 impl Crowd {
     pub(crate) fn new(lanes: usize) -> Self {
         Crowd {
-            samples: BTreeMap::new(),
+            samples: Vec::new(),
             total: 0.0,
             arrivals: alloc::vec![0; lanes],
             heavy: Vec::new(),
             note_shift: 0,
+            fresh: Vec::new(),
         }
     }
 
@@ -62,7 +66,7 @@ impl Crowd {
         }
         let shift = self.note_shift;
         let mut most = 0;
-        let mut fresh: Vec<u64> = Vec::new();
+        self.fresh.clear();
         for (lane, before) in lanes.iter().zip(&mut self.arrivals) {
             let counters = &lane.classes[class];
             let arrivals = counters.arrivals.get();
@@ -70,27 +74,33 @@ impl Crowd {
             let (first, end) = (before.div_ceil(1 << shift), arrivals.div_ceil(1 << shift));
             let first = first.max(end.saturating_sub(RECENT as u64));
             let note = |number: u64| counters.recent[number as usize % RECENT].load(Ordering::Relaxed);
-            fresh.extend((first..end).map(note));
+            self.fresh.extend((first..end).map(note));
             most = most.max(arrivals.wrapping_sub(*before));
             *before = arrivals;
         }
         // So that the busiest lane's notes of one period fit.
         self.note_shift = (most / RECENT as u64 + 1).next_power_of_two().trailing_zeros();
-        self.remember(&fresh);
+        self.remember();
         self.judge();
         true
     }
 
-    fn remember(&mut self, fresh: &[u64]) {
-        let keep = (MEMORY / (self.total + fresh.len() as f64)).min(1.0);
-        self.samples.retain(|_, count| {
+    fn remember(&mut self) {
+        let came = self.fresh.len() as f64;
+        let keep = (MEMORY / (self.total + came)).min(1.0);
+        self.samples.retain_mut(|(_, count)| {
             *count *= keep;
             *count > 0.5
         });
-        for client in fresh {
-            *self.samples.entry(*client).or_default() += 1.0;
-        }
-        self.total = self.total * keep + fresh.len() as f64;
+        self.samples.extend(self.fresh.iter().map(|client| (*client, 1.0)));
+        // Stable, and quick where most is in order already. The first of equals has the count of before.
+        self.samples.sort_by_key(|(client, _)| *client);
+        self.samples.dedup_by(|(client, count), (first, sum)| {
+            let same = client == first;
+            *sum += if same { *count } else { 0.0 };
+            same
+        });
+        self.total = self.total * keep + came;
     }
 
     fn judge(&mut self) {
@@ -102,7 +112,7 @@ impl Crowd {
         let mut heavy: Vec<(f64, u64)> = self
             .samples
             .iter()
-            .filter(|(client, count)| **count > bound(client))
+            .filter(|(client, count)| *count > bound(client))
             .map(|(c, n)| (*n, *c))
             .collect();
         heavy.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -38,9 +38,16 @@ pub struct Engine {
     last_run: Instant,
     last_sample: Instant,
     due: Instant,
+    /// How often rates are sampled.
+    sample_every: Duration,
+    /// By plant: how often those who wait are looked at.
+    look_every: Vec<Duration>,
     gateway: GatewayCost,
     reported: Vec<Mean>,
+    /// By class: how many wait at the plant whose loop runs.
     waiting: Vec<u32>,
+    /// By class: its rate or a cost stepped in the period.
+    stepped: Vec<bool>,
 }
 
 impl Engine {
@@ -103,9 +110,12 @@ impl Engine {
             last_run: Instant::ZERO,
             last_sample: Instant::ZERO,
             due: Instant::FAR,
+            sample_every: promises.control.period / Tracker::SAMPLES_PER_PERIOD,
+            look_every: promises.plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect(),
             gateway: GatewayCost::new(known.reduce(f64::max)),
             reported: alloc::vec![Mean::default(); promises.plants.len()],
-            waiting: Vec::new(),
+            waiting: alloc::vec![0; count],
+            stepped: alloc::vec![false; count],
             promises: promises.clone(),
             shared,
             lane,
@@ -116,7 +126,6 @@ impl Engine {
     /// Runs what is due at `now` and answers those who have waited too long; returns when to come again. On a thread of
     /// its own; if it stalls, the knobs stand still and everything else goes on. The first call starts the clock.
     pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
-        let period = self.promises.control.period;
         if !self.running {
             self.start_clock(now);
         }
@@ -125,12 +134,14 @@ impl Engine {
                 reported.add(*utilization);
             }
         }
-        let part = period / Tracker::SAMPLES_PER_PERIOD;
+        let part = self.sample_every;
+        let sampled = now.since(self.last_sample);
         // A sliver of a sample would be all noise.
-        if now >= self.last_sample + part || (now >= self.due && now >= self.last_sample + part / 2) {
+        if sampled >= part || (now >= self.due && sampled >= part / 2) {
             self.sample(now);
         }
         if now >= self.due {
+            let period = self.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
@@ -139,8 +150,7 @@ impl Engine {
         for plant in 0..self.loops.len() {
             let expiry = self.lane.expire(now, plant, verdicts);
             // Who arrives meanwhile may be the next to expire.
-            let arriving = now + (self.shared.plants[plant].queue.max_wait / 2).max(SHORTEST_LOOK);
-            next = next.min(expiry).min(arriving);
+            next = next.min(expiry).min(now + self.look_every[plant]);
         }
         next
     }
@@ -170,9 +180,9 @@ impl Engine {
         }
         let seconds = elapsed.as_secs_f64();
         (self.last_run, self.seconds) = (now, seconds);
-        let observe =
-            |(class, monitor): (usize, &mut ClassMonitor)| monitor.observe(&self.shared.lanes, class);
-        let stepped: Vec<bool> = self.monitors.iter_mut().enumerate().map(observe).collect();
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            self.stepped[class] = monitor.observe(&self.shared.lanes, class);
+        }
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
@@ -187,7 +197,7 @@ impl Engine {
                 waiting: &self.waiting,
                 reported: self.reported[plant].take(),
                 rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
-                stepped: &stepped,
+                stepped: &self.stepped,
                 max_wait: self.shared.plants[plant].queue.max_wait,
             };
             for (class, m) in self.loops[plant].run(&period) {
@@ -210,7 +220,7 @@ impl Engine {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
             let gate = &self.shared.plants[number].gate;
-            let mut waiting = Vec::new();
+            let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
             status.waiting = waiting.iter().sum();

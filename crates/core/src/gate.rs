@@ -83,6 +83,11 @@ impl Gate {
         (self.word.load(Ordering::Relaxed) & COUNT) as u32
     }
 
+    /// Whether somebody may wait: false is certain as of this look. Takes no lock.
+    pub(crate) fn is_waited_at(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & WAITS != 0
+    }
+
     /// Starts one more if fewer than `limit` are in service and nobody waits. Takes no lock.
     pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<Change> {
         self.change(now, |word| (word & WAITS == 0 && word & COUNT < u64::from(limit)).then_some(word + 1))
@@ -152,6 +157,9 @@ impl Gate {
 
     /// Takes out those who have waited `max_wait`, exempt requests excepted; returns when the next one will have.
     pub(crate) fn expire(&self, now: Instant, max_wait: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
+        if !self.is_waited_at() {
+            return Instant::FAR;
+        }
         let mut queue = self.queue.lock();
         while let Some(oldest) = queue.oldest() {
             if oldest + max_wait > now {
@@ -164,10 +172,13 @@ impl Gate {
         Instant::FAR
     }
 
-    /// Waiting requests by class, added to `by_class`.
-    pub(crate) fn waiting_by_class(&self, by_class: &mut Vec<u32>) {
-        by_class.clear();
-        by_class.extend_from_slice(&self.queue.lock().by_class);
+    /// Waiting requests by class.
+    pub(crate) fn waiting_by_class(&self, by_class: &mut [u32]) {
+        if self.is_waited_at() {
+            by_class.copy_from_slice(&self.queue.lock().by_class);
+        } else {
+            by_class.fill(0);
+        }
     }
 
     fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> Change {

@@ -163,7 +163,7 @@ pub(crate) struct ClassMonitor {
     /// The last period served nothing that could teach.
     pub(crate) frozen: bool,
     /// The window holds something.
-    active: bool,
+    pub(crate) active: bool,
 }
 
 impl ClassMonitor {
@@ -200,9 +200,8 @@ impl ClassMonitor {
             return stepped;
         }
         self.active = true;
-        let totals = ClassTotals::sum(lanes, class, self.levels);
-        self.window = totals.since(&self.totals, self.levels);
-        self.totals = totals;
+        let before = core::mem::replace(&mut self.totals, ClassTotals::sum(lanes, class, self.levels));
+        self.window = self.totals.since(&before, self.levels);
         for (level, cost) in self.costs[..=self.levels].iter_mut().enumerate() {
             stepped |= cost.learn(self.window.served_at(level));
         }

@@ -222,6 +222,12 @@ impl UtilizationLoop {
         let mut demand = Demand { top: top as u8, ..Demand::default() };
         for class in &self.classes {
             let monitor = &period.monitors[class.class];
+            let waits = period.waiting[class.class] > 0;
+            // Most classes are quiet most of the time: they ask for nothing at any level.
+            let quiet = if class.ours { monitor.rate.mean() == 0.0 } else { !monitor.active };
+            if quiet && !waits {
+                continue;
+            }
             let waiting = f64::from(period.waiting[class.class]) / period.nominal_seconds;
             for level in 0..=top {
                 let given = if class.exempt { class.top } else { level.min(class.top) };
@@ -237,8 +243,10 @@ impl UtilizationLoop {
                 };
                 demand.arriving[level] += arriving;
                 demand.link[level] += self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
-                let at = class.level_at(given);
-                demand.waiting[level] += waiting * self.cost(class, at, period.monitors).unwrap_or(0.0);
+                if waits {
+                    let at = class.level_at(given);
+                    demand.waiting[level] += waiting * self.cost(class, at, period.monitors).unwrap_or(0.0);
+                }
             }
         }
         demand
@@ -261,6 +269,9 @@ impl UtilizationLoop {
         let mut model = 0.0;
         for class in &self.classes {
             let monitor = &period.monitors[class.class];
+            if !monitor.active {
+                continue;
+            }
             for level in class.levels_here() {
                 let rate = class.starts(monitor, level, period.seconds);
                 served += rate * self.cost(class, level, period.monitors).unwrap_or(0.0);

@@ -45,6 +45,11 @@ impl Tracker {
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
     pub fn count(&mut self, count: u64, seconds: f64) -> bool {
+        if count == 0 && self.mean == 0.0 && self.variance == 0.0 && self.samples > 0 {
+            // Nothing comes where nothing came, and a run below a mean of zero means nothing.
+            self.rose = false;
+            return false;
+        }
         let rate = count as f64 / seconds;
         let innovation = rate - self.mean;
         let above = innovation > 0.0;
