@@ -169,7 +169,7 @@ Options:
 
 Example:
   plimsoll simulate examples/one-site.toml --workload examples/workloads/step.toml
-  plimsoll simulate site.toml --log access.log --speed 3 --against none --report what-if.html
+  plimsoll simulate site.toml --log access.log --speed 3 --report what-if.html
 
 Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed),
 1 failed, 2 the input is wrong.";

@@ -1,7 +1,7 @@
 //! What a run is worth: the figures of one side, by the server's ledger and the clients' clocks.
 
 use super::plant::{FULL_BYTES, LIGHT_BYTES, LIGHT_COST, PERIOD, SET_POINT};
-use super::side::{Ended, Period, Seen};
+use super::side::{Period, Seen};
 use plimsoll_gateway::admin::json::Json;
 use plimsoll_load::Histogram;
 use plimsoll_sim::settling::{mean, settled_after};
@@ -35,12 +35,30 @@ pub(crate) struct Figures {
     pub(crate) estimate: Option<f64>,
     /// Mean utilization of the steady periods with the time that this machine took to report ends.
     pub(crate) held: f64,
+    /// Whether the machine kept up; virtual time always does.
+    pub(crate) machine: Option<Machine>,
+}
+
+/// Whether the machine kept up, and so whether the rest can be believed.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
     /// How late requests were sent by this machine.
     pub(crate) client_lateness: Histogram,
     /// How late answers were handed out by the server.
     pub(crate) origin_lateness: Histogram,
     /// Share of all cores that this process used.
     pub(crate) cpu_share: f64,
+}
+
+/// What happened, from the first period to the last.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    pub(crate) periods: Vec<Period>,
+    /// Requests that were sent, by period.
+    pub(crate) arrivals: Vec<u64>,
+    /// What clients saw end after the last period.
+    pub(crate) rest: Seen,
+    pub(crate) machine: Option<Machine>,
 }
 
 /// Mean and percentiles.
@@ -69,19 +87,19 @@ fn percentile(sorted: &[f64], p: f64) -> f64 {
 
 impl Figures {
     /// Judges a step from nothing that lasted from the first period to the last.
-    pub(crate) fn of(periods: &[Period], ended: Ended, capacity: f64) -> Figures {
+    pub(crate) fn of(course: Course, capacity: f64) -> Figures {
+        let Course { periods, arrivals, rest, machine } = course;
         let utilization: Vec<f64> = periods.iter().map(|period| period.utilization).collect();
         let settled = settled_after(&utilization, SET_POINT, TOLERANCE, WINDOW);
         let from = settled.unwrap_or(periods.len() / 2);
         let steady = &periods[from..];
-        let mut total = ended.rest;
+        let mut total = rest;
         periods.iter().for_each(|period| total.merge(&period.seen));
         let mut steady_latency = Histogram::default();
         steady.iter().for_each(|period| steady_latency.merge(&period.seen.latency));
         let changed =
             |period: &Period| f64::from(period.changes.changed) / f64::from(period.changes.seen.max(1));
-        let arrivals: u64 =
-            ended.tally.slots.iter().skip(from).take(steady.len()).map(|slot| slot.arrivals).sum();
+        let arrivals: u64 = arrivals.iter().skip(from).take(steady.len()).sum();
         let delivered: u64 = steady.iter().map(|period| period.seen.bytes).sum();
         let estimates: Vec<f64> = steady.iter().filter_map(|period| period.estimate).collect();
         Figures {
@@ -95,9 +113,7 @@ impl Figures {
                 / allowed_bytes(arrivals, capacity * PERIOD.as_secs_f64() * steady.len() as f64),
             estimate: (!estimates.is_empty()).then(|| mean(&estimates)),
             held: mean(&steady.iter().map(|period| period.held).collect::<Vec<_>>()),
-            client_lateness: ended.tally.lateness,
-            origin_lateness: ended.origin_lateness,
-            cpu_share: ended.cpu_share,
+            machine,
             periods: utilization,
         }
     }
@@ -122,16 +138,15 @@ impl Figures {
             ("bandwidth_ratio", rounded(self.bandwidth_ratio)),
             ("gateway_estimate", self.estimate.map_or(Json::Null, rounded)),
             ("periods", Json::List(self.periods.iter().copied().map(rounded).collect())),
-            ("machine", self.machine()),
+            ("machine", self.machine.as_ref().map_or(Json::Null, |machine| self.kept_up(machine))),
         ]
     }
 
-    /// Whether the machine kept up, and so whether the rest can be believed.
-    fn machine(&self) -> Json {
+    fn kept_up(&self, machine: &Machine) -> Json {
         Json::object([
-            ("cpu_share", rounded(self.cpu_share)),
-            ("client_late_ms", latency(&self.client_lateness)),
-            ("origin_late_ms", latency(&self.origin_lateness)),
+            ("cpu_share", rounded(machine.cpu_share)),
+            ("client_late_ms", latency(&machine.client_lateness)),
+            ("origin_late_ms", latency(&machine.origin_lateness)),
             ("utilization_with_lateness", rounded(self.held)),
             ("local_limit", Json::Count(self.total.local)),
         ])
@@ -178,11 +193,24 @@ pub(crate) struct Conditions {
     pub(crate) cores: usize,
 }
 
-/// One JSON object: the figures of the controlled side, and those of the other under `uncontrolled`.
-pub(crate) fn report(conditions: &Conditions, controlled: &Figures, uncontrolled: &Figures) -> Json {
+/// The figures of a step.
+pub(crate) struct Sides {
+    pub(crate) controlled: Figures,
+    /// The same in virtual time, from the same files.
+    pub(crate) simulated: Figures,
+    pub(crate) uncontrolled: Figures,
+    pub(crate) simulated_uncontrolled: Figures,
+}
+
+/// One JSON object: the figures of the controlled side, those of the other under `uncontrolled`, and what the simulator
+/// says of both.
+pub(crate) fn report(conditions: &Conditions, sides: &Sides) -> Json {
+    let Sides { controlled, simulated, uncontrolled, simulated_uncontrolled } = sides;
     let mut fields = vec![("set_point", Json::Number(SET_POINT))];
     fields.extend(controlled.fields());
+    fields.push(("simulated", Json::object(simulated.fields())));
     fields.push(("uncontrolled", Json::object(uncontrolled.fields())));
+    fields.push(("simulated_uncontrolled", Json::object(simulated_uncontrolled.fields())));
     let at = [
         ("capacity", Json::Number(conditions.capacity)),
         ("period_seconds", Json::Number(PERIOD.as_secs_f64())),

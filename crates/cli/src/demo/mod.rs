@@ -14,6 +14,7 @@ mod plant;
 mod screen;
 mod show;
 mod side;
+mod simulated;
 mod step;
 
 use crate::arguments::DemoArguments;

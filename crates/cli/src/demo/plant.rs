@@ -11,8 +11,11 @@
 
 use crate::failure::Failure;
 use crate::{resolve, source};
+use plimsoll_config::{Backend, Configuration, parse_workload};
+use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Gateway;
 use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Paths, Step, Target};
+use plimsoll_sim::workload::{Discipline, Workload};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -35,6 +38,8 @@ const LISTEN_QUEUE: usize = 511;
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 /// A visitor does not use a connection that was idle for longer: well before the other end closes it.
 const IDLE: Duration = Duration::from_millis(2500);
+/// Visitors of a step, each at an address of its own.
+pub(crate) const CLIENTS: u32 = 4000;
 /// How long a visitor waits.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -60,9 +65,35 @@ impl Server {
         origin(self.workers)
     }
 
+    /// What an operator would write for it: examples/demo.toml, with this many workers. Its costs are not in it: the
+    /// gateway finds them out.
+    pub(crate) fn configuration(self) -> Result<Configuration, Failure> {
+        let file = include_str!("../../../../examples/demo.toml");
+        let mut configuration = source::understand(file, "examples/demo.toml")?;
+        for plant in &mut configuration.promises.plants {
+            (plant.workers, plant.max_connections) = (self.workers, self.workers);
+        }
+        Ok(configuration)
+    }
+
+    /// The server and its visitors, as the simulator takes them: examples/workloads/demo.toml, with this many workers.
+    pub(crate) fn workload(self, promises: &Promises) -> Result<Workload, Failure> {
+        let file = include_str!("../../../../examples/workloads/demo.toml");
+        let understood = parse_workload(file, "examples/workloads/demo.toml", promises);
+        let mut workload = understood.map_err(|all| Failure::Failed(all.to_string()))?.workload;
+        for plant in &mut workload.plants {
+            plant.discipline = Discipline::Workers(self.workers);
+        }
+        Ok(workload)
+    }
+
     /// Starts a gateway in front of it: from a configuration, as everybody's.
     pub(crate) fn start_gateway(self, address: SocketAddr) -> Result<Gateway, Failure> {
-        let configuration = source::understand(&configuration(address, self.workers), "demo.toml")?;
+        let mut configuration = self.configuration()?;
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        configuration.gateway.listen = vec![any];
+        configuration.gateway.admin = Some(any);
+        configuration.gateway.backends = vec![Backend::Upstream { addresses: vec![address.to_string()] }];
         let settings = resolve::settings(&configuration)?;
         Gateway::start(settings, &configuration.promises)
             .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))
@@ -84,40 +115,6 @@ fn origin(workers: u32) -> Result<OriginHandle, Failure> {
     };
     Origin::start(settings)
         .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
-}
-
-/// What an operator would write for this server. Its costs are not in it: the gateway finds them out.
-fn configuration(origin: SocketAddr, workers: u32) -> String {
-    format!(
-        r#"[gateway]
-listen = "127.0.0.1:0"
-admin = "127.0.0.1:0"
-
-[report]
-when = "always"
-
-[timeouts]
-keep_alive = "{}s"
-
-[upstream.shop]
-address = "{origin}"
-
-[upstream.shop.capacity]
-workers = {workers}
-load_line = {SET_POINT}
-
-[[site]]
-name = "shop"
-
-[[site.level]]
-name = "light"
-prefix = "/light"
-
-[[site.level]]
-name = "full"
-"#,
-        KEEP_ALIVE.as_secs()
-    )
 }
 
 /// Visitors: an open loop, whatever becomes of them.
@@ -154,15 +151,29 @@ pub(crate) struct Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_sim::workload::{Arrivals, Content, Version};
 
     #[test]
-    fn the_configuration_is_right_and_means_this_server() {
-        let configuration =
-            source::understand(&configuration("127.0.0.1:81".parse().unwrap(), 256), "demo.toml").unwrap();
-        let plant = &configuration.promises.plants[0];
+    fn the_files_mean_this_server_and_these_visitors() {
+        let server = Server::of_capacity(2000);
+        let Configuration { promises, gateway } = server.configuration().unwrap();
+        let plant = &promises.plants[0];
         assert_eq!((plant.workers, plant.max_connections, plant.set_point), (256, 256, SET_POINT));
-        assert_eq!(plant.costs, None);
-        assert_eq!(configuration.promises.control.period, PERIOD);
+        assert_eq!((plant.costs, promises.control.period), (None, PERIOD));
+        assert_eq!(gateway.timeouts.keep_alive, KEEP_ALIVE);
+        assert_eq!(gateway.backends.len(), 1);
+
+        let workload = server.workload(&promises).unwrap();
+        let (plant, stream) = (&workload.plants[0], &workload.streams[0]);
+        assert_eq!(plant.discipline, Discipline::Workers(256));
+        assert_eq!((plant.service, plant.service_per_byte, plant.listen_queue), (FULL, 0.0, LISTEN_QUEUE));
+        let light = Version { cost: Some(LIGHT_COST), bytes: LIGHT_BYTES as f64 / FULL_BYTES as f64 };
+        assert_eq!(workload.versions, [[light, Version::FULL]]);
+        assert_eq!((stream.patience, stream.clients.count), (Some(PATIENCE), CLIENTS));
+        let Content::Pages(pages) = &stream.content else { panic!("{:?}", stream.content) };
+        assert_eq!((pages.len(), pages[0].bytes), (1, FULL_BYTES as f64));
+        let Arrivals::Process { rate, .. } = &stream.arrivals else { panic!("{:?}", stream.arrivals) };
+        assert_eq!(rate[0].rate, 3.0 * server.capacity());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The figures as one JSON object.
+//! The figures as one JSON object: the same files and seed give the same text.
 
 use super::Simulated;
 use super::figures::{ClassFigures, Figures, PlantFigures, Share, classes};
@@ -9,14 +9,13 @@ use plimsoll_gateway::admin::json::Json;
 use plimsoll_sim::{Heavy, LogNotes, Row, Run};
 
 pub(crate) fn report(simulated: &Simulated) -> Json {
-    let Simulated { inputs, seed, runs, figures, took } = simulated;
+    let Simulated { inputs, seed, runs, figures, .. } = simulated;
     let contenders = runs.iter().zip(figures).zip(&inputs.contenders);
     let workload = &inputs.contenders[0].workload;
     let logs = runs[0].notes.iter().map(|(stream, notes)| log(&workload.streams[*stream].name, notes));
     Json::object([
         ("arrivals", word(&inputs.arrivals)),
         ("seed", Json::Count(*seed)),
-        ("simulated_in_seconds", Json::Number(took.as_secs_f64())),
         ("runs", Json::List(contenders.map(|((run, figures), one)| self::run(run, figures, one)).collect())),
         ("logs", Json::List(logs.collect())),
         ("notes", Json::List(notes(simulated).iter().map(word).collect())),

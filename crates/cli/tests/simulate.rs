@@ -1,0 +1,226 @@
+//! `plimsoll simulate` as a user meets it: figures, logs with errors in them, wrong input, Ctrl-C.
+
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs it from the repository's root, as the examples say.
+fn plimsoll(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the binary runs")
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).arg("simulate").args(arguments);
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Exit code 2, nothing on stdout, and this in what is said.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let output = plimsoll(arguments);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}: {}", said(&output));
+    for part in parts {
+        assert!(said(&output).contains(part), "{arguments:?}: no {part:?} in\n{}", said(&output));
+    }
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = plimsoll(&[arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).expect("one JSON object and nothing else")
+}
+
+fn temporary(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("the folder for tests can be written");
+    path
+}
+
+fn name(path: &Path) -> &str {
+    path.to_str().expect("its name is text")
+}
+
+const STEP: [&str; 3] = ["examples/one-site.toml", "--workload", "examples/workloads/step.toml"];
+
+/// A server of two workers that takes 10 ms a request, and its light level.
+const TIMED: &str = "[gateway]\nlisten = \"127.0.0.1:8080\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
+                     capacity = { workers = 2, costs = { request = \"5ms\" } }\n[[site]]\nname = \"site\"\n\
+                     [[site.level]]\nname = \"light\"\nprefix = \"/light\"\ncost = 0.2\n\
+                     [[site.level]]\nname = \"full\"\n";
+
+/// A log of so many lines a second for a minute.
+fn log(per_second: u32) -> String {
+    let line = |second: u32, number: u32| {
+        format!(
+            "10.0.{second}.{number} - - [01/Aug/2026:10:00:{second:02} +0000] \"GET /page{} HTTP/1.1\" 200 5000\n",
+            number % 7
+        )
+    };
+    (0..60).flat_map(|second| (0..per_second).map(move |number| line(second, number))).collect()
+}
+
+#[test]
+fn the_step_is_held_and_the_comparator_melts() {
+    let report = json(&[&STEP[..], &["--against", "none"]].concat());
+    let [with, without] = [0, 1].map(|run| &report["runs"][run]);
+    assert_eq!((&with["kind"], &without["name"]), (&"configuration".into(), &"none".into()));
+    let failed = |run: &Value| run["total"]["failed"].as_f64().expect("a number");
+    let arrivals = with["total"]["arrivals"].as_f64().expect("a number");
+    assert!(failed(with) < 0.001 * arrivals && failed(without) > 0.4 * arrivals, "{report}");
+    let light = with["levels"]["light"].as_f64().expect("a number") / arrivals;
+    assert!((0.6..0.8).contains(&light), "{light}");
+    let paths = with["most_affected_paths"].as_array().expect("a list");
+    assert!(paths.iter().any(|path| path["degraded"].as_u64() > Some(5)), "{report}");
+    assert_eq!(with["periods"].as_array().map(Vec::len), Some(60));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
+    let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace.jsonl");
+    let traced = |seed: &str| {
+        let output = plimsoll(&[&STEP[..], &["--json", "--seed", seed, "--trace", name(&trace)]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        (output.stdout, fs::read(&trace).expect("the trace was written"))
+    };
+    let (first, again, other) = (traced("7"), traced("7"), traced("8"));
+    assert!(first == again, "two runs of one seed differ");
+    assert!(first.0 != other.0 && first.1 != other.1, "another seed gives the same run");
+    let lines = first.1.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let events: Vec<Value> = lines.map(|line| serde_json::from_slice(line).expect("JSON lines")).collect();
+    let of = |event: &str| events.iter().filter(|line| line["event"] == event).count();
+    let (started, completed) = (of("start"), of("completed"));
+    assert!(started > 10_000 && (completed..=completed + 8).contains(&started), "{started} {completed}");
+}
+
+#[test]
+fn a_log_at_three_times_the_load_is_degraded_where_at_its_own_it_is_not() {
+    let (file, log) = (temporary("timed.toml", TIMED), temporary("access.log", &log(100)));
+    let arguments = [name(&file), "--log", name(&log)];
+    let calm = json(&arguments);
+    let crowd = json(&[&arguments[..], &["--scale", "3"]].concat());
+    let fast = json(&[&arguments[..], &["--speed", "3"]].concat());
+    let part = |report: &Value, of: &str| {
+        let total = &report["runs"][0]["total"];
+        total[of].as_f64().expect("a number") / total["arrivals"].as_f64().expect("a number")
+    };
+    assert_eq!(calm["runs"][0]["total"]["arrivals"], 6000);
+    assert_eq!((&calm["logs"][0]["lines"], &calm["logs"][0]["skipped"]), (&6000.into(), &0.into()));
+    assert!(part(&calm, "full") > 0.97, "{calm}");
+    assert_eq!(crowd["runs"][0]["total"]["arrivals"], 18_000);
+    assert!((crowd["runs"][0]["seconds"].as_f64().expect("a number") - 60.0).abs() < 5.0);
+    assert!((fast["runs"][0]["seconds"].as_f64().expect("a number") - 20.0).abs() < 5.0);
+    for report in [&crowd, &fast] {
+        assert!(part(report, "degraded") > 0.5 && part(report, "full") > 0.05, "{report}");
+        assert!(part(report, "rejected") < 0.05, "{report}");
+    }
+}
+
+#[test]
+fn lines_that_do_not_parse_are_counted_and_the_first_is_shown() {
+    let file = temporary("timed2.toml", TIMED);
+    let mut text = log(10);
+    text.insert_str(0, "# a comment\n");
+    text.push_str("10.0.0.1 - - [01/Aug/2026:09:59:50 +0000] \"GET /late HTTP/1.1\" 200 1\n");
+    let broken = temporary("broken.log", &text);
+    let output = plimsoll(&[name(&file), "--log", name(&broken)]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    for part in
+        ["1 of 602 lines were skipped; the first is line 1", "# a comment", "first at line 602, by 69 s"]
+    {
+        assert!(said(&output).contains(part), "no {part:?} in\n{}", said(&output));
+    }
+}
+
+#[test]
+fn a_log_may_come_from_standard_input() {
+    let file = temporary("timed3.toml", TIMED);
+    let mut child = command(&[name(&file), "--log", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("it has a standard input");
+    stdin.write_all(log(20).as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(report["runs"][0]["total"]["arrivals"], 1200);
+    refused(&[name(&file), "--log", "-", "--against", "none"], &["read once only"]);
+}
+
+#[test]
+fn the_page_is_one_file() {
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html");
+    let output = plimsoll(&[&STEP[..], &["--against", "gradient2", "--report", name(&page)]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let html = fs::read_to_string(&page).expect("the page was written");
+    assert!(html.starts_with("<!doctype html>"));
+    for load in ["<link", " src=", " href=\"http", "@import", "url("] {
+        assert!(!html.contains(load), "{load:?} on the page");
+    }
+    for part in
+        ["Utilization of app", "load line", "Service level m", "gradient2", "99th percentile", "By class"]
+    {
+        assert!(html.contains(part), "no {part:?} on the page");
+    }
+}
+
+#[test]
+fn wrong_input_is_answered_with_what_to_write() {
+    let timed = temporary("timed4.toml", TIMED);
+    let other = temporary("other.toml", &TIMED.replace("upstream.app", "upstream.web"));
+    let nonsense = temporary("nonsense.log", "this is\nno log\n");
+    let example = STEP[0];
+    refused(&[example], &["what is to arrive?", "--log access.log"]);
+    refused(&[example, "--log", "no/such.log"], &["no/such.log"]);
+    refused(&[name(&timed), "--log", name(&nonsense)], &["nonsense.log", "this is"]);
+    refused(
+        &[example, "--workload", "no/such.toml"],
+        &["cannot read no/such.toml", "examples/workloads/step.toml"],
+    );
+    refused(
+        &[&STEP[..], &["--against", "gradiant"]].concat(),
+        &["neither a file nor a comparator", "gradient"],
+    );
+    refused(
+        &[&STEP[..], &["--against", name(&other)]].concat(),
+        &["not about the same servers", "web, not app"],
+    );
+    refused(&[&STEP[..], &["--speed", "2"]].concat(), &["are for `--log`"]);
+    // Neither the configuration nor the log says what a request takes.
+    let log = temporary("untimed.log", &log(1));
+    refused(&[example, "--log", name(&log)], &["costs"]);
+}
+
+#[test]
+fn told_to_stop_it_prints_what_there_is() {
+    // Two hours of virtual time at three times the load are millions of requests.
+    let long =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workloads/demo.toml"));
+    let long = long.expect("the example is there").replace("duration = \"30s\"", "duration = \"100h\"");
+    let workload = temporary("long.toml", &long);
+    let child = command(&["examples/demo.toml", "--workload", name(&workload)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let started = Instant::now();
+    let pid = i32::try_from(child.id()).expect("a process number");
+    // The first signal may come before the run has begun; then it stops at once, and that is right too.
+    while started.elapsed() < Duration::from_millis(500) {
+        std::thread::yield_now();
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT)
+        .expect("it runs");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("stopped after"), "{}", said(&output));
+    assert!(said(&output).contains("utilization of shop"), "{}", said(&output));
+}
