@@ -1,4 +1,4 @@
-//! SAC, simple admission control (AC, section 5): "each admitted request is allocate[d] one CQ irrespective of the
+//! SAC, simple admission control (AC, section 5): "each admitted request is allocate (sic) one CQ irrespective of the
 //! request type, thus there is no estimation of service time".
 //!
 //! Time is cut into periods of T; each has `floor(s T / quantum)` units, and what is not used is lost. The quantum is
