@@ -26,7 +26,11 @@ pub(crate) fn page(simulated: &Simulated) -> Page {
         sections.push(notes.into_iter().fold(section, Section::note));
     }
     Page {
-        title: format!("{} under {}", short(&simulated.inputs.contenders[0].name), simulated.inputs.arrivals),
+        title: format!(
+            "{} under {}",
+            short(&simulated.inputs.contenders[0].name),
+            short(&simulated.inputs.arrivals)
+        ),
         subtitle: headline(simulated).trim_end().to_owned(),
         lead: lead(&simulated.figures[0], &simulated.inputs.contenders[0]),
         sections,
