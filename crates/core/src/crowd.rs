@@ -30,8 +30,9 @@ pub(crate) struct Crowd {
     arrivals: Vec<u64>,
     heavy: Vec<u64>,
     note_shift: u32,
-    /// A buffer for the notes of a period.
+    /// Buffers: the notes of a period, and the samples before it.
     fresh: Vec<u64>,
+    before: Vec<(u64, f64)>,
 }
 
 impl Crowd {
@@ -43,6 +44,7 @@ impl Crowd {
             heavy: Vec::new(),
             note_shift: 0,
             fresh: Vec::new(),
+            before: Vec::new(),
         }
     }
 
@@ -88,18 +90,21 @@ impl Crowd {
     fn remember(&mut self) {
         let came = self.fresh.len() as f64;
         let keep = (MEMORY / (self.total + came)).min(1.0);
-        self.samples.retain_mut(|(_, count)| {
-            *count *= keep;
-            *count > 0.5
-        });
-        self.samples.extend(self.fresh.iter().map(|client| (*client, 1.0)));
-        // Stable, and quick where most is in order already. The first of equals has the count of before.
-        self.samples.sort_by_key(|(client, _)| *client);
-        self.samples.dedup_by(|(client, count), (first, sum)| {
-            let same = client == first;
-            *sum += if same { *count } else { 0.0 };
-            same
-        });
+        // Both are in order, so that one walk takes them together.
+        self.fresh.sort_unstable();
+        let mut fresh = self.fresh.iter().copied().peekable();
+        self.before.clear();
+        core::mem::swap(&mut self.samples, &mut self.before);
+        for (client, count) in &self.before {
+            while let Some(other) = fresh.next_if(|other| other < client) {
+                add(&mut self.samples, other);
+            }
+            let kept = count * keep;
+            if kept > 0.5 {
+                self.samples.push((*client, kept));
+            }
+        }
+        fresh.for_each(|client| add(&mut self.samples, client));
         self.total = self.total * keep + came;
     }
 
@@ -108,16 +113,26 @@ impl Crowd {
             return;
         }
         let enter = ENTER * self.total + 2.0 * sqrt(ENTER * (1.0 - ENTER) * self.total);
-        let bound = |client: &u64| if self.heavy.contains(client) { STAY * self.total } else { enter };
+        let stay = STAY * self.total;
+        let is_heavy =
+            |client: &u64, count: f64| count > enter || (count > stay && self.heavy.contains(client));
         let mut heavy: Vec<(f64, u64)> = self
             .samples
             .iter()
-            .filter(|(client, count)| *count > bound(client))
+            .filter(|(client, count)| is_heavy(client, *count))
             .map(|(c, n)| (*n, *c))
             .collect();
         heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
         heavy.truncate(MOST_HEAVY);
         self.heavy = heavy.into_iter().map(|(_, client)| client).collect();
+    }
+}
+
+/// One more of a client that comes last in their order.
+fn add(samples: &mut Vec<(u64, f64)>, client: u64) {
+    match samples.last_mut() {
+        Some((last, count)) if *last == client => *count += 1.0,
+        _ => samples.push((client, 1.0)),
     }
 }
 

@@ -237,8 +237,9 @@ impl Recorder {
 }
 
 /// The last level of each client, as far as a table of fixed size remembers: two clients that fall on the same place
-/// forget each other. A place holds the client's 56 bits and, below them, its level.
-struct LastLevels(Vec<u64>);
+/// forget each other. A place holds 24 bits of the client's number and, below them, its level, so that the table stays in
+/// the processor's caches.
+struct LastLevels(Vec<u32>);
 
 impl LastLevels {
     const PLACES: usize = 1 << 16;
@@ -249,8 +250,8 @@ impl LastLevels {
 
     /// Whether the client's level was another one at its last request.
     fn changed(&mut self, client: u64, level: u8) -> bool {
-        let now = client << 8 | u64::from(level);
-        // The client's number is a hash already.
+        // The client's number is a hash already. Its lowest 16 bits are its place, the 24 above them tell it apart.
+        let now = ((client >> 16) as u32) << 8 | u32::from(level);
         let last = std::mem::replace(&mut self.0[client as usize % Self::PLACES], now);
         last != now && last >> 8 == now >> 8 && last != 0
     }

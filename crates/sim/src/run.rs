@@ -163,7 +163,8 @@ impl Setup<'_> {
 struct Coming {
     source: Box<dyn Source>,
     due: Instant,
-    request: Request,
+    /// In a box that is taken out while it is at the door: a request is too long to be moved twice an arrival.
+    request: Option<Box<Request>>,
 }
 
 /// What is due next.
@@ -210,6 +211,8 @@ struct Simulation<'a> {
     requests: u64,
     unmatched: u64,
     rejected: u64,
+    /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
+    rejection_seconds: f64,
 }
 
 impl<'a> Simulation<'a> {
@@ -228,7 +231,7 @@ impl<'a> Simulation<'a> {
             let mut source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
             let mut request = Request::default();
             let due = source.next(&mut request).map_err(unreadable)?.unwrap_or(Instant::FAR);
-            streams.push(Coming { source, due, request });
+            streams.push(Coming { source, due, request: Some(Box::new(request)) });
         }
         let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
         let servers = workload.plants.iter().map(|plant| plant.discipline.servers()).collect();
@@ -253,6 +256,7 @@ impl<'a> Simulation<'a> {
             requests: 0,
             unmatched: 0,
             rejected: 0,
+            rejection_seconds: rejection_seconds(promises, workload),
         })
     }
 
@@ -327,11 +331,13 @@ impl<'a> Simulation<'a> {
     }
 
     fn step_stream(&mut self, stream: usize) -> Result<(), Error> {
-        let mut request = std::mem::take(&mut self.streams[stream].request);
+        let Some(mut request) = self.streams[stream].request.take() else {
+            unreachable!("a stream's request is back before the next one comes")
+        };
         self.arrive(&request, Visit { stream, attempt: 0 });
         let coming = &mut self.streams[stream];
         let next = coming.source.next(&mut request);
-        coming.request = request;
+        coming.request = Some(request);
         let name = || self.setup.workload.streams[stream].name.clone();
         coming.due = next.map_err(|error| Error::Stream(name(), error))?.unwrap_or(Instant::FAR);
         Ok(())
@@ -548,13 +554,8 @@ impl<'a> Simulation<'a> {
                 self.reported[number] = (self.now, busy);
             }
         }
-        let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
-        let seconds = |plant: &crate::workload::Plant| {
-            plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
-        };
-        let dearest = costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max);
-        self.readings.gateway_cpu =
-            (dearest > 0.0).then(|| Duration::from_secs_f64(dearest * self.rejected as f64));
+        self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
+            .then(|| Duration::from_secs_f64(self.rejection_seconds * self.rejected as f64));
     }
 
     fn end_period(&mut self) {
@@ -592,6 +593,15 @@ fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
         [Some(coming.source.notes()), content].into_iter().flatten().map(move |notes| (number, notes))
     };
     streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
+}
+
+/// What a rejection costs where gateway and plant share a machine and it costs most (s of that machine).
+fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
+    let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
+    let seconds = |plant: &crate::workload::Plant| {
+        plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
+    };
+    costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max)
 }
 
 fn busy(servers: &mut [Server], now: Instant) -> Vec<Busy> {

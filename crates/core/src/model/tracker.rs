@@ -9,7 +9,7 @@
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
 //! eight periods for a step that is plain to see in one).
 
-use libm::sqrt;
+use libm::{fabs, sqrt};
 
 /// Follows a rate [1/s], sampled [`SAMPLES_PER_PERIOD`](Self::SAMPLES_PER_PERIOD) times a period.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,7 @@ const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 const STEP_DEVIATIONS: f64 = 4.5;
+const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
 impl Tracker {
     /// How often a period is sampled: a load that came, or a burst that went, in the middle of a period is then known
@@ -60,23 +61,35 @@ impl Tracker {
         self.run.requests += count as f64;
         self.run.seconds += seconds;
 
-        // Of the run's rate. One request more than expected is never a step.
-        let run_rate = self.run.requests / self.run.seconds;
-        let poisson =
-            (self.mean.max(run_rate) / self.run.seconds).max(1.0 / (self.run.seconds * self.run.seconds));
-        let variance = (self.variance / f64::from(self.run.samples)).max(poisson);
-        let off = run_rate - self.mean;
-        let step = off * off > STEP_DEVIATIONS * STEP_DEVIATIONS * variance || self.samples == 0;
-        let most = STEP_DEVIATIONS * STEP_DEVIATIONS * self.variance.max(self.mean.max(rate) / seconds);
-        self.variance += VARIANCE_GAIN * ((innovation * innovation).min(most) - self.variance);
+        let step = self.step();
+        let mut squared = innovation * innovation;
+        if squared > LIMIT * self.variance {
+            squared = squared.min(LIMIT * self.variance.max(self.mean.max(rate) / seconds));
+        }
+        self.variance += VARIANCE_GAIN * (squared - self.variance);
         self.samples = self.samples.saturating_add(1);
         let gain = (GAIN * sqrt(self.mean * seconds / AMPLE)).clamp(SMALLEST_GAIN, GAIN);
-        self.mean += if step { off } else { gain * innovation };
-        self.rose = step && above && self.run.samples == 1;
-        if step {
+        self.mean += step.unwrap_or(gain * innovation);
+        self.rose = step.is_some() && above && self.run.samples == 1;
+        if step.is_some() {
             self.run = Run::default();
         }
-        step
+        step.is_some()
+    }
+
+    /// How far the run's rate is off the mean, if that is a step.
+    fn step(&self) -> Option<f64> {
+        let Run { samples, requests, seconds, .. } = self.run;
+        // One request more than expected is never a step: the variance is at least that of one. So what is no more
+        // deviations of that off needs no second look; at low rates that is nearly every sample.
+        if self.samples > 0 && fabs(requests - self.mean * seconds) < STEP_DEVIATIONS - 0.1 {
+            return None;
+        }
+        let rate = requests / seconds;
+        let poisson = (self.mean.max(rate) / seconds).max(1.0 / (seconds * seconds));
+        let variance = (self.variance / f64::from(samples)).max(poisson);
+        let off = rate - self.mean;
+        (off * off > LIMIT * variance || self.samples == 0).then_some(off)
     }
 
     /// The rate rose by a step in the last sample: no second one has confirmed it.
