@@ -12,15 +12,16 @@ mod client;
 mod congestion;
 mod open_files;
 mod origin;
+pub mod profile;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
     Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
     Slot, Tally, Target, client_address,
 };
-pub use plimsoll_core::histogram::Histogram;
 pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
 };
+pub use plimsoll_core::histogram::Histogram;
 pub use plimsoll_core::random::Random;

@@ -36,6 +36,8 @@ pub struct ClosedLoop {
     pub seed: u64,
     /// The length of a slot of the tally.
     pub slot: Duration,
+    /// The load ends after so many requests.
+    pub most: u64,
 }
 
 impl ClosedLoop {
@@ -50,6 +52,7 @@ impl ClosedLoop {
             first_address: Ipv4Addr::new(127, 1, 0, 1),
             seed: 1,
             slot: Duration::from_secs(1),
+            most: u64::MAX,
         }
     }
 
@@ -61,7 +64,7 @@ impl ClosedLoop {
         // Twice: a socket that the server has closed may still be counted when its successor opens.
         let sockets = self.clients as usize * 2;
         let requests = Requests::new(self.target, self.paths, self.first_address, sockets)?;
-        let run = Run::new(requests, Tally::new(self.clients, self.slot), sink);
+        let run = Run::new(requests, Tally::new(self.clients, self.slot), sink, self.most);
         let (clients, duration, think, seed) = (self.clients, self.duration, self.think, self.seed);
         LoadHandle::start("closed-loop", run, move |run| async move {
             let mut seeds = Random::new(seed);
@@ -88,7 +91,7 @@ struct Client {
 
 impl Client {
     async fn live(mut self, duration: Duration, think: Option<Duration>) {
-        while self.run.since_start() < duration && !self.run.is_stopping() {
+        while self.run.since_start() < duration && !self.run.is_stopping() && self.run.take_one() {
             let error = self.once().await;
             let pause = match (error, think) {
                 (true, _) => AFTER_ERROR,

@@ -38,6 +38,8 @@ pub struct OpenLoop {
     pub idle_limit: Duration,
     /// The length of a slot of the tally.
     pub slot: Duration,
+    /// The load ends after so many requests.
+    pub most: u64,
 }
 
 impl OpenLoop {
@@ -53,6 +55,7 @@ impl OpenLoop {
             max_sockets: 8000,
             idle_limit: Duration::from_secs(30),
             slot: Duration::from_secs(1),
+            most: u64::MAX,
         }
     }
 
@@ -63,7 +66,7 @@ impl OpenLoop {
     pub fn start(self, sink: Option<Sink>) -> io::Result<LoadHandle> {
         let requests = Requests::new(self.target, self.paths, self.first_address, self.max_sockets)?;
         let clients = self.clients.max(1);
-        let run = Run::new(requests, Tally::new(clients, self.slot), sink);
+        let run = Run::new(requests, Tally::new(clients, self.slot), sink, self.most);
         let mut random = Random::new(self.seed);
         let arrivals = PoissonArrivals::new(self.steps, Random::new(random.bits()));
         let idle = (0..clients).map(|_| Vec::new()).collect();
@@ -118,7 +121,7 @@ impl Driver {
                     return;
                 }
             }
-            if self.run.is_stopping() {
+            if self.run.is_stopping() || !self.run.take_one() {
                 break;
             }
             self.dispatch(due);

@@ -6,7 +6,7 @@ use super::tally::{LevelChanges, Tally};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
@@ -24,6 +24,8 @@ pub(crate) struct Run {
     /// Told when `in_flight` falls to zero, and at a stop.
     pub(crate) changed: Notify,
     stopping: AtomicBool,
+    /// Requests that may still be made.
+    left: AtomicU64,
     /// Told when the handle is dropped: nobody will look at the rest.
     abandoned: Notify,
     books: Mutex<Books>,
@@ -35,13 +37,15 @@ struct Books {
 }
 
 impl Run {
-    pub(crate) fn new(requests: Requests, tally: Tally, sink: Option<Sink>) -> Arc<Self> {
+    /// A run of at most `most` requests.
+    pub(crate) fn new(requests: Requests, tally: Tally, sink: Option<Sink>, most: u64) -> Arc<Self> {
         Arc::new(Self {
             requests,
             started: Instant::now(),
             in_flight: AtomicUsize::new(0),
             changed: Notify::new(),
             stopping: AtomicBool::new(false),
+            left: AtomicU64::new(most),
             abandoned: Notify::new(),
             books: Mutex::new(Books { tally, sink }),
         })
@@ -53,6 +57,12 @@ impl Run {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Takes one of the requests that may still be made; false: there is none left.
+    pub(crate) fn take_one(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
     pub(crate) fn record(&self, record: &Record) {

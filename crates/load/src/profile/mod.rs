@@ -1,0 +1,249 @@
+//! The profile of a real server: what requests cost it, found by loading it (UC 7.2, 7.5).
+//!
+//! ```text
+//! each URL: search (closed loop, open loop) -> highest rate -> service time 1 / rate
+//! all sizes: fit -> a, b and the link's b'          a rejection: search -> c
+//! above the highest rate: overload -> T_f
+//! ```
+//!
+//! Costs are in time of the whole server: one that does at most 600 requests a second spends 1/600 s on each, however
+//! many workers it has. That is what utilization is made of, `U = a R + b W`.
+//!
+//! # What holds
+//!
+//! - It ends: by time, since every window has its length, and by count, since every load takes from one budget.
+//! - It keeps what it has: a server that dies, a budget that is used up or an interruption ends it with the sizes
+//!   measured so far.
+//! - It shows its own limits: how busy the client's thread and machine were, how late the open loop was. It measures
+//!   the lesser of server and client, and says which it may have been.
+
+mod fit;
+mod machine;
+mod overload;
+mod search;
+mod stage;
+
+pub use fit::{Fit, Point};
+pub use overload::Overload;
+pub use search::Highest;
+
+use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Paths, Target};
+use search::Bench;
+use stage::{Accept, Budget, Stage};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A request without an answer by then has failed.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The same above the highest rate, where clients would else pile up for the whole phase.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One size, or kind of content.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// For reports.
+    pub name: String,
+    /// The server.
+    pub target: Target,
+    /// What is asked for.
+    pub path: String,
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The sizes.
+    pub subjects: Vec<Subject>,
+    /// What is rejected whenever it is asked for, if there is such a thing.
+    pub rejecting: Option<Subject>,
+    /// How long each of them is loaded.
+    pub each: Duration,
+    /// The load of the last phase as a multiple of the highest rate, above 1; none: no such phase.
+    pub overload: Option<f64>,
+    /// All requests together.
+    pub most_requests: u64,
+    /// Clients at once.
+    pub most_clients: u32,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// The highest rates of the subjects, in their order, as far as it came.
+    pub highest: Vec<Highest>,
+    /// Of rejections.
+    pub rejecting: Option<Highest>,
+    /// Above the highest rate.
+    pub overload: Option<Overload>,
+    /// The costs; none if no size was measured.
+    pub fit: Option<Fit>,
+    /// How it ended.
+    pub ended: Ended,
+    /// Requests made.
+    pub requests: u64,
+}
+
+/// How a profile ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All was measured.
+    Complete,
+    /// The watcher wanted it.
+    Interrupted,
+    /// [`Plan::most_requests`] were made.
+    RequestsUsedUp,
+    /// The server no longer answered this subject, and why that is believed.
+    Died(String, String),
+}
+
+/// Why a measurement ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Interrupted,
+    RequestsUsedUp,
+    Died(String),
+}
+
+/// Where a profile stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The part of the time that is over.
+    pub done: f64,
+    /// The subject under load.
+    pub subject: &'a str,
+    /// The load.
+    pub what: &'a str,
+    /// Requests ended.
+    pub requests: u64,
+}
+
+/// Told some dozen times a second.
+pub trait Watch {
+    /// Looks; `Break` ends the profile.
+    fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()>;
+}
+
+impl Profile {
+    /// The sizes and service times measured.
+    pub fn points(&self) -> Vec<Point> {
+        let point = |highest: &Highest| Point { bytes: highest.bytes, seconds: highest.service_seconds() };
+        self.highest.iter().map(point).collect()
+    }
+
+    /// How many requests the server works on at once, if the closed loop showed it.
+    ///
+    /// With s workers and requests that each occupy one, s clients get s times the rate of one alone. Where the ratio
+    /// of the highest rate to that of one client is near a whole number, about the same for every size, and about as
+    /// many clients keep the server busy, that number is s. Where the processors do the work there may be none.
+    pub fn workers(&self) -> Option<u32> {
+        let ratio = |highest: &Highest| highest.rate / highest.alone;
+        // The slowest request has the least of the client's own time in it.
+        let slowest = self.highest.iter().min_by(|one, other| one.alone.total_cmp(&other.alone))?;
+        let workers = ratio(slowest).round().max(1.0);
+        let whole = (ratio(slowest) - workers).abs() <= f64::max(0.2, 0.05 * workers);
+        let agrees = |found: &Highest| {
+            let busy = f64::from(found.busy_clients) / workers;
+            (ratio(found) / workers - 1.0).abs() < 0.25 && (0.5..=2.0).contains(&busy)
+        };
+        (whole && self.highest.iter().all(agrees)).then_some(workers as u32)
+    }
+
+    /// The fewest requests in the server at once that keep it busy, at the size that needs most.
+    pub fn busy_clients(&self) -> Option<u32> {
+        self.highest.iter().map(|found| found.busy_clients).max()
+    }
+}
+
+impl Plan {
+    /// The longest that it takes.
+    pub fn longest(&self) -> Duration {
+        let phases = self.subjects.len() + usize::from(self.rejecting.is_some());
+        self.each * (phases + usize::from(self.overload.is_some())) as u32
+    }
+
+    /// Asks once for each of the subjects, and for what is rejected, in this order.
+    ///
+    /// # Errors
+    /// What is not valid in HTTP, or that a load cannot be started.
+    pub fn probe(&self) -> std::io::Result<Vec<Outcome>> {
+        let ask = |subject: &Subject| {
+            let seen = Arc::new(Mutex::new(Outcome::Error(ErrorKind::Closed)));
+            let keep = Arc::clone(&seen);
+            let one = ClosedLoop {
+                paths: Paths::one(&subject.path),
+                most: 1,
+                ..ClosedLoop::new(Target { timeout: TIMEOUT, ..subject.target.clone() }, 1, TIMEOUT)
+            };
+            let sink = move |record: &crate::Record| {
+                *keep.lock().unwrap_or_else(PoisonError::into_inner) = record.outcome;
+            };
+            one.start(Some(Box::new(sink)))?.join();
+            let outcome = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(outcome)
+        };
+        self.subjects.iter().chain(&self.rejecting).map(ask).collect()
+    }
+
+    /// Measures.
+    pub fn run(&self, watch: &mut dyn Watch) -> Profile {
+        let of_seconds = self.longest().as_secs_f64();
+        let mut budget = Budget { requests_left: self.most_requests, requests: 0, seconds: 0.0, of_seconds };
+        let mut profile = Profile {
+            highest: Vec::new(),
+            rejecting: None,
+            overload: None,
+            fit: None,
+            ended: Ended::Complete,
+            requests: 0,
+        };
+        if let Err((subject, stop)) = self.measure(&mut profile, &mut budget, watch) {
+            profile.ended = match stop {
+                Stop::Interrupted => Ended::Interrupted,
+                Stop::RequestsUsedUp => Ended::RequestsUsedUp,
+                Stop::Died(why) => Ended::Died(subject, why),
+            };
+        }
+        profile.fit = Fit::of(&profile.points());
+        profile.requests = budget.requests;
+        profile
+    }
+
+    fn measure(
+        &self,
+        profile: &mut Profile,
+        budget: &mut Budget,
+        watch: &mut dyn Watch,
+    ) -> Result<(), (String, Stop)> {
+        let seconds = self.each.as_secs_f64();
+        for subject in &self.subjects {
+            let mut stage = Stage { subject, accept: Accept::Success, timeout: TIMEOUT, budget, watch };
+            let found = search::highest(&mut stage, seconds, self.most_clients);
+            profile.highest.push(found.map_err(|stop| (subject.name.clone(), stop))?);
+        }
+        if let Some(subject) = &self.rejecting {
+            let mut stage = Stage { subject, accept: Accept::Any, timeout: TIMEOUT, budget, watch };
+            let found = search::highest(&mut stage, seconds, self.most_clients);
+            profile.rejecting = Some(found.map_err(|stop| (subject.name.clone(), stop))?);
+        }
+        let (Some(factor), Some(fit)) = (self.overload, Fit::of(&profile.points())) else { return Ok(()) };
+        let place = overloaded(&profile.highest, &fit);
+        let (subject, highest) = (&self.subjects[place], &profile.highest[place]);
+        let mut stage = Stage { subject, accept: Accept::Success, timeout: SHORT_TIMEOUT, budget, watch };
+        let offered = highest.rate * factor;
+        let open = stage.open(offered, seconds).map_err(|stop| (subject.name.clone(), stop))?;
+        profile.overload = Some(Overload::of(place, highest, &fit, offered, &open));
+        Ok(())
+    }
+}
+
+/// The subject to overload: the slowest that the link does not bind, for it asks least of the client.
+fn overloaded(highest: &[Highest], fit: &Fit) -> usize {
+    let own = highest.iter().enumerate().filter(|(_, found)| !fit.is_link_bound(found.bytes));
+    own.min_by(|one, other| one.1.rate.total_cmp(&other.1.rate)).map_or(0, |(place, _)| place)
+}
+
+/// Whether an answer is a page.
+pub fn is_page(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Answer(Answer { status: 200..=299, .. }))
+}

@@ -1,0 +1,107 @@
+//! What a failed request costs the server, `T_f` (UC 7.5, eq. 11 and 12).
+//!
+//! Above its highest rate X a server fails requests, and what they took of it is missing from those that succeed.
+//! Per second, with X' answers, F failures and `T_s = 1 / X` for an answer: `X' T_s + F T_f = 1`, so
+//!
+//! ```text
+//! T_f = (1 - X' / X) / F
+//! ```
+//!
+//! The paper sets instead `X a + W b = U_max` and `X a + W' b + (L - X) T_f = U_max`, L the offered rate and W, W' the
+//! bandwidth: it leaves a for all X requests, though fewer succeed, so that only the lost bytes are charged to the
+//! failures, and counts as failed what exceeds X. Both are given; the first is what to plan with.
+
+use super::fit::Fit;
+use super::search::{Highest, OpenWindow};
+
+/// What an open loop above the highest rate did, and what failures cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overload {
+    /// Which of the subjects, by its place.
+    pub subject: usize,
+    /// Offered (requests/s).
+    pub offered: f64,
+    /// Answered (requests/s).
+    pub answered: f64,
+    /// Failed (requests/s): refused, reset, timed out, or answered with an error.
+    pub failed: f64,
+    /// Body bytes per second.
+    pub bytes_per_second: f64,
+    /// Mean response time of the answers (s).
+    pub response_seconds: f64,
+    /// How late the client was at its 99th percentile (s).
+    pub late_seconds: f64,
+    /// The share of one processor that the client's thread took.
+    pub client_cpu: Option<f64>,
+    /// `T_f` (s); none where next to nothing failed.
+    pub per_failure_seconds: Option<f64>,
+    /// `T_f` by the paper's eq. 12 (s).
+    pub per_failure_by_bytes_seconds: Option<f64>,
+}
+
+/// With fewer failures, as a share of what is offered, they say nothing.
+const ENOUGH: f64 = 0.01;
+
+impl Overload {
+    pub(super) fn of(subject: usize, highest: &Highest, fit: &Fit, offered: f64, open: &OpenWindow) -> Self {
+        let enough = open.failures > ENOUGH * offered;
+        let lost_bytes = (highest.rate * highest.bytes - open.bytes_per_second).max(0.0);
+        let per_failure = (1.0 - open.rate / highest.rate).max(0.0) / open.failures;
+        let by_bytes = fit.per_byte_seconds * lost_bytes / (offered - highest.rate);
+        Overload {
+            subject,
+            offered,
+            answered: open.rate,
+            failed: open.failures,
+            bytes_per_second: open.bytes_per_second,
+            response_seconds: open.response_seconds,
+            late_seconds: open.late_seconds,
+            client_cpu: open.client_cpu,
+            per_failure_seconds: enough.then_some(per_failure),
+            per_failure_by_bytes_seconds: enough.then_some(by_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// UC 7.5: 84 Mb/s at 160 requests/s, 36 Mb/s at 600.
+    #[test]
+    fn the_papers_figures_give_the_papers_cost() {
+        let megabit = 1e6 / 8.0;
+        let fit = Fit {
+            per_request_seconds: 1.604e-3,
+            per_byte_seconds: 0.007_875 / megabit,
+            link_per_byte_seconds: None,
+        };
+        let highest = Highest {
+            rate: 160.0,
+            uncertainty: 0.0,
+            bytes: 84.0 * megabit / 160.0,
+            clients: 1,
+            busy_clients: 1,
+            alone: 160.0,
+            climb: Vec::new(),
+            sustained: None,
+            response_seconds: None,
+            client_cpu: None,
+            machine_cpu: None,
+        };
+        let answered = 160.0 * 36.0 / 84.0;
+        let open = OpenWindow {
+            rate: answered,
+            bytes_per_second: 36.0 * megabit,
+            failures: 600.0 - answered,
+            ..OpenWindow::default()
+        };
+        let overload = Overload::of(0, &highest, &fit, 600.0, &open);
+        let ms = |seconds: Option<f64>| (seconds.unwrap() * 1e5).round() / 1e2;
+        assert_eq!(ms(overload.per_failure_by_bytes_seconds), 0.86);
+        // All of what was lost, on those that failed: (48 / 84) / 531.4.
+        assert_eq!(ms(overload.per_failure_seconds), 1.08);
+        let calm = OpenWindow { failures: 1.0, ..open };
+        assert_eq!(Overload::of(0, &highest, &fit, 600.0, &calm).per_failure_seconds, None);
+    }
+}

@@ -1,0 +1,305 @@
+//! One window of real load on one URL: started, watched, read, ended.
+
+use super::machine::{MachineTime, ThreadTime};
+use super::search::{Bench, OpenWindow, Window};
+use super::{Progress, Stop, Subject, Watch};
+use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The part of a window that is not looked at: connections open, queues fill.
+const BEGIN: f64 = 0.2;
+/// The part after it in which requests under way may end, so that they are not the next window's load.
+const END: f64 = 0.1;
+/// The parts of a closed window.
+const PARTS: u32 = 5;
+/// How often a window is looked at.
+const LOOK: Duration = Duration::from_millis(15);
+/// Longer than any window: it is the stage that ends a load.
+const FOREVER: Duration = Duration::from_secs(86_400);
+/// The most sockets of an open loop.
+const SOCKETS: usize = 4000;
+
+/// Which answers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accept {
+    /// Of a page: those of status 200 to 299.
+    Success,
+    /// Of a rejection: all.
+    Any,
+}
+
+impl Accept {
+    /// Answers that count, their bytes, and what failed.
+    fn counts(self, tally: &Tally) -> (u64, u64, u64) {
+        let counts = |status: u16| self == Accept::Any || (200..300).contains(&status);
+        let (mut good, mut bytes, mut failed) = (0, 0, tally.server_errors());
+        for (status, answers) in &tally.by_status {
+            if counts(*status) {
+                good += answers.count;
+                bytes += answers.bytes;
+            } else {
+                failed += answers.count;
+            }
+        }
+        (good, bytes, failed)
+    }
+}
+
+/// What a profile may still use, and has used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) requests_left: u64,
+    pub(super) requests: u64,
+    pub(super) seconds: f64,
+    /// Of all of it.
+    pub(super) of_seconds: f64,
+}
+
+/// The load on one URL.
+pub(super) struct Stage<'a> {
+    pub(super) subject: &'a Subject,
+    pub(super) accept: Accept,
+    pub(super) timeout: Duration,
+    pub(super) budget: &'a mut Budget,
+    pub(super) watch: &'a mut dyn Watch,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy)]
+struct Reading {
+    at: Instant,
+    good: u64,
+    bytes: u64,
+    failed: u64,
+    thread_seconds: f64,
+}
+
+impl Reading {
+    /// Per second, from an earlier one.
+    fn per_second(&self, earlier: &Reading, of: impl Fn(&Reading) -> f64) -> f64 {
+        (of(self) - of(earlier)) / (self.at - earlier.at).as_secs_f64()
+    }
+
+    fn client_cpu(&self, earlier: &Reading) -> Option<f64> {
+        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.thread_seconds))
+    }
+}
+
+impl Bench for Stage<'_> {
+    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+        let thread = ThreadTime::default();
+        let load = ClosedLoop {
+            paths: Paths::one(&self.subject.path),
+            most: self.budget.requests_left,
+            seed: u64::from(clients),
+            ..ClosedLoop::new(self.target(), clients, FOREVER)
+        };
+        let load = load.start(Some(thread.sink())).map_err(cannot_start)?;
+        let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
+        self.during(load, seconds, |stage, load| {
+            stage.wait(load, seconds * BEGIN, &what, |_| ())?;
+            let machine = MachineTime::now();
+            let mut readings = vec![stage.read(load, &thread)];
+            for _ in 0..PARTS {
+                stage.wait(load, seconds * (1.0 - BEGIN - END) / f64::from(PARTS), &what, |_| ())?;
+                readings.push(stage.read(load, &thread));
+            }
+            let machine_cpu = MachineTime::share_since(machine);
+            stage.patiently(load, seconds, &what, (&thread, &mut readings))?;
+            stage.must_live(load, &readings)?;
+            let (first, last) = (readings[0], readings[readings.len() - 1]);
+            let parts =
+                readings.windows(2).map(|two| two[1].per_second(&two[0], |reading| reading.good as f64));
+            let (good, failed) = ((last.good - first.good) as f64, (last.failed - first.failed) as f64);
+            load.stop();
+            Ok(Window {
+                parts: parts.collect(),
+                bytes: if good > 0.0 { (last.bytes - first.bytes) as f64 / good } else { 0.0 },
+                failed: if failed > 0.0 { failed / (good + failed) } else { 0.0 },
+                client_cpu: last.client_cpu(&first),
+                machine_cpu,
+            })
+        })
+    }
+
+    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+        let thread = ThreadTime::default();
+        let load = OpenLoop {
+            paths: Paths::one(&self.subject.path),
+            most: self.budget.requests_left,
+            // One client: connections are shared, as a gateway's are, and as few as it takes.
+            clients: 1,
+            max_sockets: SOCKETS,
+            ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
+        };
+        let load = load.start(Some(thread.sink())).map_err(cannot_start)?;
+        let what = format!("{rate:.0} requests/s");
+        self.during(load, seconds, |stage, load| {
+            stage.wait(load, seconds * BEGIN, &what, |_| ())?;
+            let first = stage.read(load, &thread);
+            let mut under_way = Vec::new();
+            let note = |load: &LoadHandle| {
+                under_way.push((first.at.elapsed().as_secs_f64(), load.in_flight() as f64));
+            };
+            stage.wait(load, seconds * (1.0 - BEGIN - END), &what, note)?;
+            let last = stage.read(load, &thread);
+            let tally = load.tally();
+            load.stop();
+            Ok(OpenWindow {
+                rate: last.per_second(&first, |reading| reading.good as f64),
+                bytes_per_second: last.per_second(&first, |reading| reading.bytes as f64),
+                failures: last.per_second(&first, |reading| reading.failed as f64),
+                growth: slope(&under_way),
+                response_seconds: tally.latency.mean().as_secs_f64(),
+                late_seconds: tally.lateness.quantile(0.99).as_secs_f64(),
+                client_cpu: last.client_cpu(&first),
+            })
+        })
+    }
+}
+
+impl Stage<'_> {
+    fn target(&self) -> crate::Target {
+        crate::Target { timeout: self.timeout, ..self.subject.target.clone() }
+    }
+
+    /// Whatever becomes of it, what a load took is accounted.
+    fn during<T>(
+        &mut self,
+        load: LoadHandle,
+        seconds: f64,
+        measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
+        let begin = self.budget.seconds;
+        let measured = measure(self, &load);
+        if measured.is_ok() {
+            let until = Instant::now() + Duration::from_secs_f64(seconds * END);
+            while load.in_flight() > 0 && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.budget.seconds = self.budget.seconds.max(begin + seconds);
+        }
+        let made = load.with_tally(|tally| tally.requests) + load.in_flight() as u64;
+        self.budget.requests += made;
+        self.budget.requests_left = self.budget.requests_left.saturating_sub(made);
+        measured
+    }
+
+    /// Waits, and lets the watcher and `look` look.
+    fn wait(
+        &mut self,
+        load: &LoadHandle,
+        seconds: f64,
+        what: &str,
+        mut look: impl FnMut(&LoadHandle),
+    ) -> Result<(), Stop> {
+        let (begin, until) = (self.budget.seconds, Instant::now() + Duration::from_secs_f64(seconds));
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            self.budget.seconds = begin + seconds - left.as_secs_f64();
+            let requests = self.budget.requests + load.with_tally(|tally| tally.requests);
+            let progress = Progress {
+                done: (self.budget.seconds / self.budget.of_seconds).min(1.0),
+                subject: &self.subject.name,
+                what,
+                requests,
+            };
+            if self.watch.progress(&progress).is_break() {
+                return Err(Stop::Interrupted);
+            }
+            if load.is_finished() {
+                return Err(Stop::RequestsUsedUp);
+            }
+            look(load);
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    /// A slow server is not a dead one: while nothing at all has come, the window becomes longer, up to the time-out.
+    fn patiently(
+        &mut self,
+        load: &LoadHandle,
+        seconds: f64,
+        what: &str,
+        (thread, readings): (&ThreadTime, &mut Vec<Reading>),
+    ) -> Result<(), Stop> {
+        let first = readings[0];
+        let mut last = readings[readings.len() - 1];
+        let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
+        while nothing(&last) && last.at - first.at < self.timeout {
+            self.wait(load, seconds, what, |_| ())?;
+            last = self.read(load, thread);
+            *readings = vec![first, last];
+        }
+        Ok(())
+    }
+
+    fn read(&self, load: &LoadHandle, thread: &ThreadTime) -> Reading {
+        load.with_tally(|tally| {
+            let (good, bytes, failed) = self.accept.counts(tally);
+            Reading { at: Instant::now(), good, bytes, failed, thread_seconds: thread.seconds() }
+        })
+    }
+
+    /// A server is gone if nothing is answered any more: in the window, or from some moment in it to its end.
+    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Stop> {
+        let [first, .., last] = readings else { return Ok(()) };
+        let before = &readings[readings.len() - 2];
+        let silent = last.good == first.good;
+        let gone = last.good == before.good && last.failed > before.failed && load.in_flight() == 0;
+        let refusing = last.good == before.good && last.failed - before.failed > 3;
+        if silent || gone || refusing {
+            return Err(Stop::Died(load.with_tally(|tally| self.why(tally))));
+        }
+        Ok(())
+    }
+
+    fn why(&self, tally: &Tally) -> String {
+        let errors = ErrorKind::ALL.into_iter().map(|kind| (tally.errors_of(kind), kind));
+        let most = errors.filter(|(count, _)| *count > 0).max_by_key(|(count, _)| *count);
+        let status = tally.by_status.iter().rfind(|(status, _)| !(200..300).contains(*status));
+        match (most, status) {
+            (Some((_, kind)), _) => match kind {
+                ErrorKind::Connect => "connections are refused".to_owned(),
+                ErrorKind::Timeout => {
+                    format!("no answer within {} s", self.timeout.as_secs_f64())
+                }
+                ErrorKind::LocalLimit => "this machine has no more sockets".to_owned(),
+                ErrorKind::Malformed => "what it answers is not HTTP".to_owned(),
+                ErrorKind::Closed | ErrorKind::Reset | ErrorKind::Truncated => {
+                    "connections are closed without an answer".to_owned()
+                }
+            },
+            (None, Some((status, _))) if self.accept == Accept::Success => format!("it answers {status}"),
+            _ => "it answers nothing".to_owned(),
+        }
+    }
+}
+
+fn cannot_start(error: io::Error) -> Stop {
+    Stop::Died(format!("the load cannot be started: {error}"))
+}
+
+/// Least squares of a line: its slope. Zero for fewer than two points.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
+    let covariance: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let variance: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    if variance > 0.0 { covariance / variance } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes() {
+        assert_eq!(slope(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), 2.0);
+        assert_eq!((slope(&[(1.0, 1.0)]), slope(&[])), (0.0, 0.0));
+    }
+}

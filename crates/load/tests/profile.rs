@@ -1,0 +1,178 @@
+//! The profile of servers whose costs are known: is it right, and what becomes of it if the server does not last?
+//!
+//! The origin's work is waited for and not computed, so its capacity is exact on a machine that is not.
+
+use plimsoll_load::profile::{Ended, Fit, Highest, Plan, Profile, Progress, Subject, Watch};
+use plimsoll_load::{ClosedLoop, Cost, Origin, OriginHandle, OriginSettings, Outcome, PathClass, Target};
+use std::ops::ControlFlow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One test at a time: they judge rates, and the machine may have two processors.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const KILOBYTES: [usize; 4] = [1, 16, 64, 128];
+const WORKERS: u32 = 8;
+
+/// 8 workers, 6 ms and 0.1 ms for each KB.
+fn origin(change: impl FnOnce(&mut OriginSettings)) -> OriginHandle {
+    let class = |kb: &usize| PathClass::new(&format!("{kb}"), &format!("/{kb}k"), kb * 1024);
+    let mut settings = OriginSettings {
+        workers: WORKERS,
+        cost: Cost { fixed: Duration::from_millis(6), per_kilobyte: Duration::from_micros(100) },
+        classes: KILOBYTES.iter().map(class).collect(),
+        ..OriginSettings::default()
+    };
+    change(&mut settings);
+    Origin::start(settings).expect("a free port on loopback")
+}
+
+fn subject(origin: &OriginHandle, path: &str) -> Subject {
+    Subject { name: path.into(), target: Target::new(origin.address()), path: path.into() }
+}
+
+fn plan(origin: &OriginHandle, each: Duration) -> Plan {
+    Plan {
+        subjects: KILOBYTES.iter().map(|kb| subject(origin, &format!("/{kb}k"))).collect(),
+        rejecting: None,
+        each,
+        overload: None,
+        most_requests: 1_000_000,
+        most_clients: 256,
+    }
+}
+
+/// Calls a closure at every look.
+struct Looks<F>(F);
+
+impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Watch for Looks<F> {
+    fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        (self.0)(progress)
+    }
+}
+
+fn run(plan: &Plan) -> Profile {
+    plan.run(&mut Looks(|_: &Progress<'_>| ControlFlow::Continue(())))
+}
+
+fn close(what: &str, value: f64, wanted: f64) {
+    println!("{what}: {value:.4e}, truth {wanted:.4e}, {:+.2} %", (value / wanted - 1.0) * 100.0);
+    assert!((value / wanted - 1.0).abs() < 0.03, "{what} is {value:e}, not {wanted:e}");
+}
+
+#[test]
+fn a_b_and_c_are_right_within_three_percent() {
+    let _alone = alone();
+    let (origin, rejecting) = (
+        origin(|_| ()),
+        origin(|settings| {
+            settings.cost = Cost::constant(Duration::from_millis(3));
+            settings.classes = vec![PathClass::new("rejection", "/", 0)];
+        }),
+    );
+    let plan = Plan { rejecting: Some(subject(&rejecting, "/")), ..plan(&origin, Duration::from_secs(4)) };
+    assert_eq!(plan.longest(), Duration::from_secs(20));
+    let begin = Instant::now();
+    let profile = run(&plan);
+    assert!(begin.elapsed() < Duration::from_secs(22), "{:?}", begin.elapsed());
+    assert_eq!(profile.ended, Ended::Complete);
+    for (highest, kb) in profile.highest.iter().zip(KILOBYTES) {
+        let wanted = f64::from(WORKERS) / (6e-3 + 1e-4 * kb as f64);
+        println!("{highest:?}");
+        close(&format!("rate at {kb} KB"), highest.rate, wanted);
+        assert_eq!(highest.bytes, kb as f64 * 1024.0);
+        assert!(highest.sustained.is_some(), "{highest:?}");
+    }
+    let Fit { per_request_seconds, per_byte_seconds, link_per_byte_seconds } = profile.fit.unwrap();
+    close("a", per_request_seconds, 6e-3 / f64::from(WORKERS));
+    close("b", per_byte_seconds, 1e-4 / 1024.0 / f64::from(WORKERS));
+    close("c", profile.rejecting.as_ref().map_or(0.0, Highest::service_seconds), 3e-3 / f64::from(WORKERS));
+    assert_eq!(link_per_byte_seconds, None, "no link binds this server");
+    println!("workers {:?}, busy clients {:?}", profile.workers(), profile.busy_clients());
+    assert!(
+        profile.workers().is_none_or(|workers| workers.abs_diff(WORKERS) <= 1),
+        "{:?}",
+        profile.workers()
+    );
+    assert!((6..=32).contains(&profile.busy_clients().unwrap()), "{:?}", profile.busy_clients());
+    // What a window leaves behind is worked on unseen, or never read.
+    let seen = |origin: &OriginHandle| origin.served().answers() + origin.served().abandoned;
+    let served = seen(&origin) + seen(&rejecting);
+    assert!(profile.requests.abs_diff(served) < served / 30, "{} of {served}", profile.requests);
+}
+
+#[test]
+fn failures_of_a_full_queue_cost_this_server_nothing() {
+    let _alone = alone();
+    let origin = origin(|settings| settings.queue = 32);
+    let mut plan = plan(&origin, Duration::from_secs(2));
+    plan.subjects.truncate(1);
+    plan.overload = Some(2.0);
+    let overload = run(&plan).overload.unwrap();
+    println!("{overload:?}");
+    assert!(overload.failed > 0.7 * overload.answered, "twice the rate fails half of it: {overload:?}");
+    let answer = 6.1e-3 / f64::from(WORKERS);
+    assert!(overload.per_failure_seconds.unwrap() < 0.1 * answer, "{overload:?}");
+}
+
+#[test]
+fn what_was_measured_before_the_server_died_is_kept() {
+    let _alone = alone();
+    let mut origin = origin(|_| ());
+    let plan = plan(&origin, Duration::from_millis(1500));
+    let mut down = false;
+    let profile = plan.run(&mut Looks(|progress: &Progress<'_>| {
+        if progress.subject == "/64k" && progress.done > 0.6 && !std::mem::replace(&mut down, true) {
+            origin.set_down(true).expect("it closes");
+        }
+        ControlFlow::Continue(())
+    }));
+    let Ended::Died(subject, why) = &profile.ended else { panic!("{:?}", profile.ended) };
+    assert_eq!((subject.as_str(), profile.highest.len()), ("/64k", 2));
+    assert!(why.contains("refused") || why.contains("closed"), "{why}");
+    assert!(profile.fit.is_some());
+}
+
+#[test]
+fn it_ends_by_count_and_when_told() {
+    let _alone = alone();
+    let origin = origin(|_| ());
+    let few = Plan { most_requests: 700, ..plan(&origin, Duration::from_secs(2)) };
+    let profile = run(&few);
+    assert_eq!((profile.ended, profile.requests), (Ended::RequestsUsedUp, 700));
+    assert!(origin.served().answers() <= 700);
+
+    let plan = plan(&origin, Duration::from_secs(60));
+    let begin = Instant::now();
+    let told = plan.run(&mut Looks(|_: &Progress<'_>| {
+        if begin.elapsed() > Duration::from_millis(300) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }));
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    assert_eq!((told.ended, told.highest.len(), told.fit), (Ended::Interrupted, 0, None));
+}
+
+#[test]
+fn a_load_of_one_request_makes_one() {
+    let _alone = alone();
+    let origin = origin(|_| ());
+    let mut plan = plan(&origin, Duration::from_secs(1));
+    plan.subjects.push(subject(&origin, "/nowhere"));
+    let answers = plan.probe().unwrap();
+    let statuses: Vec<u16> = answers
+        .iter()
+        .map(|outcome| if let Outcome::Answer(answer) = outcome { answer.status } else { 0 })
+        .collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 404]);
+    assert_eq!((origin.served().answers(), origin.served().not_found), (4, 1));
+
+    let ten =
+        ClosedLoop { most: 10, ..ClosedLoop::new(Target::new(origin.address()), 4, Duration::from_secs(60)) };
+    assert_eq!(ten.start(None).unwrap().join().requests, 10);
+}
