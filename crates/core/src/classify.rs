@@ -5,9 +5,10 @@
 //! keyed, so that no client can choose its luck; of the identity alone, so that it is the same on every thread and,
 //! with the same seed, on every instance and after a restart.
 
+use crate::census::{Census, SiteNumbers};
 use crate::door::{RequestView, Target};
 use crate::knob::FRACTION_ONE;
-use crate::promises::{Condition, Identity, Network, Promises, Site};
+use crate::promises::{Condition, Identity, Network, Site};
 use alloc::{string::String, vec::Vec};
 use core::hash::Hasher;
 use core::net::IpAddr;
@@ -115,22 +116,21 @@ struct SiteRules {
     exempt: Vec<Rule>,
     classes: Vec<Rule>,
     identity: Identity,
-    /// Number of the site's first class; `default` and `exempt` follow its own.
-    first_class: u16,
+    numbers: SiteNumbers,
 }
 
 impl SiteRules {
-    fn target(&self, site: u16, request: &impl RequestView, key: (u64, u64)) -> Target {
+    fn target(&self, request: &impl RequestView, key: (u64, u64)) -> Target {
         let exempt = self.exempt.iter().any(|rule| rule.holds(request));
-        let own = self.classes.len() as u16;
-        let class = match self.classes.iter().position(|rule| rule.holds(request)) {
+        let own = self.classes.len();
+        let place = match self.classes.iter().position(|rule| rule.holds(request)) {
             _ if exempt => own + 1,
-            Some(class) => class as u16,
+            Some(class) => class,
             None => own,
         };
         Target {
-            class: self.first_class + class,
-            site,
+            class: self.numbers.classes[place],
+            site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
         }
@@ -144,21 +144,17 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn new(promises: &Promises, seed: u64) -> Self {
-        let mut first_class = 0;
-        let compile = |site: &Site| {
-            let rules = SiteRules {
-                hosts: site.hosts.iter().map(|h| Pattern::new(h)).collect(),
-                exempt: site.exempt.iter().map(Rule::new).collect(),
-                classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
-                identity: site.identity.clone(),
-                first_class,
-            };
-            first_class += class_count(site) as u16;
-            rules
+    pub(crate) fn new(census: &Census, seed: u64) -> Self {
+        let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
+            hosts: site.hosts.iter().map(|h| Pattern::new(h)).collect(),
+            exempt: site.exempt.iter().map(Rule::new).collect(),
+            classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
+            identity: site.identity.clone(),
+            numbers: numbers.clone(),
         };
         let mut random = crate::random::Random::new(seed);
-        Rules { sites: promises.sites.iter().map(compile).collect(), key: (random.bits(), random.bits()) }
+        let sites = census.promises.sites.iter().zip(&census.sites);
+        Rules { sites: sites.map(compile).collect(), key: (random.bits(), random.bits()) }
     }
 
     pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
@@ -166,17 +162,12 @@ impl Rules {
         let matches = |site: &SiteRules| {
             site.hosts.is_empty() || site.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
         };
-        let number = self.sites.iter().position(matches)?;
-        Some(self.sites[number].target(number as u16, request, self.key))
+        let site = self.sites.iter().find(|site| matches(site))?;
+        Some(site.target(request, self.key))
     }
 }
 
-/// A site's own classes, `default` and `exempt`.
-pub(crate) fn class_count(site: &Site) -> usize {
-    site.classes.len() + 2
-}
-
-/// Names of a site's classes, in the order of their numbers.
+/// Names of a site's classes: its own in their order, then the built-in ones.
 pub(crate) fn class_names(site: &Site) -> impl Iterator<Item = &str> {
     site.classes.iter().map(|class| class.name.as_str()).chain(["default", "exempt"])
 }
@@ -199,7 +190,7 @@ fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64))
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promises::Class;
+    use crate::promises::{Class, Plant, Promises};
     use alloc::vec;
 
     struct Request<'a> {
@@ -241,7 +232,8 @@ mod tests {
     }
 
     fn rules(sites: Vec<Site>) -> Rules {
-        Rules::new(&Promises { sites, ..Promises::default() }, 7)
+        let promises = Promises { plants: vec![Plant::new("app", 1)], sites, ..Promises::default() };
+        Rules::new(&Census::default().next(&promises).expect("room"), 7)
     }
 
     #[test]

@@ -143,7 +143,7 @@ mod tests {
 
     /// Periods of `rate` arrivals; `shares` are the first clients' parts, the rest is spread over ten thousand.
     fn found(rate: u64, periods: u32, shares: &[f64]) -> usize {
-        let lane = Arc::new(LaneCounters::new(1, 1));
+        let lane = Arc::new(LaneCounters::default().grown(1, 1));
         let lanes = [lane.clone()];
         let mut crowd = Crowd::new(1);
         let mut random = Random::new(3);

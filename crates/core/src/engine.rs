@@ -1,53 +1,73 @@
 //! The engine: built from promises, driven by `tick`, which alone moves set points.
 
-use crate::classify::{Rules, class_count, class_names};
+use crate::census::Census;
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::crowd::Crowd;
 use crate::door::{Readings, Verdicts};
-use crate::gate::{Gate, MOST_IN_SERVICE};
-use crate::knob::Knob;
+use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
-use crate::model::{LinearModel, Served, Tracker};
+use crate::model::{LinearModel, Served};
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
-use crate::promises::{MAX_LEVELS, Promises, Site};
+use crate::promises::Promises;
 use crate::random::Random;
-use crate::shared::{LaneCounters, Shared, SharedClass, SharedPlant};
+use crate::shared::{LaneCounters, Shared, SharedPlant};
 use crate::status::{ClassStatus, ModelStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 /// Requests that expire are looked for no more often than this.
-const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
-    promises: Promises,
-    shared: Arc<Shared>,
+    pub(crate) census: Census,
+    /// By class number.
+    pub(crate) rows: Vec<ClassRow>,
+    /// The key of the client hash.
+    pub(crate) seed: u64,
+    pub(crate) exchange: Arc<Exchange<Shared>>,
+    /// By lane, the ticker's own last.
+    pub(crate) counters: Vec<Arc<LaneCounters>>,
     /// The ticker's own lane: its counters take what `tick` itself accounts.
-    lane: Lane,
-    loops: Vec<UtilizationLoop>,
-    monitors: Vec<ClassMonitor>,
-    applied: Vec<f64>,
-    crowds: Vec<Crowd>,
+    pub(crate) lane: Lane,
+    pub(crate) loops: Vec<UtilizationLoop>,
+    pub(crate) monitors: Vec<ClassMonitor>,
+    pub(crate) applied: Vec<f64>,
+    pub(crate) crowds: Vec<Crowd>,
     /// Set by the first tick: what lies before it is no period.
-    running: bool,
+    pub(crate) running: bool,
+    /// Set by a reload: there may be room now for those who wait.
+    pub(crate) reloaded: bool,
     /// Length of the last period.
     seconds: f64,
-    last_run: Instant,
-    last_sample: Instant,
-    due: Instant,
+    pub(crate) last_run: Instant,
+    pub(crate) last_sample: Instant,
+    pub(crate) due: Instant,
     /// How often rates are sampled.
-    sample_every: Duration,
+    pub(crate) sample_every: Duration,
     /// By plant: how often those who wait are looked at.
-    look_every: Vec<Duration>,
-    gateway: GatewayCost,
-    reported: Vec<Mean>,
+    pub(crate) look_every: Vec<Duration>,
+    pub(crate) gateway: GatewayCost,
+    pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
-    waiting: Vec<u32>,
+    pub(crate) waiting: Vec<u32>,
     /// By class: its rate or a cost stepped in the period.
-    stepped: Vec<bool>,
+    pub(crate) stepped: Vec<bool>,
+}
+
+/// What the status says of a class, whether it is promised still or not.
+#[derive(Clone, Default)]
+pub(crate) struct ClassRow {
+    pub(crate) site: String,
+    pub(crate) class: String,
+    pub(crate) plant: usize,
+    /// Names of the levels 1..=M.
+    pub(crate) levels: Vec<String>,
+    /// Their plants.
+    pub(crate) plants: Vec<usize>,
+    pub(crate) removed: bool,
 }
 
 impl Engine {
@@ -57,70 +77,50 @@ impl Engine {
     /// # Errors
     /// What in `promises` cannot be, one sentence each.
     pub fn new(promises: &Promises, lanes: usize, seed: u64) -> Result<(Engine, Vec<Lane>), Vec<String>> {
-        promises.validate()?;
-        let classes: Vec<SharedClass> = promises.sites.iter().flat_map(shared_classes).collect();
-        let count = classes.len();
-        let plants = promises.plants.iter().map(|plant| SharedPlant {
-            gate: Gate::new(count),
-            workers: plant.workers,
-            limit: plant.max_connections.min(MOST_IN_SERVICE),
-            queue: plant.queue,
-        });
-        let counters =
-            (0..=lanes).map(|_| Arc::new(LaneCounters::new(count, promises.plants.len()))).collect();
-        let shared = Arc::new(Shared {
-            mode: promises.control.mode,
-            retry_after: promises.control.retry_after,
-            classes,
-            plants: plants.collect(),
-            lanes: counters,
-        });
-        let rules = Arc::new(Rules::new(promises, seed));
+        let counters: Vec<_> = (0..=lanes).map(|_| Arc::new(LaneCounters::default())).collect();
+        let exchange = Arc::new(Exchange::new(Arc::new(Shared::empty(counters.clone()))));
         let mut seeds = Random::new(seed ^ 0x6c61_6e65);
-        let mut all: Vec<Lane> = (shared.lanes.iter())
-            .map(|counters| Lane {
-                shared: shared.clone(),
-                rules: rules.clone(),
-                counters: counters.clone(),
-                random: Random::new(seeds.bits()),
-                not_sync: PhantomData,
-            })
-            .collect();
-        let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
-
-        let line = |site: &Site| {
-            let costs = promises.plants[site.plant].costs;
-            costs.map_or_else(LinearModel::default, |c| {
-                let workers = f64::from(promises.plants[site.plant].workers);
-                LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
-            })
+        let lane = |number: usize| Lane {
+            shared: Held::new(exchange.clone()),
+            number,
+            counters: counters[number].clone(),
+            random: Random::new(seeds.bits()),
+            not_sync: PhantomData,
         };
-        let monitors = promises.sites.iter().flat_map(|site| {
-            let monitor = |_| ClassMonitor::new(line(site), site.levels.len());
-            (0..class_count(site)).map(monitor).collect::<Vec<_>>()
-        });
-        let known = promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
-        let engine = Engine {
-            monitors: monitors.collect(),
-            loops: (0..promises.plants.len()).map(|plant| UtilizationLoop::new(promises, plant)).collect(),
-            applied: shared.classes.iter().map(|class| f64::from(class.top_level)).collect(),
-            crowds: (0..count).map(|_| Crowd::new(lanes + 1)).collect(),
+        let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
+        let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
+        let mut engine = Engine {
+            census: Census::default(),
+            rows: Vec::new(),
+            seed,
+            exchange,
+            counters,
+            lane,
+            loops: Vec::new(),
+            monitors: Vec::new(),
+            applied: Vec::new(),
+            crowds: Vec::new(),
             running: false,
+            reloaded: false,
             seconds: promises.control.period.as_secs_f64(),
             last_run: Instant::ZERO,
             last_sample: Instant::ZERO,
             due: Instant::FAR,
-            sample_every: promises.control.period / Tracker::SAMPLES_PER_PERIOD,
-            look_every: promises.plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect(),
-            gateway: GatewayCost::new(known.reduce(f64::max)),
-            reported: alloc::vec![Mean::default(); promises.plants.len()],
-            waiting: alloc::vec![0; count],
-            stepped: alloc::vec![false; count],
-            promises: promises.clone(),
-            shared,
-            lane,
+            sample_every: Duration::ZERO,
+            look_every: Vec::new(),
+            gateway: GatewayCost::new(),
+            reported: Vec::new(),
+            waiting: Vec::new(),
+            stepped: Vec::new(),
         };
+        engine.reload(promises)?;
+        all.iter_mut().for_each(Lane::look);
         Ok((engine, all))
+    }
+
+    /// The generation in force.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.lane.shared
     }
 
     /// Runs what is due at `now` and answers those who have waited too long; returns when to come again. On a thread of
@@ -141,13 +141,17 @@ impl Engine {
             self.sample(now);
         }
         if now >= self.due {
-            let period = self.promises.control.period;
+            let period = self.census.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
         let mut next = self.due.min(self.last_sample + part);
+        let reloaded = core::mem::take(&mut self.reloaded);
         for plant in 0..self.loops.len() {
+            if reloaded {
+                self.lane.dispatch(now, plant, verdicts);
+            }
             let expiry = self.lane.expire(now, plant, verdicts);
             // Who arrives meanwhile may be the next to expire.
             next = next.min(expiry).min(now + self.look_every[plant]);
@@ -157,9 +161,9 @@ impl Engine {
 
     fn start_clock(&mut self, now: Instant) {
         self.running = true;
-        self.shared.plants.iter().for_each(|plant| plant.gate.start_clock(now));
+        self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
         (self.last_run, self.last_sample) = (now, now);
-        self.due = now + self.promises.control.period;
+        self.due = now + self.census.promises.control.period;
     }
 
     fn sample(&mut self, now: Instant) {
@@ -167,7 +171,7 @@ impl Engine {
         self.last_sample = now;
         if seconds > 0.0 {
             for (class, monitor) in self.monitors.iter_mut().enumerate() {
-                let arrivals = self.shared.lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+                let arrivals = self.counters.iter().map(|lane| lane.classes[class].arrivals.get());
                 monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
             }
         }
@@ -181,37 +185,40 @@ impl Engine {
         let seconds = elapsed.as_secs_f64();
         (self.last_run, self.seconds) = (now, seconds);
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
-            self.stepped[class] = monitor.observe(&self.shared.lanes, class);
+            self.stepped[class] = monitor.observe(&self.counters, class);
         }
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
-            self.shared.plants[plant].gate.waiting_by_class(&mut self.waiting);
-            let in_service = self.shared.plants[plant].gate.in_service();
+            let shared: &Shared = &self.lane.shared;
+            let SharedPlant { gate, queue, .. } = &shared.plants[plant];
+            gate.waiting_by_class(&mut self.waiting);
+            let in_service = gate.in_service();
             let period = Period {
                 seconds,
-                nominal_seconds: self.promises.control.period.as_secs_f64(),
+                nominal_seconds: self.census.promises.control.period.as_secs_f64(),
                 in_service,
                 monitors: &self.monitors,
-                totals: PlantTotals::sum(&self.shared.lanes, plant),
+                totals: PlantTotals::sum(&self.counters, plant),
                 waiting: &self.waiting,
                 reported: self.reported[plant].take(),
                 rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
                 stepped: &self.stepped,
-                max_wait: self.shared.plants[plant].queue.max_wait,
+                max_wait: queue.max_wait,
             };
             for (class, m) in self.loops[plant].run(&period) {
-                self.shared.classes[class].knob.set(m);
+                shared.classes[class].knob.set(m);
                 self.applied[class] = m;
             }
             self.loops[plant].doubt(&mut self.monitors, in_service);
         }
         for (class, crowd) in self.crowds.iter_mut().enumerate() {
-            if !crowd.observe(&self.shared.lanes, class) {
+            if !crowd.observe(&self.counters, class) {
                 continue;
             }
-            self.shared.classes[class].set_heavy(crowd.heavy());
-            self.shared.classes[class].note_shift.store(crowd.note_shift(), Ordering::Relaxed);
+            let shared = &self.lane.shared.classes[class];
+            shared.set_heavy(crowd.heavy());
+            shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
         }
     }
 
@@ -219,26 +226,23 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let gate = &self.shared.plants[number].gate;
+            let gate = &self.shared().plants[number].gate;
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
             status.waiting = waiting.iter().sum();
+            status.removed = !self.census.plant_present[number];
             status
         });
-        let mut classes = Vec::with_capacity(self.monitors.len());
-        for site in &self.promises.sites {
-            for name in class_names(site) {
-                classes.push(self.class_status(classes.len(), site, name));
-            }
-        }
+        let rows = self.rows.iter().enumerate();
+        let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
         for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.monitors)) {
             classes[class].level_cost_seconds = costs;
         }
         Status {
             at: self.last_run,
-            mode: self.promises.control.mode,
-            period: self.promises.control.period,
+            mode: self.census.promises.control.mode,
+            period: self.census.promises.control.period,
             plants: plants.collect(),
             classes,
             rejection_cost_seconds: self.gateway.per_rejection_seconds(),
@@ -250,18 +254,19 @@ impl Engine {
         self.applied[usize::from(class)]
     }
 
-    fn class_status(&self, class: usize, site: &Site, name: &str) -> ClassStatus {
+    fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
         let monitor = &self.monitors[class];
         let window = &monitor.window;
-        let workers = f64::from(self.promises.plants[site.plant].workers);
+        let workers = f64::from(self.census.promises.plants[row.plant].workers);
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
-            site: site.name.clone(),
-            class: name.into(),
-            plant: site.plant,
-            levels: site.levels.iter().map(|level| level.name.clone()).collect(),
+            site: row.site.clone(),
+            class: row.class.clone(),
+            removed: row.removed,
+            plant: row.plant,
+            levels: row.levels.clone(),
             service_level: self.applied[class],
             request_rate: window.counts.arrivals as f64 / self.seconds,
             bandwidth: window.counts.bytes as f64 / self.seconds,
@@ -273,34 +278,16 @@ impl Engine {
             },
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
-            counts: ClassTotals::sum(&self.shared.lanes, class, site.levels.len()).counts,
+            counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
     }
 }
 
-fn shared_classes(site: &Site) -> Vec<SharedClass> {
-    let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
-    for (level, promise) in site.levels.iter().enumerate() {
-        plant_of_level[level + 1] = promise.plant.unwrap_or(site.plant) as u16;
-    }
-    let top_level = site.levels.len() as u8;
-    let class = |_| SharedClass {
-        knob: Knob::new(f64::from(top_level)),
-        top_level,
-        choice: site.choice,
-        plant_of_level,
-        heavy: Default::default(),
-        heavy_count: AtomicU32::new(0),
-        note_shift: AtomicU32::new(0),
-    };
-    (0..class_count(site)).map(class).collect()
-}
-
 /// The mean of what was reported since the last period.
 #[derive(Clone, Default)]
-struct Mean {
+pub(crate) struct Mean {
     sum: f64,
     count: u32,
 }
@@ -319,10 +306,10 @@ impl Mean {
 
 /// c, the cost of a rejection, from the gateway's own CPU time: `CPU = x served + c rejected`, by the same recursive
 /// least squares, with rejections in the place of bytes.
-struct GatewayCost {
+pub(crate) struct GatewayCost {
     line: LinearModel,
     /// From the promises, until enough was rejected to tell.
-    known: Option<f64>,
+    pub(crate) known: Option<f64>,
     last_cpu: Option<Duration>,
     rejected: f64,
 }
@@ -333,8 +320,8 @@ impl GatewayCost {
     /// Fewer rejections carry more of the noise than of the cost.
     const ENOUGH: f64 = 100.0;
 
-    fn new(known: Option<f64>) -> Self {
-        GatewayCost { line: LinearModel::default(), known, last_cpu: None, rejected: 0.0 }
+    fn new() -> Self {
+        GatewayCost { line: LinearModel::default(), known: None, last_cpu: None, rejected: 0.0 }
     }
 
     fn learn(&mut self, monitors: &[ClassMonitor], cpu: Option<Duration>) {

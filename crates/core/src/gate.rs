@@ -149,6 +149,12 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
+    /// Makes room to count so many classes' waiting requests.
+    pub(crate) fn grow(&self, classes: usize) {
+        let by_class = &mut self.queue.lock().by_class;
+        by_class.resize(classes.max(by_class.len()), 0);
+    }
+
     /// Starts the clock: the first interval begins at `now`, however far that is from the origin. Not a change.
     pub(crate) fn start_clock(&self, now: Instant) {
         let time = (now.as_nanos() & TIME_MASK) << TIME_SHIFT;

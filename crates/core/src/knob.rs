@@ -41,6 +41,10 @@ impl Knob {
         self.0.store(ServiceLevel::new(m).0, Ordering::Relaxed);
     }
 
+    pub(crate) fn copy(&self) -> Self {
+        Knob(AtomicU64::new(self.get().0))
+    }
+
     pub(crate) fn get(&self) -> ServiceLevel {
         ServiceLevel(self.0.load(Ordering::Relaxed))
     }

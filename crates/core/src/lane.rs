@@ -3,9 +3,13 @@
 //! Nothing here moves a set point: knobs are read, the gate is entered and left, counters are added to. The fast path
 //! (room at the gate, nobody waits) takes no lock and allocates nothing. `Lane` is `Send` and not `Sync`: its counters
 //! have a single writer by type.
+//!
+//! What is promised is read from the generation that the lane holds; it looks whether a reload brought a new one before
+//! it classifies and at each arrival, whenever it starts somebody else's request, and when a permit is not of its own
+//! generation. Numbers are for life, so a target and a permit of before a reload are good after it.
 
-use crate::classify::Rules;
 use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
+use crate::exchange::Held;
 use crate::gate::{Change, Entry, MOST_IN_SERVICE, Waiting};
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Choice, Mode};
@@ -20,8 +24,9 @@ use core::sync::atomic::Ordering;
 
 /// One thread's side of the engine. Made by [`Engine::new`](crate::Engine::new).
 pub struct Lane {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) rules: Arc<Rules>,
+    pub(crate) shared: Held<Shared>,
+    /// Its place among the lanes.
+    pub(crate) number: usize,
     pub(crate) counters: Arc<LaneCounters>,
     pub(crate) random: Random,
     pub(crate) not_sync: PhantomData<Cell<()>>,
@@ -30,13 +35,19 @@ pub struct Lane {
 impl Lane {
     /// Where a request belongs; `None` if no site has its host ([`Reason::NoSite`]). Pure.
     pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
-        self.rules.classify(request)
+        if self.shared.is_current() {
+            self.shared.rules.classify(request)
+        } else {
+            // Held anew by the arrival that follows.
+            self.shared.renewed().rules.classify(request)
+        }
     }
 
     /// Decides on a request: serve, wait, or reject. `token` comes back in the verdict if it waits.
     ///
-    /// `target` must come from this engine's [`classify`](Lane::classify).
+    /// `target` must come from this engine's [`classify`](Lane::classify), however many reloads ago.
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
+        self.look();
         let counters = &self.counters.classes[usize::from(target.class)];
         self.note(counters, &target);
         counters.arrivals.add(1);
@@ -78,6 +89,7 @@ impl Lane {
 
     /// Body bytes delivered to the client, told as they are delivered: W never waits for a long response's end.
     pub fn sent(&mut self, permit: &Permit, bytes: u64) {
+        self.meet(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
     }
 
@@ -87,6 +99,7 @@ impl Lane {
         if permit.stage != Stage::InService {
             return;
         }
+        self.meet(permit);
         permit.stage = Stage::Released;
         let plant = &self.shared.plants[permit.plant()];
         let change = plant.gate.leave(now);
@@ -99,7 +112,8 @@ impl Lane {
         let counters = &self.counters.plants[permit.plant()];
         counters.releases.add(1);
         counters.service_ns.add(service_ns);
-        if service.representative {
+        // A level or a plant may have changed its meaning in between.
+        if service.representative && permit.generation == self.shared.generation {
             let work_ns = work_ns(service_ns, permit.in_service_at_start, change.before, plant.workers);
             let bin = SIZE_BINS.iter().position(|bound| service.response_bytes < *bound).unwrap_or(BINS - 1);
             let services = &class.services[usize::from(permit.level)][bin];
@@ -115,6 +129,7 @@ impl Lane {
     /// The request's end, exactly once; releases the plant if it is still held, and leaves the queue if it waits. A
     /// waiting permit whose verdict is already on its way is spent: departing it does nothing.
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
+        self.meet(&permit);
         let class = usize::from(permit.class);
         if let Stage::Waiting { ticket } = permit.stage {
             if self.shared.plants[permit.plant()].gate.cancel(ticket) {
@@ -125,6 +140,28 @@ impl Lane {
         }
         self.release(now, &mut permit, Service::default(), verdicts);
         self.counters.classes[class].outcomes[outcome as usize].add(1);
+    }
+
+    /// Looks whether a reload brought a new generation.
+    #[inline]
+    pub(crate) fn look(&mut self) {
+        if !self.shared.is_current() {
+            self.hold(self.shared.renewed());
+        }
+    }
+
+    /// A permit may be of a generation that this lane has not seen yet.
+    #[inline]
+    fn meet(&mut self, permit: &Permit) {
+        if permit.generation != self.shared.generation {
+            self.look();
+        }
+    }
+
+    #[cold]
+    fn hold(&mut self, shared: Held<Shared>) {
+        self.counters = shared.lanes[self.number].clone();
+        self.shared = shared;
     }
 
     /// Notes the client, to find those that are too heavy.
@@ -146,9 +183,19 @@ impl Lane {
 
     /// Starts those who wait while there is room. The level is chosen here, at start, so that the whole backlog is
     /// priced at the present m; a level of another plant is left to those who arrive.
-    fn dispatch(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) {
-        let Lane { shared, counters, random, .. } = self;
+    pub(crate) fn dispatch(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) {
+        let Lane { shared, counters, random, number, .. } = self;
+        let shared: &Held<Shared> = shared;
+        let mut renewed: Option<Held<Shared>> = None;
         shared.plants[plant].gate.dispatch(now, limit(shared, plant), |waiting, change| {
+            // Who waits may be of a class that this lane has not heard of.
+            let held = renewed.as_ref().unwrap_or(shared);
+            if !held.is_current() {
+                let newer = held.renewed();
+                renewed = Some(newer);
+            }
+            let shared: &Shared = renewed.as_ref().unwrap_or(shared);
+            let counters: &LaneCounters = if renewed.is_some() { &shared.lanes[*number] } else { counters };
             let asks = Asks { class: waiting.class, client: waiting.client, exempt: waiting.exempt };
             let class = &shared.classes[usize::from(waiting.class)];
             let decided = class.level_at(plant, level(shared, asks, random));
@@ -157,6 +204,9 @@ impl Lane {
             start(shared, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
         });
+        if let Some(renewed) = renewed {
+            self.hold(renewed);
+        }
     }
 
     /// Answers those who have waited too long; returns when the next one will have. For `tick`.
@@ -218,6 +268,7 @@ fn permit(shared: &Shared, arrived: Instant, asks: Asks, decided: u8) -> Permit 
         level,
         reason: reason(decided, class.top_level, asks.exempt),
         stage: Stage::InService,
+        generation: shared.generation,
         in_service_at_start: 0,
         arrived,
         started: arrived,

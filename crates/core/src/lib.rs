@@ -19,11 +19,14 @@ pub mod time;
 
 pub use engine::Engine;
 pub use lane::Lane;
+pub use reload::{Changes, Difference, Reload};
 
+mod census;
 mod classify;
 pub mod control;
 mod crowd;
 mod engine;
+mod exchange;
 mod gate;
 mod knob;
 mod lane;
@@ -32,4 +35,5 @@ pub mod model;
 #[cfg(all(test, loom))]
 mod model_check;
 mod monitor;
+mod reload;
 mod shared;

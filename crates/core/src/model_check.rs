@@ -1,7 +1,9 @@
-//! The gate under every interleaving that loom can make: no wake-up is lost, no slot is leaked or given twice.
+//! What threads share, under every interleaving that loom can make. The gate: no wake-up is lost, no slot is leaked or
+//! given twice. The exchange: who meets a request of a new generation knows that generation.
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
+use crate::exchange::{Exchange, Held};
 use crate::gate::{Entry, Gate, Waiting};
 use crate::time::Instant;
 use loom::sync::Arc;
@@ -128,5 +130,38 @@ fn an_arrival_beside_a_departure_and_a_cancel() {
         }
         assert_eq!(ended, 2, "both came to an end");
         assert_eq!(started.load(Ordering::Relaxed) + at_once + cancelled, 2);
+    });
+}
+
+/// A reload beside two threads: one takes up the new class at once and waits with it, the other starts who waits.
+#[test]
+fn who_starts_a_request_of_a_new_class_knows_the_class() {
+    loom::model(|| {
+        // The value is the number of classes.
+        let exchange = alloc::sync::Arc::new(Exchange::new(alloc::sync::Arc::new(1_u16)));
+        let gate = Arc::new(Gate::new(2));
+        assert!(gate.enter(NOW, LIMIT).is_some());
+        let [arriving, starting] = [0, 1].map(|_| Held::new(exchange.clone()));
+        let arriver = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                let held = if arriving.is_current() { arriving } else { arriving.renewed() };
+                let class = *held - 1;
+                let _ = gate.enter_or_wait(NOW, LIMIT, 10, Waiting { class, ..waiting() });
+            })
+        };
+        let starter = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                gate.leave(NOW);
+                gate.dispatch(NOW, LIMIT, |waiting, _| {
+                    let known = if starting.is_current() { *starting } else { *starting.renewed() };
+                    assert!(waiting.class < known, "a class that nobody told of");
+                });
+            })
+        };
+        exchange.publish(alloc::sync::Arc::new(2));
+        arriver.join().unwrap();
+        starter.join().unwrap();
     });
 }

@@ -182,6 +182,15 @@ impl ClassMonitor {
         }
     }
 
+    /// The levels, or what serves them, changed: `costs` are what is known of them at levels 1..=M. What was served so
+    /// far teaches nothing of them.
+    pub(crate) fn relevel(&mut self, costs: &[CostEstimate], lanes: &[Arc<LaneCounters>], class: usize) {
+        self.levels = costs.len();
+        self.costs = Default::default();
+        self.costs[1..=costs.len()].clone_from_slice(costs);
+        self.totals = ClassTotals::sum(lanes, class, self.levels);
+    }
+
     /// Takes the arrivals of a part of a period.
     pub(crate) fn sample(&mut self, arrivals: u64, seconds: f64) {
         self.stepped |= self.rate.count(arrivals.wrapping_sub(self.arrivals), seconds);

@@ -4,6 +4,8 @@
 //! A counter is an atomic only so that `tick` may read it: its one writer loads and stores, and never needs an atomic
 //! addition. Counters wrap; `tick` takes differences.
 
+use crate::census::Census;
+use crate::classify::Rules;
 use crate::gate::Gate;
 use crate::knob::Knob;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
@@ -90,18 +92,20 @@ pub(crate) struct PlantCounters {
     pub(crate) service_ns: Counter,
 }
 
-/// One lane's counters: classes and plants by number.
+/// One lane's counters: classes and plants by number. At a reload the lane gets a longer list of the same counters.
+#[derive(Clone, Default)]
 pub(crate) struct LaneCounters {
-    pub(crate) classes: Vec<ClassCounters>,
-    pub(crate) plants: Vec<PlantCounters>,
+    pub(crate) classes: Vec<Arc<ClassCounters>>,
+    pub(crate) plants: Vec<Arc<PlantCounters>>,
 }
 
 impl LaneCounters {
-    pub(crate) fn new(classes: usize, plants: usize) -> Self {
-        LaneCounters {
-            classes: (0..classes).map(|_| ClassCounters::default()).collect(),
-            plants: (0..plants).map(|_| PlantCounters::default()).collect(),
-        }
+    /// The same counters, and new ones up to so many.
+    pub(crate) fn grown(&self, classes: usize, plants: usize) -> Self {
+        let mut grown = self.clone();
+        grown.classes.resize_with(classes.max(self.classes.len()), Default::default);
+        grown.plants.resize_with(plants.max(self.plants.len()), Default::default);
+        grown
     }
 }
 
@@ -122,6 +126,20 @@ pub(crate) struct SharedClass {
 }
 
 impl SharedClass {
+    /// For a class that is no longer promised: as it was.
+    pub(crate) fn kept(&self) -> Self {
+        let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
+        SharedClass {
+            knob: self.knob.copy(),
+            top_level: self.top_level,
+            choice: self.choice,
+            plant_of_level: self.plant_of_level,
+            heavy: self.heavy.each_ref().map(copy),
+            heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
+            note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
+        }
+    }
+
     /// The level at which a request that waits at `plant` starts when `wanted` is its level: the next one up that this
     /// plant serves, else the next one down, and at least 1, since who waits was admitted.
     pub(crate) fn level_at(&self, plant: usize, wanted: u8) -> u8 {
@@ -147,17 +165,36 @@ impl SharedClass {
 
 /// What the calls at the door need to know of a plant.
 pub(crate) struct SharedPlant {
-    pub(crate) gate: Gate,
+    /// The same in every generation.
+    pub(crate) gate: Arc<Gate>,
     pub(crate) workers: u32,
     pub(crate) limit: u32,
     pub(crate) queue: QueueBounds,
 }
 
-/// Everything that threads share.
+/// Everything that threads share: one generation of it. What moves in it, moves in the newest one only.
 pub(crate) struct Shared {
+    /// Counted from 0, by reloads.
+    pub(crate) generation: u32,
+    pub(crate) rules: Rules,
     pub(crate) mode: Mode,
     pub(crate) retry_after: Duration,
     pub(crate) classes: Vec<SharedClass>,
     pub(crate) plants: Vec<SharedPlant>,
     pub(crate) lanes: Vec<Arc<LaneCounters>>,
+}
+
+impl Shared {
+    /// Of an engine that was promised nothing yet.
+    pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
+        Shared {
+            generation: 0,
+            rules: Rules::new(&Census::default(), 0),
+            mode: Mode::default(),
+            retry_after: Duration::ZERO,
+            classes: Vec::new(),
+            plants: Vec::new(),
+            lanes,
+        }
+    }
 }

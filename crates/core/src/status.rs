@@ -17,7 +17,7 @@ pub struct Status {
     pub mode: Mode,
     /// T.
     pub period: Duration,
-    /// One row per plant, in the order of the promises.
+    /// One row per plant, by number: in the order of the promises, and after a reload those that are new at the end.
     pub plants: Vec<PlantStatus>,
     /// One row per class, numbered as in [`Target::class`](crate::door::Target::class).
     pub classes: Vec<ClassStatus>,
@@ -30,6 +30,8 @@ pub struct Status {
 pub struct PlantStatus {
     /// Its name.
     pub name: String,
+    /// No longer promised; requests from before may still be under way.
+    pub removed: bool,
     /// s.
     pub workers: u32,
     /// U*.
@@ -61,6 +63,8 @@ pub struct ClassStatus {
     pub site: String,
     /// The class's name: the operator's, or `default`, or `exempt`.
     pub class: String,
+    /// No longer promised; requests from before may still be under way.
+    pub removed: bool,
     /// Index of the site's plant.
     pub plant: usize,
     /// Names of the levels 1..=M.

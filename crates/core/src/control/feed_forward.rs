@@ -135,6 +135,10 @@ impl Law for FeedForward {
         }
         Decision { m: self.m, trim: self.trim }
     }
+
+    fn track(&mut self, m: f64) {
+        self.m = m;
+    }
 }
 
 #[cfg(test)]

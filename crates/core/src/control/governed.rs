@@ -1,10 +1,10 @@
 //! A class, as the loop of one plant sees it: which of its levels the plant serves, and who moves its knob.
 
 use super::share::Share;
-use crate::classify::class_names;
+use crate::census::Census;
 use crate::model::Served;
 use crate::monitor::ClassMonitor;
-use crate::promises::{MAX_LEVELS, Promises};
+use crate::promises::MAX_LEVELS;
 use alloc::vec::Vec;
 
 /// A class, as the loop of one plant sees it.
@@ -60,34 +60,27 @@ impl Governed {
 }
 
 /// The classes whose site this plant serves, wholly or at some level.
-pub(super) fn governed(promises: &Promises, plant: usize) -> Vec<Governed> {
-    let mut number = 0;
+pub(super) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
     let mut classes = Vec::new();
-    for site in &promises.sites {
+    for member in census.members() {
+        let site = member.site;
         let mut here = [false; MAX_LEVELS + 1];
         let mut cost_ratio = [UNKNOWN_COST_RATIO; MAX_LEVELS + 1];
         for (level, promise) in site.levels.iter().enumerate() {
             here[level + 1] = promise.plant.unwrap_or(site.plant) == plant;
             cost_ratio[level + 1] = promise.cost_ratio.unwrap_or(UNKNOWN_COST_RATIO);
         }
-        let names = class_names(site).count();
-        for class in number..number + names {
-            if site.plant == plant || here.contains(&true) {
-                let exempt = class == number + names - 1;
-                let ours = site.plant == plant;
-                let share = Share::default();
-                classes.push(Governed {
-                    class,
-                    top: site.levels.len(),
-                    exempt,
-                    ours,
-                    here,
-                    share,
-                    cost_ratio,
-                });
-            }
+        if site.plant == plant || here.contains(&true) {
+            classes.push(Governed {
+                class: member.class,
+                top: site.levels.len(),
+                exempt: member.exempt,
+                ours: site.plant == plant,
+                here,
+                share: Share::default(),
+                cost_ratio,
+            });
         }
-        number += names;
     }
     classes
 }

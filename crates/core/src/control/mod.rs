@@ -60,4 +60,7 @@ pub struct Decision {
 pub trait Law: Send {
     /// The next m.
     fn next(&mut self, seen: &Observation<'_>) -> Decision;
+
+    /// m is what it is told, not what this law said last: the levels changed, or another law held them so far.
+    fn track(&mut self, m: f64);
 }

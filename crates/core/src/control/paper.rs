@@ -49,6 +49,10 @@ impl Law for PaperPi {
         self.m = (self.m + step).clamp(0.0, f64::from(seen.demand.top));
         Decision { m: self.m, trim: 0.0 }
     }
+
+    fn track(&mut self, m: f64) {
+        self.m = m;
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::governed::{Governed, governed};
 use super::{Demand, FeedForward, Law, Observation, PaperPi};
+use crate::census::Census;
 use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::monitor::{ClassMonitor, PlantTotals};
 use crate::promises::{self, Mode, Promises, Sense};
@@ -47,14 +48,11 @@ pub(crate) struct Period<'a> {
 }
 
 impl UtilizationLoop {
-    pub(crate) fn new(promises: &Promises, plant: usize) -> Self {
-        let classes = governed(promises, plant);
-        let top = classes.iter().filter(|c| c.ours).map(|c| c.top).max().unwrap_or(0) as f64;
-        // The one line where laws are chosen.
-        let law: Box<dyn Law> = match promises.control.law {
-            promises::Law::FeedForward => Box::new(FeedForward::new(top)),
-            promises::Law::Paper { gain_margin } => Box::new(PaperPi::new(top, gain_margin)),
-        };
+    pub(crate) fn new(census: &Census, plant: usize) -> Self {
+        let promises = &census.promises;
+        let classes = governed(census, plant);
+        let top = top(&classes);
+        let law = law(promises, top);
         let own = &promises.plants[plant];
         let status = PlantStatus {
             name: own.name.clone(),
@@ -63,8 +61,7 @@ impl UtilizationLoop {
             service_level: top,
             ..PlantStatus::default()
         };
-        let known = own.costs.map(|c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds));
-        let reported_line = (own.sense == Sense::Reported).then(|| known.unwrap_or_default());
+        let reported_line = (own.sense == Sense::Reported).then(|| known_line(own));
         let mode = promises.control.mode;
         UtilizationLoop {
             plant: own.clone(),
@@ -76,6 +73,53 @@ impl UtilizationLoop {
             silent_seconds: 0.0,
             status,
         }
+    }
+
+    /// Goes on with what was promised anew. `m` maps a level of a class, by number, as it was to what it is now.
+    pub(crate) fn reload(
+        &mut self,
+        was: &Promises,
+        census: &Census,
+        number: usize,
+        m: impl Fn(usize, f64) -> f64,
+    ) {
+        let promises = &census.promises;
+        let (old, new) = (&was.plants[number], &promises.plants[number]);
+        let mut classes = governed(census, number);
+        for class in &mut classes {
+            let before = self.classes.iter_mut().find(|before| before.class == class.class);
+            if let Some(before) = before.filter(|before| before.top == class.top && before.here == class.here)
+            {
+                class.share = core::mem::take(&mut before.share);
+            }
+        }
+        let (old_top, new_top) = (top(&self.classes), top(&classes));
+        let present = self.status.service_level;
+        // Of the classes that it governed, one with the most levels has its m unclamped.
+        let stays = |before: &&Governed| {
+            before.ours
+                && before.top as f64 == old_top
+                && classes.iter().any(|c| c.ours && c.class == before.class)
+        };
+        let moved = match self.classes.iter().find(stays) {
+            _ if present >= old_top => new_top,
+            Some(class) => m(class.class, present).min(new_top),
+            None => present.min(new_top),
+        };
+        if was.control.law != promises.control.law {
+            self.law = law(promises, new_top);
+        }
+        if moved != present || was.control.law != promises.control.law {
+            self.law.track(moved);
+        }
+        let reported = new.sense == Sense::Reported;
+        if !reported || self.reported_line.is_none() || (old.costs != new.costs && new.costs.is_some()) {
+            self.reported_line = reported.then(|| known_line(new));
+        }
+        self.status.service_level = moved;
+        self.status.name.clone_from(&new.name);
+        (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
+        (self.plant, self.classes, self.mode) = (new.clone(), classes, promises.control.mode);
     }
 
     /// Runs one period; returns m for each class that this loop moves.
@@ -292,4 +336,23 @@ impl UtilizationLoop {
     fn rejection_cost(&self, period: &Period<'_>) -> f64 {
         if self.plant.same_host { period.rejection_cost } else { 0.0 }
     }
+}
+
+/// M of the loop: of the classes that it moves, the most levels.
+fn top(classes: &[Governed]) -> f64 {
+    classes.iter().filter(|c| c.ours).map(|c| c.top).max().unwrap_or(0) as f64
+}
+
+/// The one place where laws are chosen.
+fn law(promises: &Promises, m: f64) -> Box<dyn Law> {
+    match promises.control.law {
+        promises::Law::FeedForward => Box::new(FeedForward::new(m)),
+        promises::Law::Paper { gain_margin } => Box::new(PaperPi::new(m, gain_margin)),
+    }
+}
+
+fn known_line(plant: &promises::Plant) -> LinearModel {
+    plant
+        .costs
+        .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
 }

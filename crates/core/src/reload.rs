@@ -1,0 +1,343 @@
+//! New promises for a running engine: validated whole, then swapped at once, keeping what was learned.
+//!
+//! Plants, sites and classes that stay, by name, keep their number, their counters, rates, costs, trim and heavy
+//! clients; m stays at the same place between levels of the same name. A level that stays with its plant keeps its cost.
+//! What is no longer promised keeps its number and its counters until the process ends, so that its last requests are
+//! accounted for; what comes back finds them again. Requests under way are not touched: see `lane.rs`.
+//!
+//! Two steps, because a shell has tables of its own that must know a number before the first request has it:
+//! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way,
+//! from nothing.
+
+use crate::census::{Census, Member};
+use crate::classify::Rules;
+use crate::control::utilization::UtilizationLoop;
+use crate::crowd::Crowd;
+use crate::engine::{ClassRow, Engine, Mean, SHORTEST_LOOK};
+use crate::gate::{Gate, MOST_IN_SERVICE};
+use crate::knob::Knob;
+use crate::model::{LinearModel, Tracker};
+use crate::monitor::ClassMonitor;
+use crate::promises::{Class, Level, MAX_LEVELS, Plant, Promises, Site};
+use crate::shared::{Shared, SharedClass, SharedPlant};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
+use core::sync::atomic::AtomicU32;
+
+/// Promises that can be kept, with the numbers that they will have. Good for the engine that prepared it, until the
+/// next one is applied.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    census: Census,
+    changes: Changes,
+}
+
+/// What a reload changed, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Of the plants.
+    pub plants: Difference,
+    /// Of the sites: anything of them, the conditions of their classes aside.
+    pub sites: Difference,
+    /// Of the classes of sites that stay, as `site/class`; changed is a class whose condition is another.
+    pub classes: Difference,
+    /// The loops run otherwise: mode, period, law or `Retry-After`.
+    pub control: bool,
+}
+
+/// Names that came, went, or stayed with another content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// New.
+    pub added: Vec<String>,
+    /// Gone.
+    pub removed: Vec<String>,
+    /// The same name, something else about it.
+    pub changed: Vec<String>,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Changes::default()
+    }
+}
+
+impl Difference {
+    fn note(&mut self, name: impl Into<String>, before: bool, now: bool, same: bool) {
+        match (before, now) {
+            (false, true) => self.added.push(name.into()),
+            (true, false) => self.removed.push(name.into()),
+            (true, true) if !same => self.changed.push(name.into()),
+            _ => {}
+        }
+    }
+}
+
+impl Reload {
+    /// The number of each plant, in the order of the promises: as in [`Permit::plant`](crate::door::Permit::plant).
+    pub fn plant_numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.census.plants.iter().copied()
+    }
+
+    /// The number of each site, in the order of the promises: as in [`Target::site`](crate::door::Target::site).
+    pub fn site_numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.census.sites.iter().map(|site| site.site)
+    }
+
+    /// What it changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+}
+
+impl Engine {
+    /// Validates new promises against this engine. Nothing changes.
+    ///
+    /// # Errors
+    /// What in `promises` cannot be, one sentence each.
+    pub fn prepare(&self, promises: &Promises) -> Result<Reload, Vec<String>> {
+        promises.validate()?;
+        let census = self.census.next(promises)?;
+        let changes = changes(&self.census, &census);
+        Ok(Reload { census, changes })
+    }
+
+    /// Brings promises into force, for all lanes at once: each holds them from its next call on.
+    pub fn apply(&mut self, reload: Reload) -> Changes {
+        let Reload { census, changes } = reload;
+        let was = core::mem::replace(&mut self.census, census);
+        self.publish_counters();
+        self.follow_classes();
+        self.follow_plants(&was);
+        self.rows = self.next_rows();
+        self.publish();
+        self.follow_time();
+        changes
+    }
+
+    /// [`prepare`](Engine::prepare) and [`apply`](Engine::apply).
+    ///
+    /// # Errors
+    /// What in `promises` cannot be; then nothing changed.
+    pub fn reload(&mut self, promises: &Promises) -> Result<Changes, Vec<String>> {
+        Ok(self.apply(self.prepare(promises)?))
+    }
+
+    /// The classes' monitors, their applied m and their crowds.
+    fn follow_classes(&mut self) {
+        let lanes = self.counters.clone();
+        for Member { class, site, .. } in self.census.members() {
+            let plants = plants_of(site);
+            if class == self.monitors.len() {
+                self.monitors.push(ClassMonitor::new(self.known_line(site), site.levels.len()));
+                self.applied.push(site.levels.len() as f64);
+                self.crowds.push(Crowd::new(lanes.len()));
+                continue;
+            }
+            let row = &self.rows[class];
+            if row.levels == level_names(site) && row.plants == plants {
+                continue;
+            }
+            let cost = |(level, plant): (&Level, &usize)| {
+                let old = row.levels.iter().position(|name| *name == level.name);
+                let old = old.filter(|old| row.plants[*old] == *plant);
+                old.map_or_else(Default::default, |old| self.monitors[class].costs[old + 1].clone())
+            };
+            let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
+            let moved_away = row.plants.last() != plants.last();
+            let line = moved_away.then(|| self.known_line(site));
+            let monitor = &mut self.monitors[class];
+            monitor.relevel(&costs, &lanes, class);
+            monitor.line = line.unwrap_or_else(|| monitor.line.clone());
+            self.applied[class] = moved(&row.levels, site, self.applied[class]);
+        }
+    }
+
+    /// The loops.
+    fn follow_plants(&mut self, was: &Census) {
+        let known =
+            self.census.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
+        self.gateway.known = known.reduce(f64::max);
+        let m = |class: usize, m: f64| {
+            let site = self.census.members().find(|member| member.class == class).map(|member| member.site);
+            site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
+        };
+        for (number, one) in self.loops.iter_mut().enumerate() {
+            one.reload(&was.promises, &self.census, number, m);
+        }
+        for number in self.loops.len()..self.census.promises.plants.len() {
+            self.loops.push(UtilizationLoop::new(&self.census, number));
+            self.reported.push(Mean::default());
+        }
+    }
+
+    /// How often the engine looks at what.
+    fn follow_time(&mut self) {
+        let Promises { plants, control, .. } = &self.census.promises;
+        self.reloaded = true;
+        self.due = self.due.min(self.last_run + control.period);
+        self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;
+        self.look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
+        self.waiting.resize(self.monitors.len(), 0);
+        self.stepped.resize(self.monitors.len(), false);
+    }
+
+    /// a and b of a site's plant, where they were promised.
+    fn known_line(&self, site: &Site) -> LinearModel {
+        let plant = &self.census.promises.plants[site.plant];
+        let workers = f64::from(plant.workers);
+        plant.costs.map_or_else(LinearModel::default, |c| {
+            LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
+        })
+    }
+
+    fn next_rows(&self) -> Vec<ClassRow> {
+        let mut rows = self.rows.clone();
+        rows.iter_mut().for_each(|row| row.removed = true);
+        rows.resize_with(self.census.class_count(), ClassRow::default);
+        for member in self.census.members() {
+            rows[member.class] = ClassRow {
+                site: member.site.name.clone(),
+                class: member.name.into(),
+                plant: member.site.plant,
+                levels: level_names(member.site),
+                plants: plants_of(member.site),
+                removed: false,
+            };
+        }
+        rows
+    }
+
+    /// Longer lists of counters, for the engine itself.
+    fn publish_counters(&mut self) {
+        let (classes, plants) = (self.census.class_count(), self.census.promises.plants.len());
+        self.counters = self.counters.iter().map(|lane| Arc::new(lane.grown(classes, plants))).collect();
+    }
+
+    /// The next generation for all lanes.
+    fn publish(&mut self) {
+        let before = self.shared();
+        let promises = &self.census.promises;
+        let plant = |(number, plant): (usize, &Plant)| {
+            let gate = match before.plants.get(number) {
+                Some(known) => known.gate.clone(),
+                None => Arc::new(Gate::new(0)),
+            };
+            if number >= before.plants.len() && self.running {
+                gate.start_clock(self.last_sample);
+            }
+            gate.grow(self.census.class_count());
+            let limit = plant.max_connections.min(MOST_IN_SERVICE);
+            SharedPlant { gate, workers: plant.workers, limit, queue: plant.queue }
+        };
+        let mut classes: Vec<SharedClass> = before.classes.iter().map(SharedClass::kept).collect();
+        // New numbers come in their order.
+        for Member { class, site, .. } in self.census.members() {
+            let fresh = self.shared_class(class, site);
+            match classes.get_mut(class) {
+                Some(known) => *known = fresh,
+                None => classes.push(fresh),
+            }
+        }
+        let shared = Shared {
+            generation: before.generation.wrapping_add(1),
+            rules: Rules::new(&self.census, self.seed),
+            mode: promises.control.mode,
+            retry_after: promises.control.retry_after,
+            classes,
+            plants: promises.plants.iter().enumerate().map(plant).collect(),
+            lanes: self.counters.clone(),
+        };
+        self.exchange.publish(Arc::new(shared));
+        self.lane.look();
+    }
+
+    fn shared_class(&self, class: usize, site: &Site) -> SharedClass {
+        let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
+        for (level, plant) in plants_of(site).into_iter().enumerate() {
+            plant_of_level[level + 1] = plant as u16;
+        }
+        let fresh = SharedClass {
+            knob: Knob::new(self.applied[class]),
+            top_level: site.levels.len() as u8,
+            choice: site.choice,
+            plant_of_level,
+            heavy: Default::default(),
+            heavy_count: AtomicU32::new(0),
+            note_shift: AtomicU32::new(self.crowds[class].note_shift()),
+        };
+        fresh.set_heavy(self.crowds[class].heavy());
+        fresh
+    }
+}
+
+fn level_names(site: &Site) -> Vec<String> {
+    site.levels.iter().map(|level| level.name.clone()).collect()
+}
+
+/// The plant of each level 1..=M.
+fn plants_of(site: &Site) -> Vec<usize> {
+    site.levels.iter().map(|level| level.plant.unwrap_or(site.plant)).collect()
+}
+
+/// m among the levels of now: between two that stay it keeps its place, and full stays full.
+fn moved(old: &[String], site: &Site, m: f64) -> f64 {
+    let top = site.levels.len() as f64;
+    if m >= old.len() as f64 {
+        return top;
+    }
+    let place = |level: usize| -> f64 {
+        let name = level.checked_sub(1).and_then(|place| old.get(place));
+        match name.map(|name| site.levels.iter().position(|level| level.name == *name)) {
+            Some(Some(now)) => (now + 1) as f64,
+            Some(None) => top.min(level as f64),
+            None => 0.0,
+        }
+    };
+    let whole = m as usize;
+    (place(whole) + (m - whole as f64) * (place(whole + 1) - place(whole))).clamp(0.0, top)
+}
+
+fn changes(old: &Census, new: &Census) -> Changes {
+    let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
+    for (number, plant) in new.promises.plants.iter().enumerate() {
+        let before = old.plant_present.get(number).copied().unwrap_or(false);
+        let same = old.promises.plants.get(number) == Some(plant);
+        changes.plants.note(plant.name.clone(), before, new.plant_present[number], same);
+    }
+    for (site, numbers) in new.promises.sites.iter().zip(&new.sites) {
+        let before = old.sites.iter().position(|before| before.site == numbers.site);
+        let before = before.map(|place| &old.promises.sites[place]);
+        changes.sites.note(site.name.clone(), before.is_some(), true, before.is_some_and(|b| alike(b, site)));
+        if let Some(before) = before {
+            compare_classes(before, site, &mut changes.classes);
+        }
+    }
+    for (site, numbers) in old.promises.sites.iter().zip(&old.sites) {
+        let stays = new.sites.iter().any(|now| now.site == numbers.site);
+        changes.sites.note(site.name.clone(), true, stays, true);
+    }
+    changes
+}
+
+/// Whether two sites differ at most in their classes' conditions.
+fn alike(a: &Site, b: &Site) -> bool {
+    let bare = |site: &Site| {
+        let classes =
+            site.classes.iter().map(|c| Class { name: c.name.clone(), condition: Default::default() });
+        Site { classes: classes.collect(), ..site.clone() }
+    };
+    bare(a) == bare(b)
+}
+
+fn compare_classes(old: &Site, new: &Site, classes: &mut Difference) {
+    let full = |name: &str| format!("{}/{name}", new.name);
+    for class in &new.classes {
+        let before = old.classes.iter().find(|before| before.name == class.name);
+        classes.note(full(&class.name), before.is_some(), true, before == Some(class));
+    }
+    for class in &old.classes {
+        let stays = new.classes.iter().any(|now| now.name == class.name);
+        classes.note(full(&class.name), true, stays, true);
+    }
+}
