@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
 fn sample() -> Status {
     let plant = PlantStatus {
+        removed: false,
         name: "origin".to_owned(),
         workers: 8,
         set_point: 0.85,
@@ -33,6 +34,7 @@ fn sample() -> Status {
     counts.reasons[Reason::Overload as usize] = 10;
     counts.outcomes[Outcome::Completed as usize] = 70;
     let class = ClassStatus {
+        removed: false,
         site: "shop".to_owned(),
         class: "default".to_owned(),
         plant: 0,
