@@ -156,6 +156,59 @@ fn a_log_may_come_from_standard_input() {
 }
 
 #[test]
+fn a_pipe_is_not_compared_with_nothing() {
+    let file = temporary("timed5.toml", TIMED);
+    let workload = temporary("piped.toml", "[[stream]]\nlog = \"-\"\n");
+    for arguments in [["--log", "/dev/stdin"], ["--workload", name(&workload)]] {
+        let arguments = [&[name(&file)], &arguments[..], &["--against", "none"]].concat();
+        let output = command(&arguments).stdin(Stdio::piped()).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("read once only"), "{}", said(&output));
+    }
+}
+
+#[test]
+fn another_configuration_may_have_other_classes_and_levels() {
+    let file = temporary("timed6.toml", TIMED);
+    let other = TIMED.replace("name = \"light\"\nprefix = \"/light\"", "name = \"tiny\"\nprefix = \"/tiny\"")
+        + "[[site.class]]\nname = \"first\"\nmatch = { path = [\"/page1\"] }\n";
+    let other = temporary("classed.toml", &other);
+    let log = temporary("compared.log", &log(100));
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("compared.html");
+    let more = ["--log", name(&log), "--scale", "3", "--report", name(&page)];
+    for [one, against] in [[&file, &other], [&other, &file]] {
+        let output = plimsoll(&[&[name(one), "--against", name(against)], &more[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let text = said(&output);
+        for part in ["served tiny", "served light", "site/first"] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_under_way_when_time_is_up_is_told() {
+    let report = json(&[&STEP[..], &["--against", "none"]].concat());
+    let cut =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workloads/step.toml"));
+    let cut = cut.expect("the example is there").replace("duration = \"60s\"", "duration = \"30s\"");
+    let cut: String =
+        cut.lines().filter(|line| !line.contains("40s")).map(|line| format!("{line}\n")).collect();
+    let cut = temporary("cut.toml", &cut);
+    let arguments = [STEP[0], "--workload", name(&cut), "--against", "none"];
+    let cut = json(&arguments);
+    for run in [&report, &cut].map(|report| report["runs"].as_array().expect("a list")).into_iter().flatten()
+    {
+        let count = |of: &str| run["total"][of].as_u64().expect("a number");
+        let known = ["full", "degraded", "rejected", "failed", "abandoned", "under_way"].map(count);
+        assert_eq!(known.iter().sum::<u64>(), count("arrivals"), "{}", run["total"]);
+    }
+    // Every listen queue is full then.
+    assert!(cut["runs"][1]["total"]["under_way"].as_u64() > Some(400), "{}", cut["runs"][1]["total"]);
+    assert!(said(&plimsoll(&arguments)).contains("under way at the end"));
+}
+
+#[test]
 fn the_page_is_one_file() {
     let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html");
     let output = plimsoll(&[&STEP[..], &["--against", "gradient2", "--report", name(&page)]].concat());

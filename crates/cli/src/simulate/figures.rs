@@ -50,6 +50,8 @@ pub(crate) struct Share {
     pub(crate) failed: u64,
     /// Their client left before the answer.
     pub(crate) abandoned: u64,
+    /// Neither of these yet when the run ended.
+    pub(crate) under_way: u64,
     pub(crate) bytes: u64,
     pub(crate) response: Histogram,
     /// By reason, rejections only.
@@ -60,14 +62,16 @@ impl Share {
     fn of(row: &ClassRow, top_level: usize) -> Share {
         let full = row.completed[top_level];
         let left = row.reasons[Reason::ClientLeft as usize];
+        let (failed, abandoned) = (row.ended(Outcome::Failed), row.ended(Outcome::Abandoned) + left);
         let reasons = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
         Share {
             arrivals: row.arrivals,
             full,
             degraded: row.served() - full,
             rejected: row.rejected,
-            failed: row.ended(Outcome::Failed),
-            abandoned: row.ended(Outcome::Abandoned) + left,
+            failed,
+            abandoned,
+            under_way: row.arrivals - row.served() - row.rejected - failed - abandoned,
             bytes: row.bytes,
             response: row.response.clone(),
             reasons: reasons.map(|reason| (reason, row.reasons[reason as usize])).collect(),
@@ -81,6 +85,7 @@ impl Share {
         self.rejected += other.rejected;
         self.failed += other.failed;
         self.abandoned += other.abandoned;
+        self.under_way += other.under_way;
         self.bytes += other.bytes;
         self.response.merge(&other.response);
         self.reasons.resize(other.reasons.len(), (Reason::Overload, 0));
@@ -153,18 +158,45 @@ fn plants(run: &Run, promises: &Promises) -> Vec<PlantFigures> {
     figures.collect()
 }
 
-/// Levels by name: two sites may have a level of the same name.
+/// Requests completed by level.
 fn levels(run: &Run, promises: &Promises) -> Vec<(String, u64)> {
-    let mut all: Vec<(String, u64)> = Vec::new();
+    let served =
+        |level: Level| (level.name.clone(), level.places.iter().map(|at| at.completed(&run.classes)).sum());
+    by_name(promises).into_iter().map(served).collect()
+}
+
+/// A level's name, and where it is counted.
+pub(crate) struct Level {
+    pub(crate) name: String,
+    pub(crate) places: Vec<Place>,
+}
+
+/// A class and a level's number in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    class: usize,
+    level: usize,
+}
+
+impl Place {
+    pub(crate) fn completed(self, classes: &[ClassRow]) -> u64 {
+        classes.get(self.class).map_or(0, |row| row.completed[self.level])
+    }
+}
+
+/// Levels by name, each site's highest first. By name, not by number: what is the highest level of one site may have the
+/// number of another's lowest.
+pub(crate) fn by_name(promises: &Promises) -> Vec<Level> {
+    let mut all: Vec<Level> = Vec::new();
     let mut class = 0;
     for site in &promises.sites {
-        let own = &run.classes[class..class + site.classes.len() + 2];
-        class += own.len();
+        let own = class..class + site.classes.len() + 2;
+        class = own.end;
         for (number, level) in site.levels.iter().enumerate().rev() {
-            let served: u64 = own.iter().map(|row| row.completed[number + 1]).sum();
-            match all.iter_mut().find(|(name, _)| *name == level.name) {
-                Some((_, count)) => *count += served,
-                None => all.push((level.name.clone(), served)),
+            let places = own.clone().map(|class| Place { class, level: number + 1 });
+            match all.iter_mut().find(|known| known.name == level.name) {
+                Some(known) => known.places.extend(places),
+                None => all.push(Level { name: level.name.clone(), places: places.collect() }),
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::source;
 use plimsoll_config::{Reading, Understood, Untimed, parse_workload_as, replay};
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
-use plimsoll_sim::workload::{Replay, Workload};
+use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
 /// What is simulated.
@@ -72,14 +72,37 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         };
         contenders.push(next);
     }
-    if contenders.len() > 1 && arguments.log.as_deref() == Some(Path::new("-")) {
-        return Err(Failure::Input(
-            "error: standard input can be read once only, and `--against` reads the log again\nWrite the log to a \
-             file first."
-                .to_owned(),
-        ));
+    if contenders.len() > 1
+        && let Some(once) = read_once(&contenders[0].workload)
+    {
+        return Err(Failure::Input(format!(
+            "error: {once} can be read once only, and `--against` reads it again\nWrite it to a file first."
+        )));
     }
     Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
+}
+
+/// What the streams read that is gone when it was read: standard input, a pipe.
+fn read_once(workload: &Workload) -> Option<String> {
+    let inputs = workload.streams.iter().flat_map(|stream| {
+        let arrivals = match &stream.arrivals {
+            Arrivals::Counts { input, .. } | Arrivals::Log { input, .. } => Some(input),
+            Arrivals::Process { .. } => None,
+        };
+        let content = match &stream.content {
+            Content::Log(input, _) => Some(input),
+            Content::Pages(_) => None,
+        };
+        arrivals.into_iter().chain(content)
+    });
+    inputs.into_iter().find_map(|input| match input {
+        Input::File(path) if path == Path::new("-") => Some("standard input".to_owned()),
+        // What is not there is told by whoever opens it.
+        Input::File(path) if std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir()) => {
+            Some(path.display().to_string())
+        }
+        Input::File(_) | Input::Text(_) => None,
+    })
 }
 
 fn is_file(name: &str) -> bool {

@@ -6,7 +6,7 @@ use super::inputs::{Contender, Kind};
 use super::summary::notes;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_gateway::admin::json::Json;
-use plimsoll_sim::{Heavy, LogNotes, Row, Run};
+use plimsoll_sim::{ClassRow, Heavy, LogNotes, Row, Run};
 
 pub(crate) fn report(simulated: &Simulated) -> Json {
     let Simulated { inputs, seed, runs, figures, .. } = simulated;
@@ -71,6 +71,7 @@ fn share(share: &Share) -> Json {
         ("rejected_by_reason", Json::object(reasons)),
         ("failed", Json::Count(share.failed)),
         ("abandoned", Json::Count(share.abandoned)),
+        ("under_way", Json::Count(share.under_way)),
         ("bytes", Json::Count(share.bytes)),
         ("response_ms", times(&share.response)),
     ])
@@ -127,7 +128,8 @@ fn period(row: &Row, contender: &Contender) -> Json {
         Json::object([("utilization", rounded(plant.utilization)), ("offered", rounded(plant.offered))])
     });
     let names = classes(&contender.promises);
-    let classes = row.classes.iter().zip(&names).filter(|(class, _)| class.arrivals > 0);
+    let is_there = |class: &ClassRow| class.arrivals + class.served() + class.rejected > 0;
+    let classes = row.classes.iter().zip(&names).filter(|(class, _)| is_there(class));
     let classes = classes.map(|(class, (name, _))| {
         let levels = class.completed.iter().enumerate().filter(|(_, count)| **count > 0);
         let levels = levels.map(|(level, count)| (level.to_string(), Json::Count(*count)));

@@ -1,9 +1,10 @@
 //! The figures as a page with plots.
 
 use super::Simulated;
-use super::figures::{Figures, classes};
+use super::figures::{Figures, by_name, classes};
 use super::inputs::Contender;
 use super::summary::{grouped, headline, notes, short};
+use plimsoll_core::door::Outcome;
 use plimsoll_core::reason::Reason;
 use plimsoll_report::{
     Block, Cell, Chart, Color, Column, Fact, Page, Section, Series, Style, Table, Verdict,
@@ -131,13 +132,16 @@ fn sum(row: &Row, of: impl Fn(&ClassRow) -> u64) -> f64 {
 fn by_level(run: &Run, contender: &Contender) -> Chart {
     let title = format!("{}: by what they got", short(&contender.name));
     let mut chart = Chart::over_time(title, "requests/s").from_zero();
-    let top = contender.promises.sites.iter().map(|site| site.levels.len()).max().unwrap_or(1);
-    for level in (1..=top).rev() {
-        let of = series(level_name(contender, level), run, |row| sum(row, |class| class.completed[level]));
+    for level in by_name(&contender.promises) {
+        let completed = |row: &Row| level.places.iter().map(|at| at.completed(&row.classes)).sum();
+        let of = series(level.name.clone(), run, |row| rate(row, completed(row)));
         chart = chart.series(of.style(Style::Area).color(Color::Ordered));
     }
-    let lost = |class: &ClassRow| class.rejected + class.outcomes[1..].iter().sum::<u64>();
-    let lost = series("turned away or failed", run, |row| sum(row, lost));
+    let lost = |class: &ClassRow| {
+        let left = class.ended(Outcome::Abandoned) + class.reasons[Reason::ClientLeft as usize];
+        class.rejected + class.ended(Outcome::Failed) + left
+    };
+    let lost = series("turned away, failed or left", run, |row| sum(row, lost));
     chart.series(lost.style(Style::Area).color(Color::Alarm))
 }
 
@@ -153,30 +157,15 @@ fn by_reason(run: &Run, contender: &Contender) -> Chart {
     chart
 }
 
-/// A level's name, if all sites that have one call it the same.
-fn level_name(contender: &Contender, level: usize) -> String {
-    let mut names: Vec<&str> = contender
-        .promises
-        .sites
-        .iter()
-        .filter_map(|site| site.levels.get(level - 1))
-        .map(|level| level.name.as_str())
-        .collect();
-    names.dedup();
-    match names.as_slice() {
-        [name] => (*name).to_owned(),
-        _ => format!("level {level}"),
-    }
-}
-
 fn delays(simulated: &Simulated) -> Section {
     let Simulated { runs, inputs, figures, .. } = simulated;
-    let names = classes(&inputs.contenders[0].promises);
     let mut section = Section::new("Response times")
         .text("From a request's arrival at the gateway to its last byte from the server, of those that were served.");
     for (quantile, title) in [(0.5, "Median"), (0.99, "99th percentile")] {
         let mut chart = Chart::over_time(format!("{title} of response times"), "ms").from_zero();
         for (number, (run, contender)) in runs.iter().zip(&inputs.contenders).enumerate() {
+            // Another configuration may have other classes.
+            let names = classes(&contender.promises);
             for class in shown(&figures[number]) {
                 let several = runs.len() > 1;
                 let name = if several {

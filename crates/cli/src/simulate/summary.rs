@@ -15,7 +15,7 @@ pub(crate) fn text(simulated: &Simulated) -> String {
     let mut text = headline(simulated);
     text += "\n";
     text += &comparison(simulated);
-    if simulated.figures[0].classes.len() > 1 {
+    if simulated.figures.iter().any(|figures| figures.classes.len() > 1) {
         text += "\n";
         text += &classes(simulated);
     }
@@ -60,9 +60,9 @@ fn comparison(simulated: &Simulated) -> String {
             row("  its link".to_owned(), &|figures| format!("{:.3}", figures.plants[number].link));
         }
     }
-    for (level, _) in &figures[0].levels {
+    for level in distinct(figures.iter().flat_map(|figures| &figures.levels), |(level, _)| level) {
         row(format!("served {level}"), &|figures| {
-            let of = figures.levels.iter().find(|(name, _)| name == level);
+            let of = figures.levels.iter().find(|(name, _)| *name == level);
             of.map_or(String::new(), |(_, count)| part(&figures.total, *count))
         });
     }
@@ -77,6 +77,9 @@ fn comparison(simulated: &Simulated) -> String {
     if figures.iter().any(|figures| figures.total.abandoned > 0) {
         row("client left".to_owned(), &|figures| part(&figures.total, figures.total.abandoned));
     }
+    if figures.iter().any(|figures| figures.total.under_way > 0) {
+        row("under way at the end".to_owned(), &|figures| part(&figures.total, figures.total.under_way));
+    }
     row("response time p50".to_owned(), &|figures| time(&figures.total.response, 0.5));
     row("  p99".to_owned(), &|figures| time(&figures.total.response, 0.99));
     row("delivered".to_owned(), &|figures| bytes(figures.total.bytes));
@@ -88,13 +91,14 @@ fn classes(simulated: &Simulated) -> String {
     let cells = |cells: [&str; 9]| cells.map(str::to_owned).to_vec();
     let mut rows =
         vec![cells(["class", "", "arrivals", "full", "degraded", "turned away", "failed", "p50", "p99"])];
-    for (number, class) in simulated.figures[0].classes.iter().enumerate() {
+    let of_all = simulated.figures.iter().flat_map(|figures| &figures.classes);
+    for class in distinct(of_all, |class| &class.name) {
+        let mut name = class;
         for (figures, contender) in simulated.figures.iter().zip(&simulated.inputs.contenders) {
-            let Some(of) = figures.classes.iter().find(|of| of.name == class.name) else { continue };
+            let Some(of) = figures.classes.iter().find(|of| of.name == class) else { continue };
             let percent = |count| format!("{:.1} %", of.share.percent(count));
-            let is_first = std::ptr::eq(of, &simulated.figures[0].classes[number]);
             rows.push(vec![
-                if is_first { class.name.clone() } else { String::new() },
+                std::mem::take(&mut name).to_owned(),
                 if simulated.figures.len() > 1 { short(&contender.name) } else { String::new() },
                 grouped(of.share.arrivals),
                 percent(of.share.full),
@@ -107,6 +111,17 @@ fn classes(simulated: &Simulated) -> String {
         }
     }
     text::table(&rows, &[2, 3, 4, 5, 6, 7, 8])
+}
+
+/// What they are called, each once, in the order in which the contenders have them.
+fn distinct<'a, T: 'a>(all: impl Iterator<Item = &'a T>, name: impl Fn(&'a T) -> &'a String) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for one in all.map(|one| name(one).as_str()) {
+        if !names.contains(&one) {
+            names.push(one);
+        }
+    }
+    names
 }
 
 /// The paths that suffered most under the first contender.
@@ -133,8 +148,8 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
             span(run.ended.as_secs_f64())
         ));
     }
-    if runs.len() < inputs.contenders.len() {
-        all.push(format!("{} was not begun", inputs.contenders[runs.len()].name));
+    for contender in &inputs.contenders[runs.len()..] {
+        all.push(format!("{} was not begun", contender.name));
     }
     if runs[0].unmatched > 0 {
         all.push(format!(
@@ -142,8 +157,10 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
             grouped(runs[0].unmatched)
         ));
     }
-    if runs[0].retries > 0 {
-        all.push(format!("{} requests are of clients that tried again", grouped(runs[0].retries)));
+    // Each front has its own: who is answered does not come again.
+    for (run, contender) in runs.iter().zip(&inputs.contenders).filter(|(run, _)| run.retries > 0) {
+        let before = if runs.len() > 1 { format!("{}: ", short(&contender.name)) } else { String::new() };
+        all.push(format!("{before}{} requests are of clients that tried again", grouped(run.retries)));
     }
     for (stream, notes) in &runs[0].notes {
         log_notes(&inputs.contenders[0].workload.streams[*stream].name, notes, &mut all);
