@@ -404,7 +404,8 @@ impl<'a> Simulation<'a> {
         flight.service = request.service;
         flight.work = work;
         let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
-        flight.again = may_return.then(|| Box::new(request.clone()));
+        // It comes again with the same work: what is drawn for those who come after is then the same before every front.
+        flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
         token
     }
 
@@ -478,6 +479,7 @@ impl<'a> Simulation<'a> {
                 self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
                     1;
                 self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+                self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
                 if let Some(flight) = self.flights.end(token) {
                     self.come_again(flight);
                 }

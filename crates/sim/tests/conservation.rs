@@ -11,13 +11,14 @@ use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Class, Condition, Mode, Plant, Promises, Site};
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
-use plimsoll_core::time::Duration;
-use plimsoll_sim::front::{Comparator, Front, Gateway};
+use plimsoll_core::time::{Duration, Instant};
+use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
     self, Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Retry, Stream,
     Version, Workload,
 };
-use plimsoll_sim::{Run, Setup};
+use plimsoll_sim::{Event, Run, Setup, Watch};
+use std::collections::BTreeSet;
 
 const CASES: u64 = 60;
 
@@ -125,6 +126,28 @@ fn workload(random: &mut Random) -> Workload {
     }
 }
 
+/// Requests that were seen to arrive and not to end, and those that came with work of their own.
+#[derive(Default)]
+struct Seen {
+    open: BTreeSet<u64>,
+    with_work: u64,
+}
+
+impl Watch for Seen {
+    fn event(&mut self, _now: Instant, event: &Event<'_>) {
+        let ended = match event {
+            Event::Arrived { token, request, decision, .. } => {
+                self.with_work += u64::from(request.work.is_some());
+                assert!(self.open.insert(token.0), "{token:?} is there already");
+                matches!(decision, Decision::Reject(_)).then_some(token)
+            }
+            Event::Ordered(Order::Drop(token, _)) | Event::Ended { token, .. } => Some(token),
+            Event::Ordered(Order::Start(..)) => None,
+        };
+        assert!(ended.is_none_or(|token| self.open.remove(&token.0)), "{ended:?} had ended before");
+    }
+}
+
 /// Checks the books of one run. `case` replays it.
 fn check(run: &Run, workload: &Workload, case: &str) {
     let (mut arrivals, mut under_way) = (0, 0);
@@ -163,8 +186,13 @@ fn every_request_is_accounted_for_once_before_every_front() {
         let (promises, workload) = (promises(random), workload(random));
         let setup = Setup { promises: &promises, workload: &workload, seed };
         let mut run = |front: &mut dyn Front, name: &str| {
-            let run = setup.run_with(front, &mut ()).expect("it runs");
-            check(&run, &workload, &format!("seed {seed}, {name}"));
+            let mut seen = Seen::default();
+            let run = setup.run_with(front, &mut seen).expect("it runs");
+            let case = format!("seed {seed}, {name}");
+            check(&run, &workload, &case);
+            assert_eq!(seen.open.len() as u64, run.in_flight, "{case}: each end is told once");
+            // Who comes again brings the work that was drawn for the first attempt: no other is drawn.
+            assert_eq!(seen.with_work, run.retries, "{case}");
             for class in &run.classes {
                 let left = [class.ended(Outcome::Abandoned), class.reasons[Reason::ClientLeft as usize]];
                 met[0] += class.served();
