@@ -16,6 +16,7 @@ pub(crate) enum Command {
     Check(CheckArguments),
     Demo(DemoArguments),
     Simulate(SimulateArguments),
+    Profile(ProfileArguments),
 }
 
 /// `plimsoll run FILE`
@@ -57,6 +58,26 @@ pub(crate) struct SimulateArguments {
     pub(crate) trace: Option<PathBuf>,
 }
 
+/// `plimsoll profile URL...`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ProfileArguments {
+    pub(crate) urls: Vec<String>,
+    /// What `{size}` in a URL stands for, as typed.
+    pub(crate) sizes: Vec<String>,
+    pub(crate) rejecting: Option<String>,
+    pub(crate) seconds_per_size: Option<f64>,
+    pub(crate) clients: Option<u32>,
+    pub(crate) requests: Option<u64>,
+    pub(crate) no_overload: bool,
+    /// The server may be one that others use.
+    pub(crate) permitted: bool,
+    /// The upstream's name in the section.
+    pub(crate) upstream: Option<String>,
+    pub(crate) write: Option<PathBuf>,
+    pub(crate) json: bool,
+    pub(crate) report: Option<PathBuf>,
+}
+
 /// The command that `arguments`, without the program's name, ask for.
 ///
 /// # Errors
@@ -81,6 +102,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         Topic::Check => check(&mut parser),
         Topic::Demo => demo(&mut parser),
         Topic::Simulate => simulate(&mut parser),
+        Topic::Profile => profile(&mut parser),
     }
 }
 
@@ -174,6 +196,60 @@ fn simulate(parser: &mut Parser) -> Result<Command, Failure> {
     }
     arguments.file = file.ok_or_else(|| no_file(TOPIC))?;
     Ok(Command::Simulate(arguments))
+}
+
+fn profile(parser: &mut Parser) -> Result<Command, Failure> {
+    const TOPIC: Topic = Topic::Profile;
+    let mut arguments = ProfileArguments::default();
+    while let Some(argument) = next(parser, TOPIC)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
+            Arg::Long("json") => arguments.json = true,
+            Arg::Long("no-overload") => arguments.no_overload = true,
+            Arg::Long("i-may-load-this-server") => arguments.permitted = true,
+            Arg::Long("sizes") => {
+                let sizes = word(parser, "sizes", "sizes", "1K,16K,256K", TOPIC)?;
+                arguments.sizes.extend(sizes.split(',').map(|size| size.trim().to_owned()));
+            }
+            Arg::Long("rejecting") => {
+                let url = word(parser, "rejecting", "a URL", "http://127.0.0.1:8000/full", TOPIC)?;
+                arguments.rejecting = Some(url);
+            }
+            Arg::Long("upstream") => {
+                arguments.upstream = Some(word(parser, "upstream", "an upstream's name", "app", TOPIC)?);
+            }
+            Arg::Long("write") => arguments.write = Some(path(parser, "write", TOPIC)?),
+            Arg::Long("report") => arguments.report = Some(path(parser, "report", TOPIC)?),
+            Arg::Long("seconds-per-size") => {
+                arguments.seconds_per_size = Some(number(parser, &bounds::SECONDS_PER_SIZE, TOPIC)?);
+            }
+            Arg::Long("clients") => arguments.clients = Some(number(parser, &bounds::CLIENTS, TOPIC)?),
+            Arg::Long("requests") => arguments.requests = Some(number(parser, &bounds::REQUESTS, TOPIC)?),
+            Arg::Value(url) => arguments.urls.push(url.to_string_lossy().into_owned()),
+            option => return Err(unknown_option(&option, TOPIC)),
+        }
+    }
+    if arguments.urls.is_empty() {
+        let what = "which server? Name a URL for each size of content, `http://127.0.0.1:8000/small.html \
+                    http://127.0.0.1:8000/large.jpg`, or all at once, `http://127.0.0.1:8000/{size}.html --sizes \
+                    1K,16K,256K`";
+        return Err(wrong(what, TOPIC));
+    }
+    Ok(Command::Profile(arguments))
+}
+
+/// The value of an option that is a word.
+fn word(
+    parser: &mut Parser,
+    option: &str,
+    what: &str,
+    example: &str,
+    topic: Topic,
+) -> Result<String, Failure> {
+    let value = parser.value().ok().and_then(|value| value.string().ok());
+    let missing =
+        || wrong(&format!("`--{option}` needs {what} after it, such as `--{option} {example}`"), topic);
+    value.filter(|value| !value.is_empty()).ok_or_else(missing)
 }
 
 /// The value of an option that names a file.
@@ -304,7 +380,7 @@ mod tests {
     fn what_is_wrong_is_said_with_what_to_write_instead() {
         for (line, said) in [
             ("chekc a", "did you mean `check`?"),
-            ("frobnicate", "there are run, check, demo, simulate"),
+            ("frobnicate", "there are run, check, demo, simulate, profile"),
             ("check --jsno a", "did you mean `--json`?"),
             ("run", "which file?"),
             ("run a b", "one file, not several: `a` was named first"),
@@ -318,6 +394,10 @@ mod tests {
             ("simulate --log a.log", "which file?"),
             ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
             ("simulate a.toml --workload b --scale 2", "are for `--log`"),
+            ("profile", "which server? Name a URL for each size"),
+            ("profile http://a/ --seconds-per-size 0", "seconds from 1 to 300"),
+            ("profile http://a/ --sizes", "`--sizes` needs sizes after it, such as `--sizes 1K,16K,256K`"),
+            ("profile http://a/ --i-may-load-this-sever", "did you mean `--i-may-load-this-server`?"),
             ("simulate a.toml --logs b", "did you mean `--log`?"),
         ] {
             let text = refused(line);

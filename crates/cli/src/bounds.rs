@@ -42,3 +42,17 @@ pub(crate) const SCALE: Bounds<f64> = Bounds {
     example: "3",
     range: 0.001..=1e4,
 };
+pub(crate) const SECONDS_PER_SIZE: Bounds<f64> =
+    Bounds { option: "seconds-per-size", what: "seconds from 1 to 300", example: "8", range: 1.0..=300.0 };
+pub(crate) const CLIENTS: Bounds<u32> = Bounds {
+    option: "clients",
+    what: "whole clients at once from 1 to 4096",
+    example: "256",
+    range: 1..=4096,
+};
+pub(crate) const REQUESTS: Bounds<u64> = Bounds {
+    option: "requests",
+    what: "whole requests from 1 to 1000000000",
+    example: "100000",
+    range: 1..=1_000_000_000,
+};

@@ -8,11 +8,13 @@ pub(crate) enum Topic {
     Check,
     Demo,
     Simulate,
+    Profile,
 }
 
 impl Topic {
     /// The commands.
-    pub(crate) const COMMANDS: [Topic; 4] = [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate];
+    pub(crate) const COMMANDS: [Topic; 5] =
+        [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate, Topic::Profile];
 
     /// The command's name; the program itself has none.
     pub(crate) const fn name(self) -> &'static str {
@@ -22,6 +24,7 @@ impl Topic {
             Topic::Check => "check",
             Topic::Demo => "demo",
             Topic::Simulate => "simulate",
+            Topic::Profile => "profile",
         }
     }
 
@@ -44,6 +47,20 @@ impl Topic {
                 "--trace",
                 "--help",
             ],
+            Topic::Profile => &[
+                "--sizes",
+                "--rejecting",
+                "--seconds-per-size",
+                "--clients",
+                "--requests",
+                "--no-overload",
+                "--i-may-load-this-server",
+                "--upstream",
+                "--write",
+                "--json",
+                "--report",
+                "--help",
+            ],
         }
     }
 }
@@ -59,6 +76,7 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Check => CHECK,
         Topic::Demo => DEMO,
         Topic::Simulate => SIMULATE,
+        Topic::Profile => PROFILE,
     }
 }
 
@@ -72,6 +90,7 @@ Commands:
   run FILE       be the gateway that FILE describes
   check FILE     say what is wrong with FILE, or what it means
   simulate FILE  see what FILE would do with your access log at three times the load
+  profile URL    find out by loading a server what requests cost it
   demo           see it work: an overloaded server with and without the gateway
 
 Options:
@@ -173,3 +192,40 @@ Example:
 
 Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed),
 1 failed, 2 the input is wrong.";
+
+const PROFILE: &str = "\
+Loads a real server to its limit and says what a request, a byte and a rejection cost
+it: the [capacity] section of its upstream. It takes about a minute.
+
+Usage: plimsoll profile URL... [OPTIONS]
+
+Each URL is one size of one kind of content; sizes from 1 KB to 256 KB or more tell
+most. Each is loaded by more and more clients until its rate no longer rises, then at
+random times at 80 and 95 % of that rate. At last the server is loaded with twice what
+it can do, to see what a request that fails costs it. The server serves nobody else
+meanwhile.
+
+Options:
+      --sizes A,B,...         what {size} in a URL stands for, one after the other
+      --rejecting URL         one that is always rejected: what does that cost?
+      --seconds-per-size S    how long each is loaded, 1 to 300 (default: a minute for
+                              all, at least 2 and at most 10 each)
+      --clients N             at most so many at once, 1 to 4096 (default 256)
+      --requests N            at most so many, all together (default 2000000)
+      --no-overload           not more than it can do
+      --i-may-load-this-server
+                              needed for a server that is not on a loopback address:
+                              you may load it until it serves nobody else
+      --upstream NAME         in the section (default app)
+      --write FILE            the section, to a new file
+      --json                  figures as one JSON object on stdout
+      --report FILE           a page with plots, as one HTML file
+  -h, --help                  this page
+
+Example:
+  plimsoll profile 'http://127.0.0.1:8000/{size}.html' --sizes 1K,4K,16K,64K,256K
+  plimsoll profile http://127.0.0.1:8000/search?q=a --seconds-per-size 30
+
+Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed),
+1 failed: the server died on the way, or the requests were used up; what was measured
+until then is printed, 2 the input is wrong.";

@@ -8,6 +8,7 @@ mod failure;
 mod help;
 mod journal;
 mod plan;
+mod profile;
 mod resolve;
 mod run;
 mod signals;
@@ -33,5 +34,6 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
+        Command::Profile(arguments) => profile::profile(&arguments),
     }
 }

@@ -5,6 +5,9 @@
 
 use crate::failure::Failure;
 use nix::sys::signal::{SigSet, Signal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// The signals that end the program, blocked.
 #[derive(Clone, Copy, Debug)]
@@ -22,5 +25,30 @@ impl Signals {
     pub(crate) fn wait(self) {
         // It fails for an invalid set only; ending then is better than running without an end.
         let _ = self.0.wait();
+    }
+}
+
+/// Whether the user wants it to end: looked at by what takes long, to print what there is so far.
+pub(crate) struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Waits for a signal; a second one ends the process at once.
+    pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        let wait = move || {
+            signals.wait();
+            tell.store(true, Ordering::Relaxed);
+            signals.wait();
+            std::process::exit(1);
+        };
+        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
+        Ok(Interrupt(told))
+    }
+
+    /// Whether a signal has come.
+    pub(crate) fn is_told(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }

@@ -14,7 +14,7 @@ mod watch;
 
 use crate::arguments::SimulateArguments;
 use crate::failure::Failure;
-use crate::signals::Signals;
+use crate::signals::{Interrupt, Signals};
 use crate::text;
 use figures::Figures;
 use inputs::{Inputs, Kind};
@@ -22,7 +22,7 @@ use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
 use std::time::{Duration, Instant};
 use trace::Trace;
-use watch::{Interrupt, Watcher};
+use watch::Watcher;
 
 /// The seed where none is given.
 const SEED: u64 = 1;

@@ -2,35 +2,11 @@
 
 use super::inputs::Contender;
 use super::trace::Trace;
-use crate::failure::Failure;
-use crate::signals::Signals;
+use crate::signals::Interrupt;
 use plimsoll_sim::{Event, Progress, Watch};
 use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
-
-/// Whether the user wants it to end.
-pub(crate) struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// Waits for a signal; a second one ends the process at once.
-    pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
-        let told = Arc::new(AtomicBool::new(false));
-        let tell = Arc::clone(&told);
-        let wait = move || {
-            signals.wait();
-            tell.store(true, Ordering::Relaxed);
-            signals.wait();
-            std::process::exit(1);
-        };
-        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
-        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
-        Ok(Interrupt(told))
-    }
-}
 
 /// The watcher of one run.
 pub(crate) struct Watcher<'a> {
@@ -91,7 +67,7 @@ impl<'a> Watcher<'a> {
 impl Watch for Watcher<'_> {
     fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
-        if self.untimed || self.interrupt.0.load(Ordering::Relaxed) {
+        if self.untimed || self.interrupt.is_told() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

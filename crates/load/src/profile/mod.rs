@@ -24,7 +24,7 @@ mod search;
 mod stage;
 
 pub use fit::{Fit, Point};
-pub use overload::Overload;
+pub use overload::{MOST_LATE, Overload};
 pub use search::Highest;
 
 use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Paths, Target};

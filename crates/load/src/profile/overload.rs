@@ -33,18 +33,21 @@ pub struct Overload {
     pub late_seconds: f64,
     /// The share of one processor that the client's thread took.
     pub client_cpu: Option<f64>,
-    /// `T_f` (s); none where next to nothing failed.
+    /// `T_f` (s); none where next to nothing failed, or the client could not offer what it should.
     pub per_failure_seconds: Option<f64>,
     /// `T_f` by the paper's eq. 12 (s).
     pub per_failure_by_bytes_seconds: Option<f64>,
 }
+
+/// A client later than this at its 99th percentile did not offer what it should, and failed requests itself (s).
+pub const MOST_LATE: f64 = 0.1;
 
 /// With fewer failures, as a share of what is offered, they say nothing.
 const ENOUGH: f64 = 0.01;
 
 impl Overload {
     pub(super) fn of(subject: usize, highest: &Highest, fit: &Fit, offered: f64, open: &OpenWindow) -> Self {
-        let enough = open.failures > ENOUGH * offered;
+        let enough = open.failures > ENOUGH * offered && open.late_seconds < MOST_LATE;
         let lost_bytes = (highest.rate * highest.bytes - open.bytes_per_second).max(0.0);
         let per_failure = (1.0 - open.rate / highest.rate).max(0.0) / open.failures;
         let by_bytes = fit.per_byte_seconds * lost_bytes / (offered - highest.rate);
