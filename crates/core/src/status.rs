@@ -131,3 +131,17 @@ impl Counts {
         self.arrivals.saturating_sub(ended)
     }
 }
+
+impl PlantStatus {
+    /// No longer promised, and its last request is done: nothing to show.
+    pub fn is_gone(&self) -> bool {
+        self.removed && self.in_service + self.waiting == 0
+    }
+}
+
+impl ClassStatus {
+    /// No longer promised, and its last request is done: nothing to show.
+    pub fn is_gone(&self) -> bool {
+        self.removed && self.counts.in_flight() == 0
+    }
+}

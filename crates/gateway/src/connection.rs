@@ -92,7 +92,7 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: SocketAddr) {
         Poll::Ready(())
     })
     .await;
-    let peer = Peer::new(peer.ip(), &worker.shared.settings.trusted_proxies);
+    let peer = Peer::new(peer.ip(), &worker.tables().settings.trusted_proxies);
     let mut connection = Connection {
         client: Client { io, inbox: Inbox::default(), outbox: Outbox::default(), slot },
         worker,
@@ -129,7 +129,7 @@ impl Connection {
 
     /// The longest request body.
     pub(crate) fn limit(&self) -> u64 {
-        self.worker.shared.settings.limits.body_bytes
+        self.worker.tables().settings.limits.body_bytes
     }
 
     /// The next request's head; `None` if the client is done, or has been idle for too long.
@@ -140,7 +140,7 @@ impl Connection {
                 *kept = Vec::new();
             }
         }
-        let timeouts = &self.worker.shared.settings.timeouts;
+        let timeouts = self.worker.tables().settings.timeouts;
         let timeout = if self.client.inbox.is_empty() { timeouts.keep_alive } else { timeouts.head };
         self.client.slot.arm(Some(self.worker.after(timeout)));
         let mut coming = Coming { has_begun: !self.client.inbox.is_empty(), ..Coming::default() };
@@ -158,7 +158,8 @@ impl Connection {
         context: &mut Context<'_>,
         coming: &mut Coming,
     ) -> Poll<Result<Option<usize>, Refusal>> {
-        let settings = &self.worker.shared.settings;
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
         let limit = settings.limits.head_bytes.clamp(1024, 64 * 1024);
         let client = &mut self.client;
         loop {
@@ -221,7 +222,7 @@ impl Connection {
 
     /// Sends what is in the outbox, counting body bytes. False if the client left or does not read.
     pub(crate) async fn flush(&mut self, held: Option<&Held>) -> bool {
-        let timeout = self.worker.shared.settings.timeouts.send;
+        let timeout = self.worker.tables().settings.timeouts.send;
         let (client, worker) = (&mut self.client, &self.worker);
         client.slot.arm(None);
         poll_fn(|context| {
@@ -252,7 +253,7 @@ impl Connection {
     /// Reads and throws away the rest of a body, to keep the connection. False if it is too much.
     pub(crate) async fn discard(&mut self, framing: Framing) -> bool {
         let mut body = Decoder::new(framing);
-        let timeout = self.worker.shared.settings.timeouts.body_idle;
+        let timeout = self.worker.tables().settings.timeouts.body_idle;
         let mut total = 0;
         self.client.slot.arm(Some(self.worker.after(timeout)));
         let client = &mut self.client;

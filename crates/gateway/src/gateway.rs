@@ -1,20 +1,22 @@
 //! A running gateway, as its owner sees it.
 
 use crate::acceptor;
+use crate::admin::ReloadOrder;
 use crate::clock::Clock;
 use crate::mailbox::{Mailbox, Message};
 use crate::operator::Operator;
+use crate::reload::Reloader;
 use crate::settings::{Backend, Settings};
+use crate::tables::{Exchange, Tables};
 use crate::ticker::Ticker;
-use crate::upstream::pool::{Bounds, Upstream};
 use crate::worker::{Shared, Worker};
-use plimsoll_core::promises::{Mode, Promises, Sense};
+use plimsoll_core::promises::Promises;
 use plimsoll_core::status::Status;
 use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
@@ -25,6 +27,8 @@ pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
     ticker: Ticker,
+    /// What the operator's listener calls for a reload, once the owner has said what that is.
+    orders: Arc<OnceLock<ReloadOrder>>,
     operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
     local_addrs: Vec<SocketAddr>,
@@ -51,24 +55,24 @@ impl Gateway {
         // A token has eight bits for its thread.
         let threads = threads.min(256);
         let (engine, lanes) = Engine::new(promises, threads, settings.hash_seed)
-            .map_err(|problems| io::Error::new(io::ErrorKind::InvalidInput, problems.join("; ")))?;
+            .map_err(|problems| invalid(problems.join("; ")))?;
+        let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
         let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
         let shared = Arc::new(Shared {
-            upstreams: upstreams(&settings, promises, threads),
-            reported: promises.plants.iter().map(|plant| plant.sense == Sense::Reported).collect(),
             mailboxes: (0..threads).map(|_| Mailbox::default()).collect(),
             draining: AtomicBool::new(false),
             clock: Clock::start(),
-            settings,
+            tables: Exchange::new(Tables::default().next(settings, promises, &numbers, threads)),
         });
         let engine = Arc::new(Mutex::new(engine));
-        let workers = promises.plants.iter().map(|plant| plant.workers).collect();
-        let ticker = Ticker::start(engine.clone(), shared.clone(), workers)?;
+        let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
-        let mut gateway = Gateway { shared, engine, ticker, operator: None, threads, local_addrs };
+        let orders = Arc::default();
+        let mut gateway = Gateway { shared, engine, ticker, orders, operator: None, threads, local_addrs };
         // An early return drops the gateway, which stops what was started.
-        if let Some(address) = gateway.shared.settings.admin {
-            gateway.operator = Some(Operator::start(address, gateway.engine.clone())?);
+        if let Some(address) = gateway.shared.tables.current().settings.admin {
+            let orders = gateway.orders.clone();
+            gateway.operator = Some(Operator::start(address, gateway.engine.clone(), orders)?);
         }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
@@ -90,6 +94,17 @@ impl Gateway {
                 .unwrap_or_else(|_| Err(io::Error::other("a worker thread ended at its start")))?;
         }
         Ok(())
+    }
+
+    /// Reloads it, from any thread.
+    pub fn reloader(&self) -> Reloader {
+        Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
+    }
+
+    /// Has `POST /reload` of the operator's listener call `order`, on a thread where it may wait. Without it, or
+    /// before, that answers 404. The first order stands.
+    pub fn on_reload(&self, order: ReloadOrder) {
+        let _ = self.orders.set(order);
     }
 
     /// The addresses it listens on, in the order of [`Settings::listen`].
@@ -119,7 +134,8 @@ impl Gateway {
 
     /// Connections to a plant's upstream open now, busy and idle; zero for a folder.
     pub fn upstream_connections(&self, plant: usize) -> usize {
-        let upstream = self.shared.upstreams.get(plant).and_then(Option::as_ref);
+        let tables = self.shared.tables.current();
+        let upstream = tables.upstreams.get(plant).and_then(Option::as_ref);
         upstream.map_or(0, |upstream| upstream.open_connections())
     }
 
@@ -165,7 +181,7 @@ fn invalid(what: String) -> io::Error {
 }
 
 /// The lists that must match.
-fn check(settings: &Settings, promises: &Promises) -> io::Result<()> {
+pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> {
     if settings.backends.len() != promises.plants.len() {
         let (backends, plants) = (settings.backends.len(), promises.plants.len());
         return Err(invalid(format!("{plants} plants have {backends} backends: give one for each")));
@@ -198,20 +214,6 @@ fn bind_all(listen: &[SocketAddr], threads: usize) -> io::Result<(Vec<SocketAddr
         local_addrs.push(address);
     }
     Ok((local_addrs, sockets))
-}
-
-fn upstreams(settings: &Settings, promises: &Promises, threads: usize) -> Vec<Option<Arc<Upstream>>> {
-    let pairs = settings.backends.iter().zip(&promises.plants);
-    let upstream = |(backend, plant): (&Backend, &plimsoll_core::promises::Plant)| match backend {
-        Backend::Upstream { addresses } => {
-            // Only in control does the gate bound the requests in service, and make the others wait.
-            let kept = plant.max_connections as usize;
-            let open = if promises.control.mode == Mode::Control { kept } else { usize::MAX };
-            Some(Arc::new(Upstream::new(addresses.clone(), Bounds { open, kept }, threads)))
-        }
-        Backend::Files(_) => None,
-    };
-    pairs.map(upstream).collect()
 }
 
 fn run_worker(

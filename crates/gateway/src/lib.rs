@@ -30,13 +30,16 @@ mod mailbox;
 mod operator;
 mod outbox;
 mod pace;
+mod reload;
 mod serve;
 pub mod settings;
 mod slot;
+mod tables;
 mod ticker;
 mod tunnel;
 mod upstream;
 mod worker;
 
 pub use gateway::Gateway;
+pub use reload::{Reloaded, Reloader};
 pub use settings::Settings;

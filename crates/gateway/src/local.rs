@@ -63,7 +63,7 @@ impl Connection {
     }
 
     fn find_file(&self, serving: &Serving<'_>) -> Option<FileResponse> {
-        let files = self.worker.files.get(serving.plant)?.as_ref()?;
+        let files = serving.tables.files.get(serving.plant)?.as_ref()?;
         let bytes = self.client.inbox.bytes();
         let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
         let target = text(self.head.target.of(bytes));

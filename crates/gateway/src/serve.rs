@@ -14,7 +14,7 @@ use crate::upstream::exchange::{End, Exchange, Parts};
 use crate::upstream::pool::{ConnectError, Lease, Upstream, Wanted};
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, Terms};
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 use plimsoll_core::door::{Arrival, Outcome, Permit, RequestView, Service, Target};
 use plimsoll_core::reason::Reason;
 use std::future::{Future, poll_fn};
@@ -57,6 +57,7 @@ impl RequestView for View<'_> {
 /// A request that may be served, and how.
 pub(crate) struct Serving<'a> {
     pub held: Held,
+    pub tables: &'a worker::Held,
     pub plant: usize,
     pub rewrite: Option<&'a Rewrite>,
     pub report: Option<LevelReport<'a>>,
@@ -81,7 +82,7 @@ impl Connection {
             Arrival::Wait(permit) => {
                 // The engine ends the wait of all others.
                 if permit.reason() == Reason::Exempt {
-                    slot.arm(Some(self.worker.after(self.worker.shared.settings.timeouts.first_byte)));
+                    slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
                 }
                 let waiting = Waiting::new(&self.worker, &slot, permit);
                 poll_fn(|context| poll_decision(&mut self.client, context)).await;
@@ -113,16 +114,22 @@ impl Connection {
 
     fn classify(&self) -> Option<Target> {
         let bytes = self.client.inbox.bytes();
-        let client = self.peer.client(bytes, &self.head, &self.worker.shared.settings.trusted_proxies);
-        self.worker.lane.borrow().classify(&View { bytes, head: &self.head, client })
+        let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings.trusted_proxies);
+        let target = self.worker.lane.borrow().classify(&View { bytes, head: &self.head, client });
+        // After it: the tables are never older than the numbers.
+        self.worker.renew();
+        target
     }
 
     async fn start(&mut self, target: Target, permit: Permit, asked: Asked) -> Next {
-        let shared = self.worker.shared.clone();
-        let settings = &shared.settings;
+        // A reload may have come while it waited.
+        self.worker.renew();
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
         let rewrites = settings.rewrites.get(usize::from(target.site));
         let level = usize::from(permit.level()).saturating_sub(1);
         let serving = Serving {
+            tables: &tables,
             plant: permit.plant(),
             rewrite: rewrites.and_then(|levels| levels.get(level)),
             report: (settings.report.mode == ReportMode::Always)
@@ -130,7 +137,7 @@ impl Connection {
             held: self.worker.hold(permit),
             asked,
         };
-        match shared.upstreams.get(serving.plant) {
+        match tables.upstreams.get(serving.plant) {
             Some(Some(upstream)) => self.proxy(upstream, serving).await,
             _ => self.serve_file(serving).await,
         }
@@ -138,7 +145,8 @@ impl Connection {
 
     /// Turns a request away. The connection stays, if the request's body is small enough to be read past.
     async fn reject(&mut self, reason: Reason, retry_after: Duration, mut asked: Asked) -> Next {
-        let settings = &self.worker.shared.settings;
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
         asked.keep_alive &= self.may_discard();
         self.scratch.clear();
         let report = (settings.report.mode != ReportMode::Off).then(|| report(settings, 0, reason));
@@ -200,11 +208,10 @@ impl Connection {
 
     /// Passes the request to an upstream and the response back.
     async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>) -> Next {
-        let Serving { mut held, plant, rewrite, report, asked } = serving;
-        let shared = self.worker.shared.clone();
+        let Serving { mut held, tables, plant, rewrite, report, asked } = serving;
         self.outgoing.clear();
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
-        let (settings, fallback_host) = (&shared.settings, pool.name.as_str());
+        let (settings, fallback_host) = (&tables.settings, pool.name.as_str());
         Outgoing { bytes, head, rewrite, peer, settings, fallback_host }.write(&mut self.outgoing);
         let idempotent = is_idempotent(head.method.of(bytes));
         self.client.inbox.consume(head.length);
@@ -215,7 +222,7 @@ impl Connection {
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, asked, Some(held)).await;
         }
-        let reports = shared.reported[plant].then_some(&pool.reports);
+        let reports = tables.reported[plant].then_some(&pool.reports);
         let terms = Terms { asked, report, report_name: settings.report.reserved_name(), reports };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
@@ -312,7 +319,7 @@ async fn connect(worker: &Worker, client: &mut Client, pool: &Arc<Upstream>, fre
     if !fresh && let Some(lease) = pool.take_idle(worker.index) {
         return Connected::Yes(lease);
     }
-    let connect_timeout = worker.shared.settings.timeouts.connect;
+    let connect_timeout = worker.tables().settings.timeouts.connect;
     let wanted = Wanted { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
     let mut acquiring = pin!(pool.acquire(wanted));
     poll_fn(|context| {

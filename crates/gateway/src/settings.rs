@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How the gateway is to run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Where clients connect. Port 0 picks a free one.
     pub listen: Vec<SocketAddr>,
@@ -62,7 +62,7 @@ impl ForwardedFields {
 }
 
 /// The response header that tells level and reason.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// On which responses.
     pub mode: ReportMode,
@@ -96,7 +96,7 @@ pub enum ReportMode {
 }
 
 /// The answer to a rejected request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
     /// Its status code.
     pub status: u16,
@@ -117,7 +117,7 @@ impl Default for Rejection {
 }
 
 /// The bounds of messages and connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The longest head of a request, up to 64 KiB; a longer one gets 431.
     pub head_bytes: usize,
@@ -139,7 +139,7 @@ impl Default for Limits {
 /// `body_idle` and `send` are accounts of time while a request holds a place of its plant: 1 KiB moved gives a second
 /// back, up to the whole limit. So a client that drips, at less than 1 KiB a second on average, is given up about one
 /// limit after it began to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeouts {
     /// For a whole request head, from its first byte (408).
     pub head: Duration,
@@ -179,7 +179,7 @@ impl Default for Timeouts {
 }
 
 /// What serves a plant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
     /// One server, or several that are alike.
     Upstream {

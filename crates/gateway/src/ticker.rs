@@ -8,7 +8,7 @@ use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
 
 /// Never sleep longer: a stop is seen within this time even if its wake is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -21,15 +21,11 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    pub(crate) fn start(
-        engine: Arc<Mutex<Engine>>,
-        shared: Arc<Shared>,
-        workers: Vec<u32>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::Builder::new().name("plimsoll-tick".to_owned()).spawn(move || {
-            let mut senses = Senses::new(&shared, workers);
+            let mut senses = Senses::new(&shared);
             let mut verdicts = Vec::new();
             while !stopped.load(Relaxed) {
                 let now = shared.clock.now();
@@ -45,6 +41,11 @@ impl Ticker {
         Ok(Ticker { stop, thread: Some(thread) })
     }
 
+    /// To be unparked: it then ticks at once.
+    pub(crate) fn thread(&self) -> Option<Thread> {
+        self.thread.as_ref().map(|thread| thread.thread().clone())
+    }
+
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -57,16 +58,15 @@ impl Ticker {
 
 /// What is read for each tick.
 struct Senses {
-    workers: Vec<u32>,
     cores: u32,
     cpu: Duration,
     at: Instant,
 }
 
 impl Senses {
-    fn new(shared: &Shared, workers: Vec<u32>) -> Self {
+    fn new(shared: &Shared) -> Self {
         let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        Senses { workers, cores, cpu: process_cpu(), at: shared.clock.now() }
+        Senses { cores, cpu: process_cpu(), at: shared.clock.now() }
     }
 
     fn read(&mut self, shared: &Shared, now: Instant) -> Readings {
@@ -75,15 +75,16 @@ impl Senses {
         let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
-        for (plant, backend) in shared.settings.backends.iter().enumerate() {
-            if !shared.reported.get(plant).copied().unwrap_or(false) {
+        let tables = shared.tables.current();
+        for (plant, backend) in tables.settings.backends.iter().enumerate() {
+            if !tables.reported.get(plant).copied().unwrap_or(false) {
                 continue;
             }
-            let utilization = match (backend, &shared.upstreams[plant]) {
+            let utilization = match (backend, &tables.upstreams[plant]) {
                 (_, Some(upstream)) => upstream.reports.take(),
                 // A folder's server is this process: its share of as many cores as the plant has workers.
                 (Backend::Files(_), None) if elapsed > 0.0 => {
-                    Some((own / f64::from(self.workers[plant].max(1))).clamp(0.0, 1.0))
+                    Some((own / f64::from(tables.workers[plant].max(1))).clamp(0.0, 1.0))
                 }
                 _ => None,
             };

@@ -44,7 +44,7 @@ pub(crate) async fn run(
     if let Some((buffer, start, end)) = rest {
         client.outbox.push(Bytes::Pooled(buffer), start..end, 0);
     }
-    let timeout = worker.shared.settings.timeouts.tunnel_idle;
+    let timeout = worker.tables().settings.timeouts.tunnel_idle;
     let from_server = Inbox::default();
     let mut tunnel = Tunnel { client, server, from_server, held, up: Flow::Open, down: Flow::Open };
     tunnel.client.slot.arm(Some(worker.after(timeout)));

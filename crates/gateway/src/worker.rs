@@ -5,11 +5,11 @@
 
 use crate::clock::Clock;
 use crate::files::Files;
-use crate::held::Held;
+use crate::held;
 use crate::mailbox::{Mailbox, Message};
-use crate::settings::{Backend, Settings};
+use crate::settings::Backend;
 use crate::slot::{Decision, Slot, Slots, lane_of};
-use crate::upstream::pool::Upstream;
+use crate::tables::{Exchange, Tables};
 use crate::{acceptor, connection};
 use plimsoll_core::Lane;
 use plimsoll_core::door::{Outcome, Verdict, Verdicts};
@@ -34,12 +34,8 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 /// What all threads share.
 pub(crate) struct Shared {
-    pub settings: Settings,
+    pub tables: Exchange,
     pub clock: Clock,
-    /// By plant; `None` for a folder.
-    pub upstreams: Vec<Option<Arc<Upstream>>>,
-    /// By plant: its utilization is what it reports.
-    pub reported: Vec<bool>,
     pub mailboxes: Vec<Mailbox>,
     pub draining: AtomicBool,
 }
@@ -56,14 +52,54 @@ impl Shared {
     }
 }
 
+/// The tables of now, as a thread holds them: one count of its own instead of one that all threads write.
+pub(crate) struct Held {
+    generation: u64,
+    tables: Arc<Tables>,
+    /// By plant; `None` for an upstream.
+    pub files: Vec<Option<Rc<RefCell<Files>>>>,
+}
+
+impl std::ops::Deref for Held {
+    type Target = Tables;
+    fn deref(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+impl Held {
+    /// Holds them anew. A folder that stays keeps what is in memory; one that cannot be opened any more is `None`, or
+    /// as it was.
+    fn new(exchange: &Exchange, before: Option<&Held>, failed: &mut Option<io::Error>) -> Self {
+        // The word first: tables published in between are then held once more, not missed.
+        let (generation, tables) = (exchange.generation(), exchange.current());
+        let open = |(plant, backend): (usize, &Backend)| {
+            let Backend::Files(settings) = backend else { return None };
+            let known = before.and_then(|before| before.files.get(plant).cloned().flatten());
+            let same = before.is_some_and(|before| before.settings.backends.get(plant) == Some(backend));
+            if known.is_some() && same {
+                return known;
+            }
+            match Files::new(settings.clone()) {
+                Ok(files) => Some(Rc::new(RefCell::new(files))),
+                Err(error) => {
+                    *failed = Some(error);
+                    known
+                }
+            }
+        };
+        let files = tables.settings.backends.iter().enumerate().map(open).collect();
+        Held { generation, files, tables }
+    }
+}
+
 /// A thread's own.
 pub(crate) struct Worker {
     pub index: usize,
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
     pub slots: RefCell<Slots>,
-    /// By plant; `None` for an upstream.
-    pub files: Vec<Option<RefCell<Files>>>,
+    held: RefCell<Rc<Held>>,
     /// For the `date` field.
     pub date: RefCell<String>,
     verdicts: RefCell<Verdicts>,
@@ -76,15 +112,16 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(index: usize, shared: Arc<Shared>, lane: Lane) -> io::Result<Rc<Self>> {
-        let files = shared.settings.backends.iter().map(|backend| match backend {
-            Backend::Files(settings) => Files::new(settings.clone()).map(|files| Some(RefCell::new(files))),
-            Backend::Upstream { .. } => Ok(None),
-        });
+        let mut failed = None;
+        let held = Held::new(&shared.tables, None, &mut failed);
+        if let Some(error) = failed {
+            return Err(error);
+        }
         let worker = Worker {
             index,
             lane: RefCell::new(lane),
             slots: RefCell::default(),
-            files: files.collect::<io::Result<_>>()?,
+            held: RefCell::new(Rc::new(held)),
             date: RefCell::default(),
             verdicts: RefCell::default(),
             coarse: Cell::new(shared.clock.now()),
@@ -154,11 +191,28 @@ impl Worker {
         }
     }
 
+    /// The tables that this thread holds.
+    pub(crate) fn tables(&self) -> Rc<Held> {
+        self.held.borrow().clone()
+    }
+
+    /// Holds new tables if there are any: between requests, and before a number that the engine gave is looked up.
+    pub(crate) fn renew(&self) {
+        if self.held.borrow().generation != self.shared.tables.generation() {
+            let before = self.tables();
+            // What cannot be opened was said by the reload, which tried; since then it is the request that fails.
+            let held = Held::new(&self.shared.tables, Some(&before), &mut None);
+            self.held.replace(Rc::new(held));
+        }
+    }
+
     fn look_around(&self) {
+        self.renew();
         let now = self.now();
         self.slots.borrow().expire(now);
-        for upstream in self.shared.upstreams.iter().flatten() {
-            upstream.close_stale(self.index, now, self.shared.settings.timeouts.upstream_keep_alive);
+        let tables = self.tables();
+        for upstream in tables.upstreams.iter().flatten() {
+            upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
         }
         crate::buffers::trim();
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
@@ -236,7 +290,7 @@ impl Worker {
     }
 
     /// Wraps a permit so that it departs on drop.
-    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> Held {
-        Held::new(self, permit)
+    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> held::Held {
+        held::Held::new(self, permit)
     }
 }

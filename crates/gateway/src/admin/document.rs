@@ -17,15 +17,25 @@ pub fn render_status(status: &Status) -> String {
 
 /// The document as a value.
 pub fn status_json(status: &Status) -> Json {
-    let classes = status.classes.iter().map(|class| class_json(status, class));
+    let classes = classes(status).map(|class| class_json(status, class));
     Json::object([
         ("at_seconds", Json::Number(status.at.as_secs_f64())),
         ("mode", text(mode_word(status.mode))),
         ("period_seconds", seconds(status.period)),
         ("rejection_cost_seconds", optional(status.rejection_cost_seconds)),
-        ("upstreams", Json::List(status.plants.iter().map(plant_json).collect())),
+        ("upstreams", Json::List(plants(status).map(plant_json).collect())),
         ("classes", Json::List(classes.collect())),
     ])
+}
+
+/// The plants that are promised, or still at work.
+pub(super) fn plants(status: &Status) -> impl Iterator<Item = &PlantStatus> {
+    status.plants.iter().filter(|plant| !plant.is_gone())
+}
+
+/// The classes that are promised, or have requests under way.
+pub(super) fn classes(status: &Status) -> impl Iterator<Item = &ClassStatus> {
+    status.classes.iter().filter(|class| !class.is_gone())
 }
 
 /// The configuration's word for a mode.

@@ -1,9 +1,10 @@
 //! The admin listener: one request per connection, on a single-threaded runtime.
 //!
-//! Bounds: [`MAX_CONNECTIONS`] at once, a head of [`MAX_HEAD_BYTES`], [`TIMEOUT`] for a connection from accept to close.
+//! Bounds: [`MAX_CONNECTIONS`] at once, a head of [`MAX_HEAD_BYTES`], [`TIMEOUT`] for the head and for the answer; a
+//! reload in between takes as long as it takes to read a file and to look up names.
 //! More connections than that are closed unanswered; a scraper opens one.
 
-use super::{Page, Pulse, route, text};
+use super::{Page, Pulse, RELOAD, ReloadOrder, reloaded, route, text};
 use plimsoll_core::status::Status;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -11,6 +12,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,9 +25,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// When the process has no file descriptors left: try again, do not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers for as long as the future lives. `source` is asked once per request.
-pub async fn serve(listener: TcpListener, source: impl Fn() -> Status + 'static) -> Infallible {
-    let shared = Rc::new(Shared { source, pulse: RefCell::default(), connections: Cell::new(0) });
+/// Answers for as long as the future lives. `source` is asked once per request; `order` is called on a thread where it
+/// may wait.
+pub async fn serve(
+    listener: TcpListener,
+    source: impl Fn() -> Status + 'static,
+    order: Arc<OnceLock<ReloadOrder>>,
+) -> Infallible {
+    let shared = Rc::new(Shared { source, order, pulse: RefCell::default(), connections: Cell::new(0) });
     LocalSet::new()
         .run_until(async move {
             loop {
@@ -36,7 +43,7 @@ pub async fn serve(listener: TcpListener, source: impl Fn() -> Status + 'static)
                 if let Some(guard) = shared.enter() {
                     tokio::task::spawn_local(async move {
                         // A client that is gone or too slow: nothing is lost, nobody is to be told.
-                        let _ = timeout(TIMEOUT, exchange(stream, &guard.0)).await;
+                        let _ = exchange(stream, &guard.0).await;
                     });
                 }
             }
@@ -46,6 +53,7 @@ pub async fn serve(listener: TcpListener, source: impl Fn() -> Status + 'static)
 
 struct Shared<S> {
     source: S,
+    order: Arc<OnceLock<ReloadOrder>>,
     pulse: RefCell<Pulse>,
     connections: Cell<u32>,
 }
@@ -70,24 +78,53 @@ impl<S> Drop for Guard<S> {
 }
 
 async fn exchange<S: Fn() -> Status>(mut stream: TcpStream, shared: &Shared<S>) -> io::Result<()> {
-    let (page, is_head) = match read_head(&stream).await? {
-        Ok((method, target)) => {
+    let (page, is_head, allow) = match timeout(TIMEOUT, read_head(&stream)).await?? {
+        Ok(asked) if asked.method == "POST" && asked.target == RELOAD => {
+            (order(shared, &asked).await, false, "")
+        }
+        Ok(Asked { method, target, .. }) => {
             let status = (shared.source)();
             let health = shared.pulse.borrow_mut().look(Instant::now(), &status);
-            (route(&method, &target, &status, health), method == "HEAD")
+            let allow = if target == RELOAD { "POST" } else { "GET, HEAD" };
+            (route(&method, &target, &status, health), method == "HEAD", allow)
         }
-        Err(page) => (page, false),
+        Err(page) => (page, false, ""),
     };
-    write_all(&stream, response(&page, is_head).as_bytes()).await?;
-    poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await?;
-    // Closing over unread bytes would reset the connection, and the answer with it: read until the client closes.
-    let mut rest = [0; 1024];
-    while read(&stream, &mut rest).await? > 0 {}
-    Ok(())
+    let answer = async {
+        write_all(&stream, response(&page, is_head, allow).as_bytes()).await?;
+        poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await?;
+        // Closing over unread bytes would reset the connection, and the answer with it: read until the client closes.
+        let mut rest = [0; 1024];
+        while read(&stream, &mut rest).await? > 0 {}
+        Ok(())
+    };
+    timeout(TIMEOUT, answer).await?
 }
 
-/// Method and target, or the page that says what is wrong with the head.
-async fn read_head(stream: &TcpStream) -> io::Result<Result<(String, String), Page>> {
+/// Has the configuration read again.
+async fn order<S>(shared: &Shared<S>, asked: &Asked) -> Page {
+    if asked.of_a_page {
+        return text(403, "Not from a page in a browser: a site could send it.\n".to_owned());
+    }
+    let orders = shared.order.clone();
+    let result = tokio::task::spawn_blocking(move || orders.get().map(|order| order())).await;
+    match result {
+        Ok(Some(result)) => reloaded(result),
+        Ok(None) => text(404, "This gateway was not started from a file.\n".to_owned()),
+        Err(_) => text(500, "The reload failed; the log says why.\n".to_owned()),
+    }
+}
+
+/// A head, as far as it matters here.
+struct Asked {
+    method: String,
+    target: String,
+    /// A browser sent it for a page: those say where the page came from.
+    of_a_page: bool,
+}
+
+/// The head, or the page that says what is wrong with the head.
+async fn read_head(stream: &TcpStream) -> io::Result<Result<Asked, Page>> {
     let mut head = [0; MAX_HEAD_BYTES];
     let mut filled = 0;
     while filled < head.len() {
@@ -101,7 +138,9 @@ async fn read_head(stream: &TcpStream) -> io::Result<Result<(String, String), Pa
             Ok(httparse::Status::Partial) => {}
             Ok(httparse::Status::Complete(_)) => {
                 let word = |part: Option<&str>| part.unwrap_or_default().to_owned();
-                return Ok(Ok((word(request.method), word(request.path))));
+                let (method, target) = (word(request.method), word(request.path));
+                let of_a_page = request.headers.iter().any(|field| field.name.eq_ignore_ascii_case("origin"));
+                return Ok(Ok(Asked { method, target, of_a_page }));
             }
             Err(httparse::Error::TooManyHeaders) => break,
             Err(error) => return Ok(Err(text(400, format!("Not an HTTP/1.1 request: {error}.\n")))),
@@ -110,16 +149,19 @@ async fn read_head(stream: &TcpStream) -> io::Result<Result<(String, String), Pa
     Ok(Err(text(431, format!("More than {MAX_HEAD_BYTES} bytes or 64 fields of head.\n"))))
 }
 
-fn response(page: &Page, is_head: bool) -> String {
+fn response(page: &Page, is_head: bool, allow: &str) -> String {
     let phrase = match page.status {
         200 => "OK",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        422 => "Unprocessable Content",
         431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
         _ => "Service Unavailable",
     };
-    let allow = if page.status == 405 { "allow: GET, HEAD\r\n" } else { "" };
+    let allow = if page.status == 405 { format!("allow: {allow}\r\n") } else { String::new() };
     format!(
         "HTTP/1.1 {} {phrase}\r\ncontent-type: {}\r\ncontent-length: {}\r\ncache-control: no-store\r\n{allow}\
          connection: close\r\n\r\n{}",

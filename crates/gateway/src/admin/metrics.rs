@@ -3,7 +3,7 @@
 //! Names follow its conventions: base units, the unit last, `_total` for what only grows. A class is named by the labels
 //! `site` and `class`, a plant by `upstream`. What is not known yet is left out and not written as zero.
 
-use super::document::mode_word;
+use super::document::{classes, mode_word, plants};
 use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
@@ -15,12 +15,12 @@ pub fn render_metrics(status: &Status) -> String {
     let mut text = Exposition(String::with_capacity(16 * 1024));
     engine(&mut text, status);
     for (name, help, value) in PLANT_GAUGES {
-        let samples = status.plants.iter().map(|plant| (upstream(plant), Value::Number(value(plant))));
+        let samples = plants(status).map(|plant| (upstream(plant), Value::Number(value(plant))));
         text.family(Kind::Gauge, (name, help), samples);
     }
     utilizations(&mut text, status);
     for (name, help, value) in CLASS_GAUGES {
-        let samples = status.classes.iter().map(|class| (of(class), Value::Number(value(class))));
+        let samples = classes(status).map(|class| (of(class), Value::Number(value(class))));
         text.family(Kind::Gauge, (name, help), samples);
     }
     level_costs(&mut text, status);
@@ -114,7 +114,7 @@ fn engine(text: &mut Exposition, status: &Status) {
 }
 
 fn utilizations(text: &mut Exposition, status: &Status) {
-    let samples = status.plants.iter().flat_map(|plant| {
+    let samples = plants(status).flat_map(|plant| {
         let kinds = [
             ("set_point", plant.set_point),
             ("measured", plant.utilization),
@@ -128,7 +128,7 @@ fn utilizations(text: &mut Exposition, status: &Status) {
 }
 
 fn level_costs(text: &mut Exposition, status: &Status) {
-    let samples = status.classes.iter().flat_map(|class| {
+    let samples = classes(status).flat_map(|class| {
         class
             .level_cost_seconds
             .iter()
@@ -141,21 +141,21 @@ fn level_costs(text: &mut Exposition, status: &Status) {
 
 fn counters(text: &mut Exposition, status: &Status) {
     let each = |value: fn(&ClassStatus) -> u64| {
-        status.classes.iter().map(move |class| (of(class), Value::Count(value(class))))
+        classes(status).map(move |class| (of(class), Value::Count(value(class))))
     };
     let name = ("plimsoll_arrivals_total", "Requests that arrived.");
     text.family(Kind::Counter, name, each(|class| class.counts.arrivals));
     let name = ("plimsoll_bytes_total", "Body bytes delivered to clients.");
     text.family(Kind::Counter, name, each(|class| class.counts.bytes));
 
-    let samples = status.classes.iter().flat_map(|class| {
+    let samples = classes(status).flat_map(|class| {
         Reason::ALL.map(|reason| {
             (with(of(class), "reason", reason.as_str()), Value::Count(class.counts.reasons[reason as usize]))
         })
     });
     text.family(Kind::Counter, ("plimsoll_requests_total", "Decisions by reason."), samples);
 
-    let samples = status.classes.iter().flat_map(|class| {
+    let samples = classes(status).flat_map(|class| {
         (1..=class.levels.len()).map(|level| {
             (with_level(class, level), Value::Count(class.counts.served.get(level).copied().unwrap_or(0)))
         })
@@ -163,7 +163,7 @@ fn counters(text: &mut Exposition, status: &Status) {
     let help = "Requests started, by level; in observe mode by the level that would have been.";
     text.family(Kind::Counter, ("plimsoll_served_total", help), samples);
 
-    let samples = status.classes.iter().flat_map(|class| {
+    let samples = classes(status).flat_map(|class| {
         Outcome::ALL.map(|outcome| {
             (
                 with(of(class), "outcome", outcome.as_str()),

@@ -2,8 +2,8 @@
 //!
 //! Everything is rendered from one [`Status`], plain data that the engine hands out, by pure functions; [`serve`] is the
 //! small loop that puts them on a socket. It does not share the proxy's listeners, threads or limits, so that it answers
-//! while they are full. There is nothing to change here, only to read, so there is nothing to authorize: keep it on
-//! loopback.
+//! while they are full. Nothing can be changed here; `POST /reload` only has the gateway read its own file again, and is
+//! refused to pages of a browser. There is nothing to authorize, then: keep it on loopback.
 //!
 //! Words are the design's: *upstream* is what the engine calls a plant, *level* is m in [0, M].
 
@@ -15,6 +15,7 @@ mod pulse;
 #[cfg(test)]
 mod tests;
 
+use crate::reload::Reloaded;
 pub use document::{render_status, status_json};
 pub use listener::serve;
 pub use metrics::render_metrics;
@@ -35,15 +36,35 @@ pub struct Page {
 const TEXT: &str = "text/plain; charset=utf-8";
 /// The exposition format that Prometheus has read since 2014.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
-const INDEX: &str =
-    "/metrics  for Prometheus\n/status   the same and more, as JSON\n/healthz  200 while the loops run\n";
+const INDEX: &str = "/metrics  for Prometheus\n/status   the same and more, as JSON\n/healthz  200 while the loops run\n\
+     /reload   POST: read the configuration again\n";
 
-/// Which page a request gets. `target` is the request's target; a query is ignored.
+/// What `POST /reload` calls: reads the file again, and says what changed or everything that is wrong.
+pub type ReloadOrder = Box<dyn Fn() -> Result<Reloaded, String> + Send + Sync>;
+
+/// The path that is posted to.
+const RELOAD: &str = "/reload";
+
+/// The answer to `POST /reload`.
+fn reloaded(result: Result<Reloaded, String>) -> Page {
+    match result {
+        Ok(reloaded) => {
+            Page { status: 200, content_type: "application/json", body: format!("{:#}\n", reloaded.json()) }
+        }
+        Err(wrong) => text(422, format!("{}\n", wrong.trim_end())),
+    }
+}
+
+/// Which page a request gets that is no order. `target` is the request's target; a query is ignored.
 pub fn route(method: &str, target: &str, status: &Status, health: Health) -> Page {
+    let path = target.split('?').next().unwrap_or_default();
+    if path == RELOAD {
+        return text(405, "Only POST.\n".to_owned());
+    }
     if !matches!(method, "GET" | "HEAD") {
         return text(405, "Only GET and HEAD.\n".to_owned());
     }
-    match target.split('?').next().unwrap_or_default() {
+    match path {
         "/metrics" => Page { status: 200, content_type: EXPOSITION, body: render_metrics(status) },
         "/status" => Page { status: 200, content_type: "application/json", body: render_status(status) },
         "/healthz" => match health {

@@ -61,7 +61,7 @@ pub const REVALIDATE: Duration = Duration::from_secs(1);
 const ALLOW: &str = "GET, HEAD, OPTIONS";
 
 /// How a tree is served.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FilesSettings {
     /// The folder. It may be a link; where it points to is looked up again every [`REVALIDATE`].
     pub root: PathBuf,

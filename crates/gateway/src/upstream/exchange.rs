@@ -87,7 +87,7 @@ pub(crate) struct Parts<'a> {
 impl<'a> Exchange<'a> {
     pub(crate) fn new(parts: Parts<'a>) -> Self {
         let now = parts.worker.coarse();
-        let timeouts = &parts.worker.shared.settings.timeouts;
+        let timeouts = parts.worker.tables().settings.timeouts;
         let (sends, takes) = (Pace::start(now, timeouts.body_idle), Pace::start(now, timeouts.send));
         Exchange {
             worker: parts.worker,
@@ -283,7 +283,7 @@ impl<'a> Exchange<'a> {
 
     /// Who is waited for, and until when.
     fn deadline(&self) -> Option<(Instant, Overdue)> {
-        let timeouts = &self.worker.shared.settings.timeouts;
+        let timeouts = self.worker.tables().settings.timeouts;
         // Once the place is free, a slow reader costs only its own connection.
         let by = if self.lease.is_some() { self.takes.deadline() } else { self.client_moved + timeouts.send };
         let reads = (!self.client.outbox.is_empty()).then_some((by, Overdue::ClientReads));

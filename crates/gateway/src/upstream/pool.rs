@@ -18,7 +18,7 @@ use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{
-    AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
@@ -32,7 +32,11 @@ pub(crate) struct Upstream {
     /// What to call it where the client named no host.
     pub name: String,
     health: Vec<Health>,
-    bounds: Bounds,
+    /// [`Bounds`], which a reload may change.
+    most_open: AtomicUsize,
+    most_kept: AtomicUsize,
+    /// Out of use: no connection is kept.
+    retired: AtomicBool,
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,
@@ -106,11 +110,28 @@ impl Upstream {
             health: addresses.iter().map(|_| Health::default()).collect(),
             name: addresses.first().map(SocketAddr::to_string).unwrap_or_default(),
             addresses,
-            bounds,
+            most_open: AtomicUsize::new(bounds.open),
+            most_kept: AtomicUsize::new(bounds.kept),
+            retired: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             idle: (0..threads).map(|_| Mutex::default()).collect(),
             turn: AtomicUsize::new(0),
             reports: LoadReports::default(),
+        }
+    }
+
+    /// In use from now on, within these bounds.
+    pub(crate) fn serve_within(&self, bounds: Bounds) {
+        self.most_open.store(bounds.open, Relaxed);
+        self.most_kept.store(bounds.kept, Relaxed);
+        self.retired.store(false, Relaxed);
+    }
+
+    /// Out of use: idle connections are closed now, those in use when their request is over.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Relaxed);
+        for thread in 0..self.idle.len() {
+            self.idle_of(thread).clear();
         }
     }
 
@@ -145,10 +166,15 @@ impl Upstream {
 
     /// Puts a connection back that can serve another request.
     pub(crate) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
-        if self.open_connections() > self.bounds.kept {
+        if self.open_connections() > self.most_kept.load(Relaxed) {
             return;
         }
-        self.idle_of(thread).push(Idle { since: now, io: lease.io, ticket: lease.ticket });
+        let mut idle = self.idle_of(thread);
+        // Looked at under the lock, which retiring takes after it has said so: none is left behind.
+        if self.retired.load(Relaxed) {
+            return;
+        }
+        idle.push(Idle { since: now, io: lease.io, ticket: lease.ticket });
     }
 
     /// Closes a thread's connections that were idle for longer than `longest`, or that their server closed.
@@ -202,8 +228,8 @@ impl Upstream {
     async fn ticket(self: &Arc<Self>, address: usize, wanted: Wanted) -> Result<Ticket, Lease> {
         let mut rounds = 0u32;
         loop {
-            let taken =
-                self.open.fetch_update(AcqRel, Acquire, |open| (open < self.bounds.open).then_some(open + 1));
+            let most = self.most_open.load(Relaxed);
+            let taken = self.open.fetch_update(AcqRel, Acquire, |open| (open < most).then_some(open + 1));
             if taken.is_ok() {
                 self.health[address].open.fetch_add(1, Relaxed);
                 return Ok(Ticket { upstream: self.clone(), address });

@@ -13,7 +13,7 @@ fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut server = pin!(serve(listener, sample));
+        let mut server = pin!(serve(listener, sample, Default::default()));
         let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
         poll_fn(|context| {
             let done = clients.as_mut().poll(context);
@@ -54,6 +54,9 @@ fn pages_over_the_wire() {
                 "POST /status HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc".to_owned(),
                 "HTTP/1.1 405 Method Not Allowed",
             ),
+            ("GET /reload HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 405 Method Not Allowed\r\n"),
+            ("POST /reload HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 404 Not Found\r\n"),
+            ("POST /reload HTTP/1.1\r\nOrigin: http://a\r\n\r\n".to_owned(), "HTTP/1.1 403 Forbidden\r\n"),
             ("GET /nothing HTTP/1.1\r\n\r\n".to_owned(), "HTTP/1.1 404 Not Found"),
             ("\u{1}\u{2}\r\n\r\n".to_owned(), "HTTP/1.1 400 Bad Request"),
             (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "a".repeat(20_000)), "HTTP/1.1 431 "),

@@ -1,0 +1,214 @@
+//! Reload, as clients and upstreams see it: nobody fails, what is under way finishes where it began, what is out of use
+//! is closed, and what is wrong changes nothing.
+
+mod support;
+
+use plimsoll_core::promises::{Condition, Promises, Site};
+use plimsoll_gateway::files::FilesSettings;
+use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
+use plimsoll_gateway::{Gateway, Settings};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+use support::*;
+
+fn upstream(address: SocketAddr) -> Backend {
+    Backend::Upstream { addresses: vec![address] }
+}
+
+#[test]
+fn an_upstream_moves_under_load_and_nobody_fails() {
+    let [first, second] = [b"first", b"other"].map(|body| Origin::serving(body));
+    let gateway = Gateway::start(Settings { threads: 2, ..settings(&[first.address]) }, &promises(8));
+    let gateway = gateway.expect("a gateway");
+    let reloader = gateway.reloader();
+    let stop = AtomicBool::new(false);
+    let served = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let mut client = client(&gateway);
+                while !stop.load(SeqCst) {
+                    let (status, body) = client.get("/");
+                    assert!(
+                        status == 200 && [b"first", b"other"].contains(&&body[..].try_into().expect("five"))
+                    );
+                    served.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        for round in 0..20 {
+            let address = if round % 2 == 0 { second.address } else { first.address };
+            let reloaded = reloader.reload(Settings { threads: 2, ..settings(&[address]) }, &promises(8));
+            let needs_restart = reloaded.expect("nothing is wrong").needs_restart;
+            assert!(needs_restart.is_empty(), "{needs_restart:?}");
+            let before = served.load(SeqCst);
+            eventually("traffic goes on", || served.load(SeqCst) > before + 20);
+        }
+        stop.store(true, SeqCst);
+    });
+    settled(&gateway);
+    // The last round is odd: the first one serves.
+    eventually("what is out of use is closed", || second.open.load(SeqCst) == 0);
+    assert!(first.open.load(SeqCst) > 0 && first.most.load(SeqCst) <= 8 && second.most.load(SeqCst) <= 8);
+    assert_eq!(client(&gateway).get("/"), (200, b"first".to_vec()));
+}
+
+fn two_sites() -> Promises {
+    let mut promises = promises(1);
+    promises.plants.push(plant(1));
+    promises.plants[1].name = "other".to_owned();
+    promises.sites[0].hosts = vec!["test".to_owned()];
+    promises.sites[0].exempt.clear();
+    let all = vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }];
+    let site = Site::new("other", &["full"]);
+    promises.sites.push(Site { plant: 1, hosts: vec!["other".to_owned()], exempt: all, ..site });
+    promises
+}
+
+#[test]
+fn a_request_under_way_and_one_that_waits_finish_at_an_upstream_that_is_gone() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let old = Origin::start(move |mut peer| {
+        while peer.head().is_some() {
+            eventually("the test lets it go", || may.load(SeqCst));
+            let _ = peer.send_response(b"old");
+        }
+    });
+    let new = Origin::serving(b"new");
+    let backends = vec![upstream(old.address), upstream(new.address)];
+    let gateway = Gateway::start(Settings { backends, ..settings(&[]) }, &two_sites()).expect("a gateway");
+    let [mut served, mut waiting] = [client(&gateway), client(&gateway)];
+    served.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    waiting.send("GET / HTTP/1.1\r\nHost: test\r\n\r\n").expect("sent");
+    eventually("it waits", || gateway.status().plants[0].waiting == 1);
+
+    let mut other_only = two_sites();
+    other_only.sites.remove(0);
+    other_only.sites[0].plant = 0;
+    other_only.plants.remove(0);
+    let reloaded =
+        gateway.reloader().reload(settings(&[new.address]), &other_only).expect("nothing is wrong");
+    assert_eq!(reloaded.changes.sites.removed, ["site"]);
+    assert_eq!(reloaded.changes.plants.removed, ["origin"]);
+    let mut fresh = client(&gateway);
+    assert_eq!(fresh.get("/").0, 421, "the site is gone");
+    fresh.send("GET / HTTP/1.1\r\nHost: other\r\n\r\n").expect("sent");
+    assert_eq!(fresh.answer(), (200, b"new".to_vec()));
+
+    go.store(true, SeqCst);
+    assert_eq!(served.answer(), (200, b"old".to_vec()));
+    assert_eq!(waiting.answer(), (200, b"old".to_vec()));
+    settled(&gateway);
+    eventually("its connections are closed", || old.open.load(SeqCst) == 0);
+    let status = gateway.status();
+    assert!(status.plants[0].is_gone() && !status.plants[1].removed);
+    assert_eq!(status.classes[0].counts.outcomes, [2, 0, 0], "accounted to the class that it came to");
+}
+
+#[test]
+fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
+    let origin = Origin::start(|mut peer| {
+        while let Some(head) = peer.head() {
+            peer.send_response(head.lines().next().expect("a line").as_bytes()).expect("sent");
+        }
+    });
+    let rewriting = |prefix: &str| Settings {
+        rewrites: vec![vec![Rewrite::default(), Rewrite { prefix: prefix.to_owned(), headers: Vec::new() }]],
+        ..settings(&[origin.address])
+    };
+    let gateway = Gateway::start(rewriting("/a"), &promises(8)).expect("a gateway");
+    let mut client = client(&gateway);
+    assert_eq!(client.get("/x"), (200, b"GET /a/x HTTP/1.1".to_vec()));
+    let mut changed = rewriting("/b");
+    changed.report = Report { mode: ReportMode::Always, name: "x-level".to_owned() };
+    changed.limits.body_bytes = 1;
+    changed.listen = vec!["127.0.0.1:1".parse().expect("an address")];
+    changed.threads = 7;
+    changed.timeouts.keep_alive = Duration::from_millis(300);
+    let reloaded = gateway.reloader().reload(changed, &promises(8)).expect("nothing is wrong");
+    assert_eq!(reloaded.settings, ["report", "limits", "timeouts"]);
+    assert_eq!(reloaded.needs_restart, ["listen", "threads"]);
+    assert_eq!(reloaded.changes.sites.changed, ["site"]);
+    assert_eq!(
+        reloaded.to_string(),
+        "site changed: site; changed: report, limits, timeouts; needs a restart: listen, threads"
+    );
+    client.send("GET /x HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    let head = client.head().expect("an answer");
+    assert_eq!(field(&head, "x-level"), Some("level=2; reason=exempt"));
+    assert_eq!(client.body(&head), b"GET /b/x HTTP/1.1");
+    assert!(client.head().is_none(), "idle for longer than it may be now");
+    let mut large = support::client(&gateway);
+    large.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\nab").expect("sent");
+    assert_eq!(large.answer().0, 413);
+}
+
+#[test]
+fn what_is_wrong_changes_nothing() {
+    let origin = Origin::serving(b"here");
+    let gateway = gateway(&origin);
+    let reloader = gateway.reloader();
+    let files = Backend::Files(FilesSettings::new("/no/such/folder"));
+    let folder = Settings { backends: vec![files], ..settings(&[]) };
+    let wrong = reloader.reload(folder, &promises(8)).expect_err("there is no such folder");
+    assert!(wrong[0].contains("/no/such/folder"), "{wrong:?}");
+    let mut promised = promises(8);
+    promised.plants[0].workers = 0;
+    reloader.reload(settings(&[origin.address]), &promised).expect_err("no workers");
+    reloader.reload(settings(&[]), &promises(8)).expect_err("no address");
+    assert_eq!(client(&gateway).get("/"), (200, b"here".to_vec()));
+    let same = reloader.reload(settings(&[origin.address]), &promises(8)).expect("nothing is wrong");
+    assert_eq!((same.clone(), same.to_string()), (Default::default(), "nothing changed".to_owned()));
+}
+
+#[test]
+fn a_folder_takes_the_place_of_an_upstream_and_back() {
+    let origin = Origin::serving(b"proxied");
+    let gateway = gateway(&origin);
+    let folder = std::env::temp_dir().join(format!("plimsoll-reload-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("x"), "from a file").expect("a file");
+    let files = || Settings { backends: vec![Backend::Files(FilesSettings::new(&folder))], ..settings(&[]) };
+    let mut client = client(&gateway);
+    for _ in 0..3 {
+        assert_eq!(client.get("/x"), (200, b"proxied".to_vec()));
+        let reloaded = gateway.reloader().reload(files(), &promises(8)).expect("nothing is wrong");
+        assert_eq!(reloaded.changes.plants.changed, ["origin"]);
+        assert_eq!(client.get("/x"), (200, b"from a file".to_vec()));
+        gateway.reloader().reload(settings(&[origin.address]), &promises(8)).expect("nothing is wrong");
+    }
+    std::fs::remove_dir_all(&folder).expect("it was there");
+}
+
+#[test]
+fn the_operator_posts_a_reload() {
+    let origin = Origin::serving(b"here");
+    let admin = Some("127.0.0.1:0".parse().expect("an address"));
+    let start = Settings { admin, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(start.clone(), &promises(8)).expect("a gateway");
+    let ask = |request: &str| {
+        let mut peer = Peer::connect(gateway.admin_addr().expect("an operator's listener"));
+        peer.send(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n")).expect("sent");
+        let (status, body) = peer.answer();
+        (status, String::from_utf8(body).expect("text"))
+    };
+    assert_eq!(ask("POST /reload").0, 404, "nobody said what a reload is");
+    let reloader = gateway.reloader();
+    let right = Arc::new(AtomicBool::new(true));
+    let is_right = right.clone();
+    gateway.on_reload(Box::new(move || {
+        let workers = if is_right.load(SeqCst) { 5 } else { 0 };
+        reloader.reload(start.clone(), &promises(workers)).map_err(|wrong| wrong.join("\n"))
+    }));
+    let (status, body) = ask("POST /reload");
+    assert!(status == 200 && body.contains("\"changed\": [\n      \"origin\"\n"), "{status} {body}");
+    assert_eq!(gateway.status().plants[0].workers, 5);
+    right.store(false, SeqCst);
+    assert_eq!(ask("POST /reload"), (422, "origin: workers and connections must be at least 1\n".to_owned()));
+    assert_eq!(gateway.status().plants[0].workers, 5);
+    assert_eq!(ask("GET /reload").0, 405);
+}
