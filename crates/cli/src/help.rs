@@ -108,7 +108,9 @@ Runs the gateway that FILE describes, until it is told to stop.
 Usage: plimsoll run FILE
 
 On SIGTERM or SIGINT (Ctrl-C) it accepts no more connections, finishes the requests
-under way, and ends. A second signal ends it at once.
+under way, and ends. A second signal ends it at once. On SIGHUP, or `POST /reload` to
+the admin listener, it reads FILE again: what is right takes its place at once, requests
+under way are not touched, and what is wrong is said and changes nothing.
 
 Options:
   -h, --help  this page
@@ -116,6 +118,7 @@ Options:
 Example:
   plimsoll run examples/one-site.toml
   curl http://127.0.0.1:9090/status
+  curl -X POST http://127.0.0.1:9090/reload
 
 Exit codes: 0 stopped as told, 1 failed (an address is in use, say) or stopped at once,
 2 FILE is wrong.";

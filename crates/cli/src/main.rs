@@ -9,6 +9,7 @@ mod help;
 mod journal;
 mod plan;
 mod profile;
+mod reload;
 mod resolve;
 mod run;
 mod signals;

@@ -1,14 +1,16 @@
-//! `plimsoll run FILE`: the gateway, until it is told to stop.
+//! `plimsoll run FILE`: the gateway, until it is told to stop; told to reload, it reads FILE again.
 
 use crate::arguments::RunArguments;
 use crate::failure::Failure;
 use crate::journal::Journal;
-use crate::signals::Signals;
+use crate::reload::Reload;
+use crate::signals::{Asked, Signals};
 use crate::{resolve, source};
+use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
 use plimsoll_load::raise_open_files;
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -20,8 +22,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let configuration = source::read(&arguments.file)?;
     let mut settings = resolve::settings(&configuration)?;
-    let plants = &configuration.promises.plants;
-    enough_open_files(&mut settings, plants.iter().map(|plant| u64::from(plant.max_connections)).sum());
+    enough_open_files(&mut settings, &configuration.promises);
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
         eprintln!("listening on {address}");
@@ -29,35 +30,52 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(address) = gateway.admin_addr() {
         eprintln!("admin on {address}");
     }
-    watch(&gateway, signals)?;
-    drain(gateway, signals, configuration.gateway.timeouts.drain);
+    let reload = Reload {
+        file: arguments.file.clone(),
+        gateway: gateway.reloader(),
+        drain: Arc::new(Mutex::new(configuration.gateway.timeouts.drain)),
+    };
+    let order = reload.clone();
+    gateway.on_reload(Box::new(move || order.now()));
+    watch(&gateway, signals, &reload)?;
+    let limit = *reload.drain.lock().unwrap_or_else(PoisonError::into_inner);
+    drain(gateway, signals, limit);
     Ok(())
 }
 
-/// Logs what the loops decide, until a signal comes.
-fn watch(gateway: &Gateway, signals: Signals) -> Result<(), Failure> {
-    let (told, stop) = mpsc::channel();
+/// Logs what the loops decide, and reloads when it is asked to, until it is asked to stop.
+fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Failure> {
+    let (told, asked) = mpsc::channel();
     let wait = move || {
-        signals.wait();
-        // Nobody listens any more only if the process ends anyway.
-        let _ = told.send(());
+        loop {
+            let asked = signals.wait();
+            // Nobody listens any more only if the process ends anyway.
+            if told.send(asked).is_err() || asked == Asked::Stop {
+                return;
+            }
+        }
     };
     let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
     thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
     let mut journal = Journal::default();
-    while stop.recv_timeout(LOOK) == Err(mpsc::RecvTimeoutError::Timeout) {
+    loop {
+        match asked.recv_timeout(LOOK) {
+            // What is wrong was said; it goes on as it was.
+            Ok(Asked::Reload) => drop(reload.now()),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+        }
         for line in journal.look(&gateway.status()) {
             eprintln!("{line}");
         }
     }
-    Ok(())
 }
 
 /// Lets requests under way finish; a second signal ends the process at once.
 fn drain(gateway: Gateway, signals: Signals, limit: Duration) {
     eprintln!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
     let impatient = thread::Builder::new().name("second-signal".to_owned()).spawn(move || {
-        signals.wait();
+        signals.wait_for_stop();
         eprintln!("stopped at once: requests under way are cut off");
         std::process::exit(1);
     });
@@ -72,7 +90,8 @@ fn drain(gateway: Gateway, signals: Signals, limit: Duration) {
 
 /// Every client is an open file, and each request to an upstream another. Where there are too few, clients get what
 /// is left: those above it wait in the kernel's queue, while out of descriptors nobody would be served at all.
-fn enough_open_files(settings: &mut Settings, upstreams: u64) {
+pub(crate) fn enough_open_files(settings: &mut Settings, promises: &Promises) {
+    let upstreams = promises.plants.iter().map(|plant| u64::from(plant.max_connections)).sum();
     let limit = match raise_open_files() {
         Ok(limit) => limit,
         Err(error) => return eprintln!("note: the limit of open files cannot be raised: {error}"),

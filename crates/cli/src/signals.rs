@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT, waited for by a thread instead of handled in one.
+//! SIGTERM, SIGINT and SIGHUP, waited for by a thread instead of handled in one.
 //!
 //! A handler may do next to nothing, and needs unsafe code. Blocked in every thread, the signals stay pending until
 //! [`Signals::wait`] takes them.
@@ -9,22 +9,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// The signals that end the program, blocked.
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To end: SIGTERM, SIGINT.
+    Stop,
+    /// To read the configuration again: SIGHUP.
+    Reload,
+}
+
+/// The signals, blocked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signals(SigSet);
 
 impl Signals {
     /// Blocks them in this thread and those that it starts from now on: call it before there are others.
     pub(crate) fn block() -> Result<Self, Failure> {
-        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT]);
+        let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
         set.thread_block().map_err(|error| Failure::Failed(format!("cannot block signals: {error}")))?;
         Ok(Signals(set))
     }
 
-    /// Waits for one, whatever it is.
-    pub(crate) fn wait(self) {
-        // It fails for an invalid set only; ending then is better than running without an end.
-        let _ = self.0.wait();
+    /// Waits for one.
+    pub(crate) fn wait(self) -> Asked {
+        match self.0.wait() {
+            Ok(Signal::SIGHUP) => Asked::Reload,
+            // It fails for an invalid set only; ending then is better than running without an end.
+            _ => Asked::Stop,
+        }
+    }
+
+    /// Waits for one that asks to end; the others are passed over.
+    pub(crate) fn wait_for_stop(self) {
+        while self.wait() != Asked::Stop {}
     }
 }
 

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 /// A gateway under test; killed if the test fails before it has ended.
 struct Running {
@@ -74,6 +75,110 @@ fn configuration(name: &str, listen: &str, origin: SocketAddr) -> PathBuf {
     );
     std::fs::write(&path, text).expect("the folder for tests can be written");
     path
+}
+
+/// The same file with another text in it; `levels` and so on are TOML to append.
+fn rewrite(name: &str, origin: SocketAddr, more: &str) {
+    let path = configuration(name, "127.0.0.1:0", origin);
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::write(&path, text + more).expect("it can be written");
+}
+
+impl Running {
+    /// Reads the log until a line contains `what`; returns that line.
+    fn says(&mut self, what: &str) -> String {
+        let mut said = String::new();
+        loop {
+            let start = said.len();
+            assert!(self.log.read_line(&mut said).expect("the log is text") > 0, "no {what:?} in\n{said}");
+            if said[start..].contains(what) {
+                return said[start..].to_owned();
+            }
+        }
+    }
+
+    fn post_reload(&self) -> String {
+        let mut stream = TcpStream::connect(self.admin).expect("it listens");
+        write!(stream, "POST /reload HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+}
+
+const LEVELS: &str = "[report]\nwhen = \"always\"\n[[site]]\nname = \"shop\"\n[[site.level]]\nname = \"light\"\n\
+                      prefix = \"/light\"\n[[site.level]]\nname = \"full\"\n";
+
+/// By signal and by request, under load: nobody fails, a new level is there, and what is wrong changes nothing.
+#[test]
+fn it_reloads_under_load_and_nobody_fails() {
+    let origin = origin();
+    let mut gateway = Running::start("reload", &origin);
+    let (stop, served) = (AtomicBool::new(false), AtomicU32::new(0));
+    let address = gateway.address;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(SeqCst) {
+                    let answer = ask(address, "/");
+                    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+                    served.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        let traffic = || {
+            let before = served.load(SeqCst);
+            while served.load(SeqCst) < before + 50 {
+                std::thread::yield_now();
+            }
+        };
+        traffic();
+        rewrite("reload", origin.address(), LEVELS);
+        gateway.signal(Signal::SIGHUP);
+        let said = gateway.says("reloaded ");
+        assert!(said.contains("site new: shop; site gone: ") && said.contains("changed: report"), "{said}");
+        assert!(ask(address, "/").contains("x-plimsoll: level=2; reason=full"));
+        traffic();
+
+        rewrite("reload", origin.address(), &LEVELS.replace("prefix", "prefux"));
+        let answer = gateway.post_reload();
+        assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("prefux"), "{answer}");
+        gateway.says("not reloaded, everything stays as it was");
+        gateway.signal(Signal::SIGHUP);
+        gateway.says("not reloaded, everything stays as it was");
+        assert!(ask(address, "/").contains("x-plimsoll: level=2; reason=full"));
+        traffic();
+
+        rewrite(
+            "reload",
+            origin.address(),
+            &LEVELS.replace("always", "rejections").replace("light", "small"),
+        );
+        let answer = gateway.post_reload();
+        assert!(
+            answer.starts_with("HTTP/1.1 200") && answer.contains("\"settings\": [\n    \"report\"\n"),
+            "{answer}"
+        );
+        assert!(!ask(address, "/").contains("x-plimsoll"));
+        assert!(ask(gateway.admin, "/status").contains("\"small\""));
+        traffic();
+        stop.store(true, SeqCst);
+    });
+    gateway.signal(Signal::SIGTERM);
+    let (code, said) = gateway.end();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn what_needs_a_restart_is_said() {
+    let origin = origin();
+    let mut gateway = Running::start("restart", &origin);
+    let path = configuration("restart", "127.0.0.1:1", origin.address());
+    let text = std::fs::read_to_string(&path).expect("it was written").replace("threads = 1", "threads = 2");
+    std::fs::write(&path, text).expect("it can be written");
+    gateway.signal(Signal::SIGHUP);
+    assert!(gateway.says("reloaded ").contains("needs a restart: listen, threads"));
+    assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
 }
 
 fn origin() -> OriginHandle {

@@ -1,0 +1,52 @@
+//! The configuration of a running gateway, read again: on SIGHUP, and on `POST /reload` of its admin listener.
+//!
+//! The whole way from the file is gone first; only what is right is handed to the gateway, and then all of it at once.
+//! Either way the journal says what changed, or what is wrong and that everything stays as it was.
+
+use crate::failure::Failure;
+use crate::run::enough_open_files;
+use crate::{resolve, source};
+use plimsoll_gateway::{Reloaded, Reloader};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Reads a file again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Reload {
+    pub(crate) file: PathBuf,
+    pub(crate) gateway: Reloader,
+    /// How long requests under way may take at the end.
+    pub(crate) drain: Arc<Mutex<Duration>>,
+}
+
+impl Reload {
+    /// Reads it now, and says in the journal what came of it.
+    ///
+    /// # Errors
+    /// Everything that is wrong, as text. Nothing changed then.
+    pub(crate) fn now(&self) -> Result<Reloaded, String> {
+        let result = self.try_now();
+        match &result {
+            Ok(reloaded) => eprintln!("reloaded {}: {reloaded}", self.file.display()),
+            Err(wrong) => eprintln!("not reloaded, everything stays as it was:\n{wrong}"),
+        }
+        result
+    }
+
+    fn try_now(&self) -> Result<Reloaded, String> {
+        let said = |failure: Failure| match failure {
+            Failure::Input(text) | Failure::Failed(text) => text.trim_end().to_owned(),
+        };
+        let configuration = source::read(&self.file).map_err(said)?;
+        let mut settings = resolve::settings(&configuration).map_err(said)?;
+        enough_open_files(&mut settings, &configuration.promises);
+        let reloaded = self.gateway.reload(settings, &configuration.promises);
+        let reloaded = reloaded.map_err(|wrong| {
+            let name = self.file.display().to_string();
+            format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
+        })?;
+        *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = configuration.gateway.timeouts.drain;
+        Ok(reloaded)
+    }
+}
