@@ -234,6 +234,7 @@ mod tests {
             climb: vec![(1, 1.0 / seconds / 8.1), (8, 1.0 / seconds), (16, 1.0 / seconds)],
             sustained: Some(0.95),
             response_seconds: Some(seconds * 10.0),
+            late_seconds: 0.001,
             client_cpu: Some(0.1),
             machine_cpu: Some(0.5),
         };
@@ -244,7 +245,7 @@ mod tests {
             answered: 1000.0,
             failed: 0.0,
             bytes_per_second: 1e6,
-            response_seconds: 0.5,
+            response_seconds: Some(0.5),
             late_seconds: 0.001,
             client_cpu: Some(0.2),
             per_failure_seconds: None,

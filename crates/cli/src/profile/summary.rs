@@ -9,6 +9,8 @@ use plimsoll_load::profile::{Ended, Highest, MOST_LATE, Overload, Point};
 const BUSY_CLIENT: f64 = 0.85;
 /// The same of the whole machine.
 const BUSY_MACHINE: f64 = 0.95;
+/// A client that is later than this in the open loop brings arrivals in bunches of its own (s).
+const LATE: f64 = 0.02;
 /// A rate less sure than this is pointed out, and so is a size that the fit misses by more.
 const UNSURE: f64 = 0.05;
 
@@ -198,6 +200,7 @@ pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
 fn limits(profiled: &Profiled, all: &[(&Highest, &str)]) -> Vec<String> {
     let most = profiled.most_clients;
     let own = |found: &Highest| found.client_cpu.is_some_and(|client| client > BUSY_CLIENT);
+    let late = |found: &Highest| !own(found) && found.late_seconds > LATE;
     let mut notes = Vec::new();
     let mut note = |of: &dyn Fn(&Highest) -> bool, what: &str| {
         let names: Vec<&str> = all.iter().filter(|(found, _)| of(found)).map(|(_, name)| *name).collect();
@@ -219,12 +222,16 @@ fn limits(profiled: &Profiled, all: &[(&Highest, &str)]) -> Vec<String> {
         "the rate still rose with the last clients: allow more with `--clients`",
     );
     note(
-        &|found| !own(found) && found.sustained.is_none(),
+        &|found| late(found) && found.sustained.is_none_or(|share| share < 0.9),
+        "the client was late in the open loop: it confirms nothing; give the machine rest, or the client one of its own",
+    );
+    note(
+        &|found| !own(found) && !late(found) && found.sustained.is_none(),
         "in the open loop not even 80 % of the rate was sustained: what arrives when it likes is served worse than \
          what waits its turn",
     );
     note(
-        &|found| !own(found) && found.sustained.is_some_and(|share| share < 0.9),
+        &|found| !own(found) && !late(found) && found.sustained.is_some_and(|share| share < 0.9),
         "in the open loop 80 % of the rate was sustained, 95 % was not",
     );
     notes
@@ -240,7 +247,7 @@ mod tests {
         let text = text(&profiled());
         for part in [
             "127.0.0.1:81: 12000 requests in 20 s\n",
-            "/4k                4 KiB      1248.1/s  1.0 %        801 us   801 us",
+            "4 KiB      1248.1/s  1.0 %        801 us   801 us",
             "at 95 %   8.01 ms",
             "/full (rejected)",
             "a    750 us",
@@ -254,6 +261,15 @@ mod tests {
             assert!(text.contains(part), "no {part:?} in\n{text}");
         }
         assert!(!text.contains("note:"), "{text}");
+    }
+
+    #[test]
+    fn a_late_client_blames_itself() {
+        let mut profiled = profiled();
+        let found = &mut profiled.profile.highest[0];
+        (found.sustained, found.late_seconds) = (None, 0.2);
+        let notes = notes(&profiled).join("\n");
+        assert!(notes.contains("/1k: the client was late") && !notes.contains("not even"), "{notes}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Overload {
     /// Body bytes per second.
     pub bytes_per_second: f64,
     /// Mean response time of the answers (s).
-    pub response_seconds: f64,
+    pub response_seconds: Option<f64>,
     /// How late the client was at its 99th percentile (s).
     pub late_seconds: f64,
     /// The share of one processor that the client's thread took.
@@ -89,6 +89,7 @@ mod tests {
             climb: Vec::new(),
             sustained: None,
             response_seconds: None,
+            late_seconds: 0.0,
             client_cpu: None,
             machine_cpu: None,
         };

@@ -85,8 +85,8 @@ pub(super) struct OpenWindow {
     pub(super) failures: f64,
     /// Requests under way, its growth per second.
     pub(super) growth: f64,
-    /// Mean time from the intended arrival to the end (s).
-    pub(super) response_seconds: f64,
+    /// Mean time from the intended arrival to the end of answers below 500 (s).
+    pub(super) response_seconds: Option<f64>,
     /// How late the client was at its 99th percentile (s).
     pub(super) late_seconds: f64,
     /// The share of one processor that the client's thread took.
@@ -114,6 +114,8 @@ pub struct Highest {
     pub sustained: Option<f64>,
     /// Mean response time there (s).
     pub response_seconds: Option<f64>,
+    /// How late the client was in the open loop, at its 99th percentile, at most (s).
+    pub late_seconds: f64,
     /// The share of one processor that the client's thread took, at the highest rate.
     pub client_cpu: Option<f64>,
     /// The busy share of all of the client machine's processors, at the highest rate.
@@ -146,17 +148,19 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
         climb: search.climb,
         sustained: None,
         response_seconds: None,
+        late_seconds: 0.0,
         client_cpu: settled.client_cpu,
         machine_cpu: settled.machine_cpu,
     };
     for fraction in FRACTIONS {
         let seconds = left * (1.0 - SETTLED) / FRACTIONS.len() as f64;
         let open = bench.open(rate * fraction, seconds)?;
+        highest.late_seconds = highest.late_seconds.max(open.late_seconds);
         if !is_sustained(&open, rate * fraction, seconds) {
             break;
         }
         highest.sustained = Some(fraction);
-        highest.response_seconds = Some(open.response_seconds);
+        highest.response_seconds = open.response_seconds;
     }
     Ok(highest)
 }

@@ -151,7 +151,7 @@ impl Bench for Stage<'_> {
                 bytes_per_second: last.per_second(&first, |reading| reading.bytes as f64),
                 failures: last.per_second(&first, |reading| reading.failed as f64),
                 growth: slope(&under_way),
-                response_seconds: tally.latency.mean().as_secs_f64(),
+                response_seconds: (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64()),
                 late_seconds: tally.lateness.quantile(0.99).as_secs_f64(),
                 client_cpu: last.client_cpu(&first),
             })
