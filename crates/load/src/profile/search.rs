@@ -52,6 +52,8 @@ pub(super) struct Window {
     pub(super) bytes: f64,
     /// Share of failed requests.
     pub(super) failed: f64,
+    /// Mean response time of answers below 500 (s).
+    pub(super) response_seconds: Option<f64>,
     /// The share of one processor that the client's thread took.
     pub(super) client_cpu: Option<f64>,
     /// The busy share of all of this machine's processors.
@@ -131,7 +133,7 @@ impl Highest {
 
 /// Searches for `seconds`, with at most `most_clients`.
 pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) -> Result<Highest, Stop> {
-    let mut search = Search { bench, used: 0.0, climb: Vec::new() };
+    let mut search = Search { bench, used: 0.0, alone: 0.0, climb: Vec::new() };
     let window = search.climb(seconds, most_clients)?;
     let busy_clients = search.between(window)?;
     let (clients, _) = search.best();
@@ -144,7 +146,7 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
         bytes: settled.bytes,
         clients,
         busy_clients,
-        alone: search.climb[0].1,
+        alone: search.alone,
         climb: search.climb,
         sustained: None,
         response_seconds: None,
@@ -178,6 +180,8 @@ struct Search<'a> {
     bench: &'a mut dyn Bench,
     /// Seconds.
     used: f64,
+    /// The rate of one client.
+    alone: f64,
     climb: Vec<(u32, f64)>,
 }
 
@@ -190,6 +194,10 @@ impl Search<'_> {
         loop {
             let before = self.climb.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
             let seen = self.measure(clients, window)?;
+            if clients == 1 {
+                // Few answers are counted to one more or less; their mean time is not.
+                self.alone = seen.response_seconds.map_or(seen.rate(), |seconds| 1.0 / seconds);
+            }
             window = (ANSWERS / seen.rate()).clamp(seconds * WINDOW, seconds * LONGEST_WINDOW);
             level = if seen.rate() < RISE * before { level + 1 } else { 0 };
             let last = level == 2 || seen.failed > FAILING || self.used + window > CLIMB * seconds;

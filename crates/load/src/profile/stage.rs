@@ -117,6 +117,7 @@ impl Bench for Stage<'_> {
                 parts: parts.collect(),
                 bytes: if good > 0.0 { (last.bytes - first.bytes) as f64 / good } else { 0.0 },
                 failed: if failed > 0.0 { failed / (good + failed) } else { 0.0 },
+                response_seconds: load.with_tally(mean_response),
                 client_cpu: last.client_cpu(&first),
                 machine_cpu,
             })
@@ -151,7 +152,7 @@ impl Bench for Stage<'_> {
                 bytes_per_second: last.per_second(&first, |reading| reading.bytes as f64),
                 failures: last.per_second(&first, |reading| reading.failed as f64),
                 growth: slope(&under_way),
-                response_seconds: (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64()),
+                response_seconds: mean_response(&tally),
                 late_seconds: tally.lateness.quantile(0.99).as_secs_f64(),
                 client_cpu: last.client_cpu(&first),
             })
@@ -278,6 +279,11 @@ impl Stage<'_> {
             _ => "it answers nothing".to_owned(),
         }
     }
+}
+
+/// Of answers below 500 (s).
+fn mean_response(tally: &Tally) -> Option<f64> {
+    (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64())
 }
 
 fn cannot_start(error: io::Error) -> Stop {
