@@ -171,10 +171,10 @@ fn simulate(parser: &mut Parser) -> Result<Command, Failure> {
         match argument {
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
             Arg::Long("json") => arguments.json = true,
-            Arg::Long("workload") => arguments.workload = Some(path(parser, "workload", TOPIC)?),
-            Arg::Long("log") => arguments.log = Some(path(parser, "log", TOPIC)?),
-            Arg::Long("report") => arguments.report = Some(path(parser, "report", TOPIC)?),
-            Arg::Long("trace") => arguments.trace = Some(path(parser, "trace", TOPIC)?),
+            Arg::Long("workload") => path_once(&mut arguments.workload, parser, "workload", TOPIC)?,
+            Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
+            Arg::Long("report") => path_once(&mut arguments.report, parser, "report", TOPIC)?,
+            Arg::Long("trace") => path_once(&mut arguments.trace, parser, "trace", TOPIC)?,
             Arg::Long("speed") => arguments.speed = Some(number(parser, &bounds::SPEED, TOPIC)?),
             Arg::Long("scale") => arguments.scale = Some(number(parser, &bounds::SCALE, TOPIC)?),
             Arg::Long("seed") => arguments.seed = Some(number(parser, &bounds::SEED, TOPIC)?),
@@ -219,7 +219,7 @@ fn profile(parser: &mut Parser) -> Result<Command, Failure> {
                 arguments.upstream = Some(word(parser, "upstream", "an upstream's name", "app", TOPIC)?);
             }
             Arg::Long("write") => arguments.write = Some(path(parser, "write", TOPIC)?),
-            Arg::Long("report") => arguments.report = Some(path(parser, "report", TOPIC)?),
+            Arg::Long("report") => path_once(&mut arguments.report, parser, "report", TOPIC)?,
             Arg::Long("seconds-per-size") => {
                 arguments.seconds_per_size = Some(number(parser, &bounds::SECONDS_PER_SIZE, TOPIC)?);
             }
@@ -250,6 +250,22 @@ fn word(
     let missing =
         || wrong(&format!("`--{option}` needs {what} after it, such as `--{option} {example}`"), topic);
     value.filter(|value| !value.is_empty()).ok_or_else(missing)
+}
+
+/// The value of an option that names a file and is given once: of two logs, neither must be lost silently.
+fn path_once(
+    slot: &mut Option<PathBuf>,
+    parser: &mut Parser,
+    option: &str,
+    topic: Topic,
+) -> Result<(), Failure> {
+    let value = path(parser, option, topic)?;
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(first) => {
+            Err(wrong(&format!("`--{option}` is given twice; the first is {}", first.display()), topic))
+        }
+    }
 }
 
 /// The value of an option that names a file.
@@ -392,6 +408,7 @@ mod tests {
             ("simulate a.toml", "what is to arrive?"),
             ("simulate a.toml --log", "`--log` needs a file's name"),
             ("simulate --log a.log", "which file?"),
+            ("simulate a.toml --log a --log b", "`--log` is given twice; the first is a"),
             ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
             ("simulate a.toml --workload b --scale 2", "are for `--log`"),
             ("profile", "which server? Name a URL for each size"),

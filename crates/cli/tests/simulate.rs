@@ -247,9 +247,40 @@ fn wrong_input_is_answered_with_what_to_write() {
         &["not about the same servers", "web, not app"],
     );
     refused(&[&STEP[..], &["--speed", "2"]].concat(), &["are for `--log`"]);
+    refused(
+        &[name(&timed), "--log", name(&temporary("empty.log", ""))],
+        &["empty.log: there is nothing in it"],
+    );
     // Neither the configuration nor the log says what a request takes.
     let log = temporary("untimed.log", &log(1));
     refused(&[example, "--log", name(&log)], &["costs"]);
+}
+
+#[test]
+fn a_log_may_tell_the_servers_own_times() {
+    let line = |n: u32, took: &str| {
+        format!(
+            "{{\"time\": {}, \"remote_addr\": \"10.0.0.{}\", \"request\": \"GET /{n} HTTP/1.1\", \
+             \"upstream_response_time\": \"{took}\"}}\n",
+            1_700_000_000 + n / 20,
+            n % 50
+        )
+    };
+    // Of twenty requests a second one is answered without the server, one by the second that was tried.
+    let times = |n: u32| ["-", "0.030, 0.030"].get(n as usize % 20).copied().unwrap_or("0.040");
+    let text: String = (0..1200).map(|n| line(n, times(n))).collect();
+    let log = temporary("times.log", &text);
+    let report = json(&[STEP[0], "--log", name(&log)]);
+    let plant = &report["runs"][0]["upstreams"][0];
+    // 18 of 40 ms and one of 60 ms a second, of eight workers.
+    let utilization = plant["utilization"].as_f64().expect("a number");
+    assert!((utilization - 0.78 / 8.0).abs() < 0.01, "{report}");
+    assert_eq!((&report["logs"][0]["timed"], &report["logs"][0]["timed_zero"]), (&1200.into(), &60.into()));
+    let half = temporary("half.log", &text.replace("upstream_response_time\": \"0.040", "other\": \"0.040"));
+    refused(
+        &[STEP[0], "--log", name(&half)],
+        &["nobody says what a request takes of `app`", "not that of `GET /", "plimsoll profile"],
+    );
 }
 
 #[test]

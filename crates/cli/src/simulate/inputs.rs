@@ -28,8 +28,8 @@ pub(crate) struct Contender {
     pub(crate) kind: Kind,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
-    /// Requests must bring their own service times.
-    pub(crate) needs_times: bool,
+    /// By class: its requests must bring their own service times.
+    pub(crate) needs_times: Vec<bool>,
 }
 
 pub(crate) enum Kind {
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
     let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
-    let needs_times = !untimed.is_empty();
+    let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
         kind: Kind::Configuration,
@@ -60,9 +60,9 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
                 kind: Kind::Comparator(comparator),
                 promises: first.promises.clone(),
                 workload: first.workload.clone(),
-                needs_times,
+                needs_times: first.needs_times.clone(),
             },
-            Err(_) if is_file(other) => configured(other, arguments, first)?,
+            Err(_) if is_file(other) => configured(other, arguments, first, &untimed)?,
             Err(wrong) => {
                 return Err(Failure::Input(format!(
                     "error: `--against {other}` is neither a file nor a comparator: {wrong}\nSee `plimsoll simulate \
@@ -110,7 +110,12 @@ fn is_file(name: &str) -> bool {
 }
 
 /// Another configuration in front of the same servers: its own promises and levels, the first one's truth.
-fn configured(name: &str, arguments: &SimulateArguments, first: &Contender) -> Result<Contender, Failure> {
+fn configured(
+    name: &str,
+    arguments: &SimulateArguments,
+    first: &Contender,
+    untimed: &[Untimed],
+) -> Result<Contender, Failure> {
     let promises = source::read(Path::new(name))?.promises;
     let names = |promises: &Promises| {
         let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
@@ -126,8 +131,16 @@ fn configured(name: &str, arguments: &SimulateArguments, first: &Contender) -> R
     }
     let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
-    let needs_times = first.needs_times;
+    let needs_times = needs_times(&promises, untimed);
     Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+}
+
+/// Whose server takes nobody knows how long.
+fn needs_times(promises: &Promises, untimed: &[Untimed]) -> Vec<bool> {
+    let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
+    // A site's own classes, `default` and `exempt`.
+    let sites = promises.sites.iter().map(|site| (needs(site.plant), site.classes.len() + 2));
+    sites.flat_map(|(needs, classes)| std::iter::repeat_n(needs, classes)).collect()
 }
 
 /// What arrives, and the servers. `compared`: the workload was written for another configuration.

@@ -115,6 +115,8 @@ fn log(name: &str, notes: &LogNotes) -> Json {
         ("backwards", Json::Count(notes.backwards)),
         ("format", notes.format.map_or(Json::Null, word)),
         ("requests", Json::Count(notes.requests)),
+        ("timed", Json::Count(notes.timed.0)),
+        ("timed_zero", Json::Count(notes.timed.1)),
         ("strays", Json::Count(notes.strays)),
         ("clock_restarts", Json::Count(notes.restarts)),
         ("gaps_cut", Json::Count(notes.gaps.0)),

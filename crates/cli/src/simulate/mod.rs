@@ -20,6 +20,9 @@ use figures::Figures;
 use inputs::{Inputs, Kind};
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use trace::Trace;
 use watch::Watcher;
@@ -45,6 +48,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let seed = arguments.seed.unwrap_or(SEED);
     let interrupt = Interrupt::listen(signals)?;
     let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
+    let page = arguments.report.as_deref().map(create).transpose()?;
     let started = Instant::now();
     let mut runs = Vec::new();
     for number in 0..inputs.contenders.len() {
@@ -55,18 +59,27 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
             break;
         }
     }
-    if let Some(trace) = trace {
-        trace.finish()?;
-    }
     let figures = runs.iter().zip(&inputs.contenders).map(|(run, one)| Figures::of(run, one)).collect();
     let simulated = Simulated { inputs, seed, runs, figures, took: started.elapsed() };
-    if let Some(path) = &arguments.report {
-        write_page(path, &simulated)?;
-    }
     match arguments.json {
-        true => text::print(json::report(&simulated)),
-        false => text::print(summary::text(&simulated).trim_end()),
+        true => text::print(json::report(&simulated))?,
+        false => text::print(summary::text(&simulated).trim_end())?,
     }
+    // After the figures, which nobody shall lose because a disk is full.
+    if let (Some(mut file), Some(path)) = (page, &arguments.report) {
+        let written = file.write_all(page::page(&simulated).to_html().as_bytes());
+        written.map_err(|error| not_written(path, &error))?;
+    }
+    trace.map_or(Ok(()), Trace::finish)
+}
+
+/// A new file, made before the run: a folder that is missing is not found out after it.
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| not_written(path, &error))
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }
 
 fn run_one(
@@ -89,11 +102,16 @@ fn run_one(
     let part = (number, inputs.contenders.len());
     let mut watcher = Watcher::new(contender, part, interrupt, trace);
     let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
-    if watcher.untimed {
+    if let Some(request) = watcher.untimed.take() {
         let [untimed, ..] = inputs.untimed.as_slice() else {
             unreachable!("only plants without times are watched")
         };
-        return Err(Failure::Input(format!("error: {}\n  help: {}", untimed.message, untimed.help)));
+        return Err(Failure::Input(format!(
+            "error: {}, and the log's lines do not all do: not that of `{}`\n  help: {}",
+            untimed.message,
+            summary::printable(&request),
+            untimed.help
+        )));
     }
     Ok(run)
 }
@@ -103,11 +121,10 @@ fn failed(error: Error) -> Failure {
     match error {
         Error::Promises(all) => Failure::Input(all.join("\n")),
         Error::Workload(what) => Failure::Input(what),
+        // What holds no log names itself.
+        Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
+            Failure::Input(error.to_string())
+        }
         Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
     }
-}
-
-fn write_page(path: &std::path::Path, simulated: &Simulated) -> Result<(), Failure> {
-    let written = std::fs::write(path, page::page(simulated).to_html());
-    written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }

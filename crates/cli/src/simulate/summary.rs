@@ -50,6 +50,7 @@ fn comparison(simulated: &Simulated) -> String {
         cells.extend(figures.iter().map(of));
         rows.push(cells);
     };
+    row("requests, with those that came again".to_owned(), &|figures| grouped(figures.total.arrivals));
     for (number, plant) in figures[0].plants.iter().enumerate() {
         row(format!("utilization of {}", plant.name), &|figures| {
             format!("{:.3}", figures.plants[number].utilization)
@@ -178,6 +179,26 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
             printable(text)
         ));
     }
+    let (timed, zero) = notes.timed;
+    if timed > 0 && timed < notes.requests {
+        all.push(format!(
+            "{name}: the lines of {} of {} requests tell the server's own time; the others take what their bytes cost",
+            grouped(timed),
+            grouped(notes.requests)
+        ));
+    }
+    if zero > timed / 2 {
+        all.push(format!(
+            "{name}: of {} requests the server's own time is zero: it is finer than the log tells, or no server was \
+             asked; they take nothing of it here",
+            grouped(zero)
+        ));
+    }
+    if notes.backwards > notes.requests / 2 {
+        all.push(format!(
+            "{name}: most lines are out of order, so that the figures are worth little: sort it by time first"
+        ));
+    }
     if let Some((line, seconds)) = notes.first_backwards {
         all.push(format!(
             "{name}: the time of {} lines lies before that of an earlier one (first at line {line}, by {}): they come \
@@ -263,7 +284,7 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 /// Text from a log may hold anything: a terminal gets none of its control characters.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     const LONGEST: usize = 100;
     let mut shown: String =
         text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(LONGEST).collect();

@@ -23,8 +23,7 @@ impl Trace {
     /// # Errors
     /// It cannot be made.
     pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
-        let file = File::create(path)
-            .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
+        let file = super::create(path)?;
         Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })
     }
 
@@ -85,6 +84,6 @@ impl Trace {
     /// Something could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let result = self.result.and_then(|()| self.file.flush());
-        result.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", self.path.display())))
+        result.map_err(|error| super::not_written(&self.path, &error))
     }
 }

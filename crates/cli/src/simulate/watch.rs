@@ -13,13 +13,14 @@ pub(crate) struct Watcher<'a> {
     name: String,
     /// Which of how many.
     part: (usize, usize),
-    needs_times: bool,
+    /// By class.
+    needs_times: Vec<bool>,
     interrupt: &'a Interrupt,
     trace: Option<&'a mut Trace>,
     started: Instant,
     drawn: Option<Instant>,
-    /// A request came without the service time that it had to bring.
-    pub(crate) untimed: bool,
+    /// The first request that came without the service time that it had to bring.
+    pub(crate) untimed: Option<String>,
 }
 
 /// A run that takes less shows no bar.
@@ -36,9 +37,9 @@ impl<'a> Watcher<'a> {
         if let Some(trace) = &mut trace {
             trace.begin(&contender.name);
         }
-        let (name, needs_times) = (contender.name.clone(), contender.needs_times);
+        let (name, needs_times) = (contender.name.clone(), contender.needs_times.clone());
         let started = Instant::now();
-        Watcher { name, part, needs_times, interrupt, trace, started, drawn: None, untimed: false }
+        Watcher { name, part, needs_times, interrupt, trace, started, drawn: None, untimed: None }
     }
 
     fn draw(&mut self, progress: &Progress) {
@@ -67,17 +68,19 @@ impl<'a> Watcher<'a> {
 impl Watch for Watcher<'_> {
     fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
-        if self.untimed || self.interrupt.is_told() {
+        if self.untimed.is_some() || self.interrupt.is_told() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
     }
 
     fn event(&mut self, now: plimsoll_core::time::Instant, event: &Event<'_>) {
-        if let Event::Arrived { request, .. } = event
-            && self.needs_times
+        if let Event::Arrived { request, class, .. } = event
+            && request.service.is_none()
+            && self.needs_times.get(usize::from(*class)) == Some(&true)
+            && self.untimed.is_none()
         {
-            self.untimed |= request.service.is_none();
+            self.untimed = Some(format!("{} {}", request.method, request.path));
         }
         if let Some(trace) = &mut self.trace {
             trace.note(now, event);

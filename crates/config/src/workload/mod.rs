@@ -123,7 +123,7 @@ serves, as in life. Start from one of the [examples](../examples/workloads):
 | [bursts.toml](../examples/workloads/bursts.toml) | a calm stream, a ramp, and short bursts on top |
 | [slow-server.toml](../examples/workloads/slow-server.toml) | a server that slows down, stands still and fails; clients that give up and come back |
 | [heavy-tails.toml](../examples/workloads/heavy-tails.toml) | self-similar arrivals, sizes with a heavy tail, a network link |
-| [nasa-like.toml](../examples/workloads/nasa-like.toml) | recorded counts or an access log at a multiple of their speed |
+| [nasa-like.toml](../examples/workloads/nasa-like.toml) | a site's busy hours by hand, and in its comments how to replay recorded counts or a log |
 | [two-sites.toml](../examples/workloads/two-sites.toml) | several sites, pages and servers |
 | [demo.toml](../examples/workloads/demo.toml) | the server and the visitors of `plimsoll demo` |
 

@@ -59,8 +59,9 @@ impl Truth<'_> {
             plant,
             message: format!("nobody says what a request takes of `{name}`"),
             help: format!(
-                "write one worker's time here, `[plant.{name}]` with `service = \"40ms\"`, or `costs = {{ request = \
-                 \"5ms\" }}`, in time of all workers, to the capacity of `{name}` in the configuration"
+                "write `costs = {{ request = \"5ms\" }}`, in time of all workers, to the capacity of `{name}` in the \
+                 configuration (`plimsoll profile` measures it), or one worker's time in a workload, `[plant.{name}]` \
+                 with `service = \"40ms\"`"
             ),
         }
     }

@@ -85,6 +85,9 @@ impl AccessLog {
     }
 
     fn end(&self) -> io::Result<bool> {
+        if self.notes.format.is_none() && self.notes.skipped == 0 {
+            return Err(self.invalid("there is nothing in it; expected are the lines of an access log"));
+        }
         let Some((line, text, why)) =
             self.notes.first_skipped.as_ref().filter(|_| self.notes.format.is_none())
         else {

@@ -56,7 +56,7 @@ pub(super) fn parse<'a>(object: &'a Value, fields: &JsonFields) -> Result<Entry<
     };
     let (method, target) = request(object, fields)?;
     let bytes = find(object, &fields.bytes).and_then(number).unwrap_or(0.0);
-    let service = find(object, &fields.service).and_then(number);
+    let service = find(object, &fields.service).and_then(seconds);
     Ok(Entry {
         stamp,
         client: text(object, &fields.client).unwrap_or("-"),
@@ -105,6 +105,16 @@ fn text<'a>(object: &'a Value, names: &[String]) -> Option<&'a str> {
 fn number(value: &Value) -> Option<f64> {
     let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     (number >= 0.0).then_some(number)
+}
+
+/// A number of seconds, or text in nginx's form: a time for each server that was tried, `0.020, 0.005 : 0.100`, which
+/// add up; `-` is one that did no work.
+fn seconds(value: &Value) -> Option<f64> {
+    if let Some(number) = number(value) {
+        return Some(number);
+    }
+    let parts = value.as_str()?.split([',', ':']).map(str::trim);
+    parts.map(|part| if part == "-" { Some(0.0) } else { part.parse().ok().filter(|s| *s >= 0.0) }).sum()
 }
 
 fn stamp(value: &Value) -> Option<Stamp> {
@@ -204,12 +214,23 @@ mod tests {
 
     #[test]
     fn odd_numbers_are_none() {
-        let line = r#"{"time": 1, "path": "/", "bytes": -5, "service_time": "-"}"#;
+        let line = r#"{"time": 1, "path": "/", "bytes": -5, "service_time": "soon"}"#;
         read(line, &JsonFields::default(), |found| {
             let found = found.unwrap();
             assert_eq!((found.bytes, found.service), (0, None));
         });
         let line = r#"{"time": 1, "path": "/", "bytes": "-", "service_time": 1e300}"#;
         read(line, &JsonFields::default(), |found| assert_eq!(found.unwrap().service, None));
+    }
+
+    #[test]
+    fn the_times_of_all_servers_that_were_tried_add_up() {
+        for (text, ms) in [("0.020, 0.005 : 0.100", 125), ("-", 0), ("-, 0.030", 30), ("0.000", 0)] {
+            let line = format!(r#"{{"time": 1, "path": "/", "upstream_response_time": "{text}"}}"#);
+            read(&line, &JsonFields::default(), |found| {
+                let took = found.unwrap().service.map(|time| (time.as_secs_f64() * 1e3).round() as u64);
+                assert_eq!(took, Some(ms), "{text}");
+            });
+        }
     }
 }

@@ -78,6 +78,9 @@ pub struct LogNotes {
     pub strays: u64,
     /// Requests that came of it so far.
     pub requests: u64,
+    /// Of those, requests whose line told the server's own time, and those of which it told none or less than it can
+    /// tell: zero.
+    pub timed: (u64, u64),
     /// What the first line that was understood looks like. Counts have none.
     pub format: Option<FoundFormat>,
 }

@@ -172,6 +172,8 @@ impl Source for ReplayedLog {
         request.work = record.service.map(|_| 1.0);
         self.records.release(due.record);
         self.log.notes.requests += 1;
+        self.log.notes.timed.0 += u64::from(request.service.is_some());
+        self.log.notes.timed.1 += u64::from(request.service.is_some_and(|time| time.is_zero()));
         Ok(Some(Instant::from_nanos((due.time_ns as f64 / self.replay.speed) as u64)))
     }
 
