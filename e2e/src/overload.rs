@@ -2,7 +2,7 @@
 
 use crate::page::capacity;
 use plimsoll_load::{LoadHandle, OpenLoop, Paths, Step, Tally, Target};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How long a client waits for an answer before it gives up, which is an error.
@@ -17,13 +17,28 @@ const TRIED: [f64; 6] = [0.8, 1.0, 1.15, 1.3, 1.5, 1.75];
 /// If the load cannot be started.
 #[must_use]
 pub fn load(server: SocketAddr, steps: &[Step]) -> LoadHandle {
+    load_on(server, "e2e.test", 1, steps)
+}
+
+/// The same for one of several sites: `group` keeps its clients' addresses apart from the others'.
+///
+/// # Panics
+/// If the load cannot be started.
+#[must_use]
+pub fn load_on(server: SocketAddr, host: &str, group: u8, steps: &[Step]) -> LoadHandle {
     let target = Target {
-        host: "e2e.test".into(),
+        host: host.into(),
         level_header: Some("x-plimsoll".into()),
         timeout: PATIENCE,
         ..Target::new(server)
     };
-    let load = OpenLoop { paths: Paths::one("/page"), clients: 400, ..OpenLoop::new(target, steps.to_vec()) };
+    let load = OpenLoop {
+        paths: Paths::one("/page"),
+        clients: 400,
+        first_address: Ipv4Addr::new(127, 16 * group, 0, 1),
+        seed: group.into(),
+        ..OpenLoop::new(target, steps.to_vec())
+    };
     load.start(None).unwrap_or_else(|error| panic!("the load does not start: {error}"))
 }
 
