@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::help::{self, Topic};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 /// What the user asked for.
@@ -17,6 +18,7 @@ pub(crate) enum Command {
     Demo(DemoArguments),
     Simulate(SimulateArguments),
     Profile(ProfileArguments),
+    Explain(ExplainArguments),
 }
 
 /// `plimsoll run FILE`
@@ -56,6 +58,20 @@ pub(crate) struct SimulateArguments {
     pub(crate) json: bool,
     pub(crate) report: Option<PathBuf>,
     pub(crate) trace: Option<PathBuf>,
+}
+
+/// `plimsoll explain FILE`
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExplainArguments {
+    pub(crate) file: PathBuf,
+    pub(crate) method: String,
+    /// With its query.
+    pub(crate) target: String,
+    pub(crate) host: String,
+    pub(crate) client: IpAddr,
+    /// Name and value; cookies are among them.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) json: bool,
 }
 
 /// `plimsoll profile URL...`
@@ -103,6 +119,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         Topic::Demo => demo(&mut parser),
         Topic::Simulate => simulate(&mut parser),
         Topic::Profile => profile(&mut parser),
+        Topic::Explain => explain(&mut parser),
     }
 }
 
@@ -196,6 +213,72 @@ fn simulate(parser: &mut Parser) -> Result<Command, Failure> {
     }
     arguments.file = file.ok_or_else(|| no_file(TOPIC))?;
     Ok(Command::Simulate(arguments))
+}
+
+fn explain(parser: &mut Parser) -> Result<Command, Failure> {
+    const TOPIC: Topic = Topic::Explain;
+    let (mut file, mut request, mut json) = (None, None, false);
+    let (mut host, mut client) = (String::new(), IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let (mut headers, mut cookies) = (Vec::new(), Vec::new());
+    while let Some(argument) = next(parser, TOPIC)? {
+        match argument {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
+            Arg::Long("json") => json = true,
+            Arg::Long("request") => {
+                request = Some(asked(&word(parser, "request", "method and path", "'GET /x'", TOPIC)?)?)
+            }
+            Arg::Long("host") => host = word(parser, "host", "a name", "shop.example", TOPIC)?,
+            Arg::Long("client") => {
+                let text = word(parser, "client", "an IP address", "203.0.113.7", TOPIC)?;
+                let no_address =
+                    |_| wrong(&format!("`--client {text}`: an IP address, such as 203.0.113.7"), TOPIC);
+                client = text.parse().map_err(no_address)?;
+            }
+            Arg::Long("header") => {
+                let text = word(parser, "header", "name and value", "'x-plan: gold'", TOPIC)?;
+                headers.push(pair(&text, ':', "--header", "'x-plan: gold'")?);
+            }
+            Arg::Long("cookie") => {
+                let text = word(parser, "cookie", "name and value", "session=42", TOPIC)?;
+                let (name, value) = pair(&text, '=', "--cookie", "session=42")?;
+                cookies.push(format!("{name}={value}"));
+            }
+            Arg::Value(value) => only_file(&mut file, value, TOPIC)?,
+            option => return Err(unknown_option(&option, TOPIC)),
+        }
+    }
+    let file = file.ok_or_else(|| no_file(TOPIC))?;
+    let missing = || wrong("which request? Say `--request 'GET /path'`", TOPIC);
+    let (method, target) = request.ok_or_else(missing)?;
+    if !cookies.is_empty() {
+        // Before a `cookie` header that was given too: the first one counts.
+        headers.insert(0, ("cookie".to_owned(), cookies.join("; ")));
+    }
+    Ok(Command::Explain(ExplainArguments { file, method, target, host, client, headers, json }))
+}
+
+/// Method and target of `GET /path`, or of `/path` alone.
+fn asked(text: &str) -> Result<(String, String), Failure> {
+    let (method, target) = text.trim().split_once(' ').unwrap_or(("GET", text.trim()));
+    let target = target.trim();
+    let is_method =
+        !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    if !is_method || !target.starts_with('/') || target.contains(char::is_whitespace) {
+        let what =
+            format!("`--request {text}`: a method and a path that begins with /, such as 'GET /index.html'");
+        return Err(wrong(&what, Topic::Explain));
+    }
+    Ok((method.to_owned(), target.to_owned()))
+}
+
+/// Name and value of an option's text.
+fn pair(text: &str, between: char, option: &str, example: &str) -> Result<(String, String), Failure> {
+    match text.split_once(between) {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(wrong(&format!("`{option} {text}`: a name and a value, such as {example}"), Topic::Explain)),
+    }
 }
 
 fn profile(parser: &mut Parser) -> Result<Command, Failure> {
@@ -396,7 +479,7 @@ mod tests {
     fn what_is_wrong_is_said_with_what_to_write_instead() {
         for (line, said) in [
             ("chekc a", "did you mean `check`?"),
-            ("frobnicate", "there are run, check, demo, simulate, profile"),
+            ("frobnicate", "there are run, check, demo, simulate, profile, explain"),
             ("check --jsno a", "did you mean `--json`?"),
             ("run", "which file?"),
             ("run a b", "one file, not several: `a` was named first"),
@@ -411,6 +494,11 @@ mod tests {
             ("simulate a.toml --log a --log b", "`--log` is given twice; the first is a"),
             ("simulate a.toml --log b --speed 0", "from 0.001 to 1000000"),
             ("simulate a.toml --workload b --scale 2", "are for `--log`"),
+            ("explain a.toml", "which request?"),
+            ("explain a.toml --request GET", "a path that begins with /"),
+            ("explain a.toml --request /x --client me", "an IP address, such as"),
+            ("explain a.toml --request /x --cookie", "`--cookie` needs name and value after it"),
+            ("explain a.toml --request /x --header a", "a name and a value, such as 'x-plan: gold'"),
             ("profile", "which server? Name a URL for each size"),
             ("profile http://a/ --seconds-per-size 0", "seconds from 1 to 300"),
             ("profile http://a/ --sizes", "`--sizes` needs sizes after it, such as `--sizes 1K,16K,256K`"),

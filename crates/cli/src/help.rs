@@ -9,12 +9,13 @@ pub(crate) enum Topic {
     Demo,
     Simulate,
     Profile,
+    Explain,
 }
 
 impl Topic {
     /// The commands.
-    pub(crate) const COMMANDS: [Topic; 5] =
-        [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate, Topic::Profile];
+    pub(crate) const COMMANDS: [Topic; 6] =
+        [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate, Topic::Profile, Topic::Explain];
 
     /// The command's name; the program itself has none.
     pub(crate) const fn name(self) -> &'static str {
@@ -25,6 +26,7 @@ impl Topic {
             Topic::Demo => "demo",
             Topic::Simulate => "simulate",
             Topic::Profile => "profile",
+            Topic::Explain => "explain",
         }
     }
 
@@ -47,6 +49,9 @@ impl Topic {
                 "--trace",
                 "--help",
             ],
+            Topic::Explain => {
+                &["--request", "--host", "--client", "--header", "--cookie", "--json", "--help"]
+            }
             Topic::Profile => &[
                 "--sizes",
                 "--rejecting",
@@ -77,6 +82,7 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Demo => DEMO,
         Topic::Simulate => SIMULATE,
         Topic::Profile => PROFILE,
+        Topic::Explain => EXPLAIN,
     }
 }
 
@@ -90,6 +96,7 @@ Commands:
   run FILE       be the gateway that FILE describes
   check FILE     say what is wrong with FILE, or what it means
   simulate FILE  see what FILE would do with your access log at three times the load
+  explain FILE   say where a request belongs, and what its client gets when
   profile URL    find out by loading a server what requests cost it
   demo           see it work: an overloaded server with and without the gateway
 
@@ -232,3 +239,25 @@ Example:
 Exit codes: 0 done (also when stopped by Ctrl-C: what there is so far is printed),
 1 failed: the server died on the way, or the requests were used up; what was measured
 until then is printed, 2 the input is wrong.";
+
+const EXPLAIN: &str = "\
+Says what the configuration FILE makes of a request: its site and class, and which
+conditions did not hold; its client; the level that this client gets at which m, the
+upstream and the path. Nothing is asked of any server.
+
+Usage: plimsoll explain FILE --request 'GET /path' [OPTIONS]
+
+Options:
+      --request 'METHOD /PATH'  the request
+      --host NAME               the host that it asks for (default: none)
+      --client ADDRESS          who asks, after trusted proxies (default 127.0.0.1)
+      --header 'NAME: VALUE'    a header; may be given several times
+      --cookie 'NAME=VALUE'     a cookie; may be given several times
+      --json                    as one JSON object
+  -h, --help                    this page
+
+Example:
+  plimsoll explain examples/classes.toml --request 'GET /cart' --host shop.example \\
+      --client 203.0.113.7 --cookie session=42
+
+Exit codes: 0 told, also that no site has the host; 2 the input is wrong.";

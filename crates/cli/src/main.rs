@@ -4,6 +4,7 @@ mod arguments;
 mod bounds;
 mod check;
 mod demo;
+mod explain;
 mod failure;
 mod help;
 mod journal;
@@ -35,6 +36,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Profile(arguments) => profile::profile(&arguments),
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::census::{Census, SiteNumbers};
 use crate::door::{RequestView, Target};
+use crate::explain::{Explanation, Identified, Part};
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Condition, Identity, Network, Site};
 use alloc::{string::String, vec::Vec};
@@ -73,15 +74,30 @@ impl Rule {
         }
     }
 
-    fn holds(&self, request: &impl RequestView) -> bool {
+    /// The first part that does not hold.
+    fn miss(&self, request: &impl RequestView) -> Option<Part> {
         fn any<T>(alternatives: &[T], holds: impl FnMut(&T) -> bool) -> bool {
             alternatives.is_empty() || alternatives.iter().any(holds)
         }
-        any(&self.methods, |method| method == request.method())
-            && any(&self.paths, |path| path.matches(request.path()))
-            && any(&self.clients, |network| contains(network, request.client()))
-            && any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
-            && any(&self.cookies, |(name, value)| cookie(request, name).is_some_and(|v| value.matches(v)))
+        if !any(&self.methods, |method| method == request.method()) {
+            Some(Part::Method)
+        } else if !any(&self.paths, |path| path.matches(request.path())) {
+            Some(Part::Path)
+        } else if !any(&self.clients, |network| contains(network, request.client())) {
+            Some(Part::Client)
+        } else if !any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
+        {
+            Some(Part::Header)
+        } else if !any(&self.cookies, |(name, value)| cookie(request, name).is_some_and(|v| value.matches(v)))
+        {
+            Some(Part::Cookie)
+        } else {
+            None
+        }
+    }
+
+    fn holds(&self, request: &impl RequestView) -> bool {
+        self.miss(request).is_none()
     }
 }
 
@@ -120,6 +136,10 @@ struct SiteRules {
 }
 
 impl SiteRules {
+    fn has_host(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
+    }
+
     fn target(&self, request: &impl RequestView, key: (u64, u64)) -> Target {
         let exempt = self.exempt.iter().any(|rule| rule.holds(request));
         let own = self.classes.len();
@@ -159,11 +179,31 @@ impl Rules {
 
     pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
         let host = request.host();
-        let matches = |site: &SiteRules| {
-            site.hosts.is_empty() || site.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
-        };
-        let site = self.sites.iter().find(|site| matches(site))?;
+        let site = self.sites.iter().find(|site| site.has_host(host))?;
         Some(site.target(request, self.key))
+    }
+
+    /// The same, told step by step.
+    pub(crate) fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
+        let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
+        let site = &self.sites[number];
+        let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
+        let holds = |rules: &[Rule], misses: &[Part]| Some(misses.len()).filter(|place| *place < rules.len());
+        let not_exempt = misses(&site.exempt);
+        let exempt = holds(&site.exempt, &not_exempt);
+        let not_classes = if exempt.is_some() { Vec::new() } else { misses(&site.classes) };
+        let class = if exempt.is_some() { None } else { holds(&site.classes, &not_classes) };
+        let known = |name: &String, value: Option<&str>, by: fn(String) -> Identified| match value {
+            Some(_) => by(name.clone()),
+            None => Identified::AddressInPlaceOf(name.clone()),
+        };
+        let identified = match &site.identity {
+            Identity::Address => Identified::Address,
+            Identity::Header(name) => known(name, request.header(name), Identified::Header),
+            Identity::Cookie(name) => known(name, cookie(request, name), Identified::Cookie),
+        };
+        let target = site.target(request, self.key);
+        Some(Explanation { site: number, exempt, not_exempt, class, not_classes, identified, target })
     }
 }
 
@@ -193,6 +233,7 @@ mod tests {
     use crate::promises::{Class, Plant, Promises};
     use alloc::vec;
 
+    #[derive(Clone, Copy)]
     struct Request<'a> {
         host: &'a str,
         path: &'a str,
@@ -259,6 +300,11 @@ mod tests {
         let golden = Request { headers: &headers, ..get("shop.example", "/") };
         assert_eq!(class(&golden), Some((0, 1, false)));
         assert_eq!(class(&Request { client: "11.1.2.3", ..golden }), Some((0, 2, false)));
+        let told = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
+        assert_eq!((told.site, told.class, told.target.class), (0, None, 2));
+        assert_eq!((told.not_exempt, told.not_classes), (vec![Part::Path], vec![Part::Path, Part::Client]));
+        let told = rules.explain(&get("shop.example", "/healthz")).expect("a site");
+        assert_eq!((told.exempt, told.target.exempt), (Some(0), true));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod door;
+pub mod explain;
 pub mod histogram;
 pub mod promises;
 pub mod random;
