@@ -105,6 +105,8 @@ mod tests {
             mode: Mode::Control,
             period: Duration::from_secs(1),
             plants: vec![PlantStatus { name: "app".to_owned(), set_point: 0.85, ..PlantStatus::default() }],
+            sites: Vec::new(),
+            plan: Vec::new(),
             classes: vec![class],
             rejection_cost_seconds: None,
         }

@@ -3,9 +3,11 @@
 //! Before a and b of UC eq. 1 are known a plan is *unverified*, not refused (UC 5): the gateway measures them while it
 //! runs.
 
+use crate::failure::Failure;
 use crate::text;
 use plimsoll_config::{Backend, Configuration, Rewrite};
-use plimsoll_core::promises::{Identity, Law, Level, Mode, Plant, Sense, Site};
+use plimsoll_core::plan::{self, Ceiling, PlantPlan, Verdict};
+use plimsoll_core::promises::{Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site};
 use plimsoll_gateway::admin::json::Json;
 
 const UNVERIFIED: &str =
@@ -30,7 +32,74 @@ pub(crate) fn table(configuration: &Configuration) -> String {
         Mode::Off => "mode off: nothing is decided\n",
     };
     let costs = if is_verified(configuration) { VERIFIED } else { UNVERIFIED };
-    format!("{}\n{}\n{mode}{costs}\n", text::table(&plants, &[2, 3, 4]), text::table(&sites, &[]))
+    let contracts: String =
+        plans(promises).iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
+    format!("{}\n{}\n{contracts}{mode}{costs}\n", text::table(&plants, &[2, 3, 4]), text::table(&sites, &[]))
+}
+
+/// The plans with the costs that the file tells.
+fn plans(promises: &Promises) -> Vec<PlantPlan> {
+    plan::plan(promises, |site| plan::told(promises, &promises.sites[site]))
+}
+
+/// Refuses promises that cannot be kept.
+///
+/// # Errors
+/// [`Failure::Input`] with the table of who takes how much, and what would fit.
+pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
+    let plans = plans(promises);
+    let broken: Vec<&PlantPlan> = plans.iter().filter(|plan| plan.verdict == Verdict::Exceeds).collect();
+    if broken.is_empty() {
+        return Ok(());
+    }
+    let tables: Vec<String> = broken.iter().map(|plan| contracts(plan)).collect();
+    Err(Failure::Input(format!(
+        "{name}: more is guaranteed than can be kept\n\n{}",
+        tables.join("\n").trim_end()
+    )))
+}
+
+/// The contracts of one plant: who takes how much, and whether it fits.
+pub(crate) fn contracts(plan: &PlantPlan) -> String {
+    let fits = plan.verdict != Verdict::Exceeds;
+    let mut rows = vec![cells(["guarantee", "requests/s", "Mbit/s", "of the upstream", "would fit"])];
+    rows.extend(plan.rows.iter().map(|row| {
+        let Guarantee { rate, bandwidth_bytes_per_second, .. } = row.guarantee;
+        let megabits = |bytes: f64| format!("{:.1}", bytes / 125e3);
+        let part = plan.fitting_part();
+        let bandwidth = bandwidth_bytes_per_second;
+        let would_fit = match bandwidth.filter(|_| !fits) {
+            Some(bandwidth) => {
+                format!("{:.0}/s, {} Mbit/s", (rate * part).floor(), megabits(bandwidth * part))
+            }
+            None if !fits => format!("{:.0}/s", (rate * part).floor()),
+            None => "all".to_owned(),
+        };
+        vec![
+            row.site.clone(),
+            format!("{rate:.0}"),
+            bandwidth.map_or("any".to_owned(), megabits),
+            row.utilization.map_or("unknown".to_owned(), |utilization| format!("{utilization:.3}")),
+            would_fit,
+        ]
+    }));
+    if plan.reserve > 0.0 {
+        let reserve = format!("{:.3}", plan.reserve);
+        rows.push(cells(["reserve for rejections", "", "", &reserve, ""]));
+    }
+    let from = match plan.ceiling_from {
+        Ceiling::LoadLine => "its load line",
+        Ceiling::Operator => "its ceiling",
+        Ceiling::Deadlines => "the planning rule where deadlines are promised",
+    };
+    let says = match plan.verdict {
+        Verdict::Fits => "fits",
+        Verdict::Unverified => "unverified until all costs are measured",
+        Verdict::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
+    };
+    let (sum, ceiling) = (plan.sum, plan.ceiling);
+    let plant = &plan.plant;
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&rows, &[1, 2, 3]))
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -129,6 +198,7 @@ pub(crate) fn json(configuration: &Configuration) -> Json {
         ("admin", gateway.admin.map_or(Json::Null, word)),
         ("upstreams", Json::List(plants.collect())),
         ("sites", Json::List(sites.collect())),
+        ("contracts", Json::List(self::plans(promises).iter().map(contracts_json).collect())),
         ("verified", Json::Bool(is_verified(configuration))),
     ])
 }
@@ -153,6 +223,30 @@ fn plant_json((plant, backend): (&Plant, &Backend)) -> Json {
         ("max_wait_seconds", Json::Number(plant.queue.max_wait.as_secs_f64())),
         ("bandwidth_bytes_per_second", number(plant.bandwidth_bytes_per_second)),
         ("requests_per_second", number(carried(plant))),
+    ])
+}
+
+fn contracts_json(plan: &PlantPlan) -> Json {
+    let row = |row: &plan::Row| {
+        Json::object([
+            ("site", word(&row.site)),
+            ("requests_per_second", Json::Number(row.guarantee.rate)),
+            ("bandwidth_bytes_per_second", number(row.guarantee.bandwidth_bytes_per_second)),
+            ("utilization", number(row.utilization)),
+        ])
+    };
+    let verdict = match plan.verdict {
+        Verdict::Fits => "fits",
+        Verdict::Unverified => "unverified",
+        Verdict::Exceeds => "exceeds",
+    };
+    Json::object([
+        ("upstream", word(&plan.plant)),
+        ("ceiling", Json::Number(plan.ceiling)),
+        ("sum", Json::Number(plan.sum)),
+        ("reserve", Json::Number(plan.reserve)),
+        ("verdict", word(verdict)),
+        ("guarantees", Json::List(plan.rows.iter().map(row).collect())),
     ])
 }
 
@@ -201,6 +295,29 @@ mod tests {
         let plan = table(&understand(TWO_LEVELS, "test.toml").unwrap());
         for part in ["up to 106 requests/s", "0.15 of full", "/light/...", "default", VERIFIED] {
             assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+    }
+
+    #[test]
+    fn contracts_that_do_not_fit_are_refused_with_what_would() {
+        // 100/s of 8 ms take 0.8 of it, and as many again do not fit below 0.85.
+        let one =
+            TWO_LEVELS.replace("upstream = \"app\"\n", "upstream = \"app\"\nguarantee.rate = \"100/s\"\n");
+        let configuration = understand(&one, "test.toml").unwrap();
+        assert!(
+            table(&configuration).contains("app: 0.800 of 0.850 (its load line): fits"),
+            "{}",
+            table(&configuration)
+        );
+        let two = format!(
+            "{}[[site]]\nname = \"blog\"\nguarantee.rate = \"100/s\"\n",
+            one.replace("upstream = \"app\"\ng", "host = \"shop.example\"\nupstream = \"app\"\ng")
+        );
+        let Err(Failure::Input(refusal)) = understand(&two, "test.toml") else {
+            panic!("it was not refused")
+        };
+        for part in ["test.toml: more is guaranteed", "app: 1.600 of 0.850", "does not fit", "53/s"] {
+            assert!(refusal.contains(part), "{part} in\n{refusal}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! A configuration file, read and understood, or everything that is wrong with it.
 
 use crate::failure::Failure;
+use crate::plan;
 use plimsoll_config::Configuration;
 use plimsoll_core::Engine;
 use std::path::Path;
@@ -19,13 +20,13 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     understand(&source, &name)
 }
 
-/// What `source` says; `name` stands in the diagnostics.
+/// What `source` says; `name` stands in the diagnostics. Promises that cannot be kept are refused with the plan.
 pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Failure> {
     let configuration =
         plimsoll_config::parse(source, name).map_err(|all| Failure::Input(all.to_string()))?;
     // The engine has the last word on what can be promised.
     match Engine::new(&configuration.promises, 1, configuration.gateway.seed) {
-        Ok(_) => Ok(configuration),
+        Ok(_) => plan::keep(&configuration.promises, name).map(|()| configuration),
         Err(wrong) => Err(Failure::Input(format!("{name}: {}", wrong.join(&format!("\n{name}: "))))),
     }
 }

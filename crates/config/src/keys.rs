@@ -9,9 +9,9 @@ use crate::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
 };
-use crate::scalar::{GainMargin, LawName, Share, Whole};
-use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, Seconds, Size, Text};
-use plimsoll_core::promises::{Choice, Control, Identity, Mode, Network, QueueBounds, Sense};
+use crate::scalar::{GainMargin, LawName, Share, Weight, Whole};
+use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, RequestRate, Seconds, Size, Text};
+use plimsoll_core::promises::{Choice, Control, Guarantee, Identity, Mode, Network, QueueBounds, Sense};
 use plimsoll_core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -99,6 +99,9 @@ section! { "[upstream.NAME.capacity]"
         costs: Within<CostKeys>, optional;
         /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
         same_host: bool, default(false);
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
     }
 }
 
@@ -154,6 +157,9 @@ section! { "[folder.NAME.capacity]"
         response_time_limit: Duration, optional;
         /// What requests cost, if known. Learned from traffic otherwise.
         costs: Within<CostKeys>, optional;
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
     }
 }
 
@@ -172,12 +178,38 @@ section! { "[[site]]"
         client: ClientIdentity, default(ClientIdentity(Identity::default()));
         /// Which requests get the better level when not all can.
         choice: Choice, default(Choice::default());
+        /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
+        /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
+        guarantee: Within<GuaranteeKeys>, optional;
+        /// Its share of what nobody's guarantee uses, relative to the other sites'.
+        weight: Weight, default(Weight(1.0));
+        /// Whether it may take of what nobody's guarantee uses. `false` holds it to its own, on an idle server too.
+        share_excess: bool, default(true);
+        /// Priority of the class `default`. Absent: after all classes that have one.
+        default_priority: Whole<1, 100>, optional;
+        /// How soon its requests should be answered. The plan is then stricter, and requests with less time wait shorter
+        /// within their priority. No more is promised by it.
+        deadline: Duration, optional;
+        /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
+        costs: Within<CostKeys>, optional;
         /// Requests that are never degraded nor rejected: health checks.
         exempt: Many<MatchKeys>, default(Many(Vec::new()));
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
         level: Many<LevelKeys>, default(Many(Vec::new()));
         /// Groups of clients or requests, matched in order. What matches none is the class `default`.
         class: Many<ClassKeys>, default(Many(Vec::new()));
+    }
+}
+
+section! { "guarantee"
+    /// A site's capacity contract.
+    GuaranteeKeys {
+        /// The most requests that it covers.
+        rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");
+        /// The most delivered bytes that it covers. Absent: as many as so many full responses have.
+        bandwidth: Rate, optional;
+        /// How much may come at once: so many seconds' worth.
+        burst: Duration, default(Guarantee::BURST);
     }
 }
 
@@ -207,6 +239,11 @@ section! { "[[site.class]]"
         name: Name, required("give the class a name: `name = \"premium\"`");
         /// Who belongs to it.
         condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: after all
+        /// classes that have one.
+        priority: Whole<1, 100>, optional;
+        /// As the site's, for this class.
+        deadline: Duration, optional;
     }
 }
 

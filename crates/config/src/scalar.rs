@@ -175,6 +175,11 @@ impl Field for Share {
     }
 }
 
+numbers! {
+    /// A share of what several have or want, relative to the others'.
+    Weight: Excluded(0.0), to 1_000_000_000.0;
+}
+
 /// A gain margin: above 1.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GainMargin(pub(crate) f64);

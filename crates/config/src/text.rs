@@ -42,7 +42,20 @@ macro_rules! text_fields {
 }
 pub(crate) use text_fields;
 
-text_fields!(Text, Name, Duration, Seconds, Size, Rate, SocketAddr, Admin, HostPort, Network, Pattern);
+text_fields!(
+    Text,
+    Name,
+    Duration,
+    Seconds,
+    Size,
+    Rate,
+    RequestRate,
+    SocketAddr,
+    Admin,
+    HostPort,
+    Network,
+    Pattern
+);
 text_fields!(PathPattern, HostPattern, HeaderName, SetHeaderName, CookieName, HeaderValue, Method, Prefix);
 text_fields!(ClientIdentity, ContentType);
 
@@ -236,6 +249,38 @@ impl TextField for Rate {
 
     fn show(&self) -> String {
         format!("{} B/s", self.0)
+    }
+}
+
+/// Requests per second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestRate(pub(crate) f64);
+
+impl TextField for RequestRate {
+    const SHAPE: TextShape = TextShape {
+        what: "a rate of requests",
+        example: "500/s",
+        pattern: Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"),
+    };
+    const UNIT: Option<&'static str> = Some("/s");
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        let units = "write a number and per what, such as `\"500/s\"`: /s, /min, /h, /d";
+        let rate = quantity::per_second(text).map_err(|fault| {
+            let (message, help) = fault.words("rate of requests", units);
+            bad(message, help)
+        })?;
+        if rate > 1e9 {
+            return Err(out_of_range(
+                "more than a billion requests a second",
+                "write at most `\"1000000000/s\"`",
+            ));
+        }
+        Ok(RequestRate(rate))
+    }
+
+    fn show(&self) -> String {
+        format!("{}/s", self.0)
     }
 }
 

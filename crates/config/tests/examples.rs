@@ -1,7 +1,10 @@
 //! Every example is right, and means what its comments say.
 
 use plimsoll_config::{Backend, Code, Configuration, Limits, Rejection, Report, ReportWhen, Timeouts, parse};
-use plimsoll_core::promises::{Choice, Control, Identity, Mode, QueueBounds, Sense};
+use plimsoll_core::promises::{
+    Choice, Control, Guarantee, Identity, LAST_PRIORITY, Mode, QueueBounds, Sense,
+};
+use plimsoll_core::time::Duration;
 use std::path::Path;
 
 fn example(name: &str) -> Configuration {
@@ -81,6 +84,19 @@ fn classes() {
     assert_eq!(gateway.rewrites[0][1].headers, [("x-quality".to_owned(), "low".to_owned())]);
     assert_eq!((promises.sites.len(), gateway.rewrites.len()), (2, 2));
     assert_eq!((promises.sites[1].levels.len(), gateway.rewrites[1].len()), (1, 1));
+}
+
+#[test]
+fn contracts() {
+    let Configuration { promises, .. } = example("contracts.toml");
+    assert_eq!(promises.plants[0].ceiling, Some(0.7));
+    let [news, shop, others] = &promises.sites[..] else { panic!("three sites") };
+    let guarantee = Guarantee { burst: Duration::from_secs(2), ..Guarantee::new(100.0, 27.0 * 125e3) };
+    assert_eq!((shop.guarantee, shop.weight, shop.share_excess), (Some(guarantee), 2.0, true));
+    assert_eq!((news.guarantee, news.share_excess), (Some(Guarantee::new(50.0, 13.0 * 125e3)), false));
+    let priorities: Vec<u8> = shop.classes.iter().map(|class| class.priority).collect();
+    assert_eq!((priorities.as_slice(), shop.default_priority), (&[1, 2][..], 3));
+    assert_eq!((others.guarantee, others.default_priority, others.weight), (None, LAST_PRIORITY, 1.0));
 }
 
 #[test]

@@ -41,6 +41,10 @@ pub(crate) struct Member<'a> {
     pub(crate) class: usize,
     pub(crate) name: &'a str,
     pub(crate) site: &'a Site,
+    /// Where that stands among the promises.
+    pub(crate) site_number: usize,
+    /// Where the class stands in it; `default` and `exempt` after its own.
+    pub(crate) place: usize,
     pub(crate) exempt: bool,
 }
 
@@ -97,12 +101,14 @@ impl Census {
 
     /// The classes that are promised now.
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
-        self.promises.sites.iter().zip(&self.sites).flat_map(|(site, numbers)| {
+        self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
             let exempt = numbers.classes.len() - 1;
             class_names(site).zip(&numbers.classes).enumerate().map(move |(place, (name, class))| Member {
                 class: usize::from(*class),
                 name,
                 site,
+                site_number,
+                place,
                 exempt: place == exempt,
             })
         })
@@ -131,7 +137,7 @@ mod tests {
     use alloc::vec;
 
     fn promises(plants: &[&str], sites: &[(&str, usize, &[&str])]) -> Promises {
-        let class = |name: &&str| Class { name: (*name).into(), condition: Default::default() };
+        let class = |name: &&str| Class::new(name, Default::default());
         let site = |(name, plant, classes): &(&str, usize, &[&str])| Site {
             plant: *plant,
             classes: classes.iter().map(class).collect(),

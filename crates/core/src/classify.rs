@@ -266,7 +266,7 @@ mod tests {
     fn site(hosts: &[&str], classes: Vec<(&str, Condition)>) -> Site {
         Site {
             hosts: hosts.iter().map(|h| String::from(*h)).collect(),
-            classes: classes.into_iter().map(|(n, condition)| Class { name: n.into(), condition }).collect(),
+            classes: classes.into_iter().map(|(n, condition)| Class::new(n, condition)).collect(),
             exempt: vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }],
             ..Site::new("site", &["full"])
         }

@@ -8,10 +8,11 @@ use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
 use crate::model::{LinearModel, Served};
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
+use crate::plan::plan;
 use crate::promises::Promises;
 use crate::random::Random;
 use crate::shared::{LaneCounters, Shared, SharedPlant};
-use crate::status::{ClassStatus, ModelStatus, Status};
+use crate::status::{ClassStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
@@ -239,11 +240,22 @@ impl Engine {
         for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.monitors)) {
             classes[class].level_cost_seconds = costs;
         }
+        for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
+            classes[class].site_level = Some(m);
+        }
+        let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
+        for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
+            sites[number].clone_from(site);
+        }
+        let known =
+            |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
         Status {
             at: self.last_run,
             mode: self.census.promises.control.mode,
             period: self.census.promises.control.period,
             plants: plants.collect(),
+            sites,
+            plan: plan(&self.census.promises, known),
             classes,
             rejection_cost_seconds: self.gateway.per_rejection_seconds(),
         }
@@ -276,6 +288,7 @@ impl Engine {
                 confidence: monitor.line.confidence(mean_size),
                 frozen: monitor.frozen,
             },
+            site_level: None,
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,

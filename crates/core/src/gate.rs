@@ -17,6 +17,12 @@
 //! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
 //! finds the queue empty. `model_check.rs` checks this file under loom.
 //!
+//! Who waits stands in a *line*, and lines are ordered: exempt requests, those inside a contract, then by priority; of
+//! lines of one rank the one whose first request has the earliest deadline is served next. Each line is first come first
+//! served and has one relative deadline, so that it is in the order of deadlines too, and no line is ever sorted. If as
+//! many wait as may, one more takes the place of the oldest of the lowest rank below its own: a flood of best effort does
+//! not keep a contract out of the queue.
+//!
 //! Not here: who is rejected, at which level, and any clock.
 
 use crate::door::Token;
@@ -62,14 +68,31 @@ pub(crate) struct Waiting {
     pub(crate) token: Token,
     pub(crate) class: u16,
     pub(crate) client: u64,
-    pub(crate) exempt: bool,
+    pub(crate) standing: Standing,
+    /// Of its line.
+    pub(crate) rank: Rank,
     pub(crate) arrived: Instant,
+}
+
+/// What a request was found to be when it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Not controlled.
+    Exempt,
+    /// Inside its site's contract.
+    Guaranteed,
+    /// At the loop's choice.
+    Ordinary,
 }
 
 /// What became of a request at a gate that was full.
 pub(crate) enum Entry {
     Entered(Change),
-    Waits { ticket: u64 },
+    /// Another one may have lost its place to it.
+    Waits {
+        ticket: u64,
+        displaced: Option<Waiting>,
+    },
     Overflow,
 }
 
@@ -104,7 +127,7 @@ impl Gate {
         self.always(now, |word| word)
     }
 
-    /// Enters if there is room after all, else waits, exempt requests in front.
+    /// Enters if there is room after all, else waits in its line.
     pub(crate) fn enter_or_wait(
         &self,
         now: Instant,
@@ -119,13 +142,15 @@ impl Gate {
             {
                 return Entry::Entered(change);
             }
-            if queue.len() >= most_waiting as usize && !waiting.exempt {
+            let is_full = queue.len() >= most_waiting as usize && waiting.rank != Rank::EXEMPT;
+            if is_full && !queue.may_displace(waiting.rank) {
                 return Entry::Overflow;
             }
             // A queue that is not empty has the bit set, and whoever left and saw it stands before the lock.
             let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
             if self.change_quietly(full) {
-                return Entry::Waits { ticket: queue.push(waiting) };
+                let displaced = if is_full { queue.displace(waiting.rank) } else { None };
+                return Entry::Waits { ticket: queue.push(waiting), displaced };
             }
         }
     }
@@ -171,7 +196,7 @@ impl Gate {
             if oldest + max_wait > now {
                 return oldest + max_wait;
             }
-            if let Some(waiting) = queue.pop_normal() {
+            if let Some(waiting) = queue.pop_oldest() {
                 drop(waiting);
             }
         }
@@ -229,26 +254,53 @@ impl Gate {
     }
 }
 
-/// First come first served, exempt requests before all others. A ticket names a place for good: taking a request out
-/// of the middle leaves a hole that is skipped.
+/// The rank of a line: the lower, the sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// 0 exempt, 1 inside a contract, from 2 on by priority.
+    pub(crate) band: u16,
+    /// The relative deadline of its requests (ns); the most there is if they have none.
+    pub(crate) deadline_ns: u64,
+}
+
+impl Rank {
+    pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
+
+    /// Of a request inside a contract.
+    pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
+        Rank { band: 1, ..Rank::ordinary(0, deadline) }
+    }
+
+    /// Of a class of this priority.
+    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
+        let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
+        Rank { band: 2 + u16::from(priority), deadline_ns }
+    }
+}
+
+/// Who waits. A ticket names a place in a line for good: taking a request out of the middle leaves a hole that is
+/// skipped.
 struct Queue {
-    exempt: Line,
-    normal: Line,
+    /// In the order of their ranks; one is made when the first request of its rank waits.
+    lines: Vec<Line>,
     by_class: Vec<u32>,
     live: usize,
 }
 
-#[derive(Default)]
 struct Line {
+    rank: Rank,
+    /// For life, as its tickets know it.
+    number: u16,
     places: VecDeque<Option<Waiting>>,
     first_ticket: u64,
 }
 
-const EXEMPT_TICKET: u64 = 1 << 63;
+/// A ticket's upper bits name the line.
+const LINE_SHIFT: u32 = 48;
 
 impl Queue {
     fn new(classes: usize) -> Self {
-        Queue { exempt: Line::default(), normal: Line::default(), by_class: alloc::vec![0; classes], live: 0 }
+        Queue { lines: Vec::new(), by_class: alloc::vec![0; classes], live: 0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -262,26 +314,73 @@ impl Queue {
     fn push(&mut self, waiting: Waiting) -> u64 {
         self.live += 1;
         self.by_class[usize::from(waiting.class)] += 1;
-        if waiting.exempt { self.exempt.push(waiting) | EXEMPT_TICKET } else { self.normal.push(waiting) }
+        let place = match self.lines.binary_search_by_key(&waiting.rank, |line| line.rank) {
+            Ok(place) => place,
+            Err(place) => {
+                let number = self.lines.len() as u16;
+                let line = Line { rank: waiting.rank, number, places: VecDeque::new(), first_ticket: 0 };
+                self.lines.insert(place, line);
+                place
+            }
+        };
+        let line = &mut self.lines[place];
+        u64::from(line.number) << LINE_SHIFT | line.push(waiting)
     }
 
+    /// The next to start.
     fn pop(&mut self) -> Option<Waiting> {
-        let waiting = self.exempt.pop().or_else(|| self.normal.pop());
+        let mut best: Option<(Rank, usize)> = None;
+        for (number, line) in self.lines.iter_mut().enumerate() {
+            if best.is_some_and(|(rank, _)| rank.band < line.rank.band) {
+                break;
+            }
+            let Some(oldest) = line.oldest() else { continue };
+            let deadline_ns = oldest.as_nanos().saturating_add(line.rank.deadline_ns);
+            let rank = Rank { deadline_ns, ..line.rank };
+            if best.is_none_or(|(other, _)| rank < other) {
+                best = Some((rank, number));
+            }
+        }
+        let waiting = best.and_then(|(_, number)| self.lines[number].pop());
         self.forget(waiting)
     }
 
-    fn oldest(&mut self) -> Option<Instant> {
-        self.normal.oldest()
+    /// When the oldest that is not exempt came, and its line.
+    fn oldest_line(&mut self) -> Option<(Instant, usize)> {
+        let lines = self.lines.iter_mut().enumerate().filter(|(_, line)| line.rank != Rank::EXEMPT);
+        lines.filter_map(|(number, line)| Some((line.oldest()?, number))).min()
     }
 
-    fn pop_normal(&mut self) -> Option<Waiting> {
-        let waiting = self.normal.pop();
+    fn oldest(&mut self) -> Option<Instant> {
+        self.oldest_line().map(|(arrived, _)| arrived)
+    }
+
+    fn pop_oldest(&mut self) -> Option<Waiting> {
+        let (_, number) = self.oldest_line()?;
+        let waiting = self.lines[number].pop();
+        self.forget(waiting)
+    }
+
+    /// The last line that somebody waits in, if its band is lower.
+    fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
+        let last = self.lines.iter_mut().rposition(|line| line.oldest().is_some())?;
+        (self.lines[last].rank.band > rank.band).then_some(last)
+    }
+
+    fn may_displace(&mut self, rank: Rank) -> bool {
+        self.lowest_below(rank).is_some()
+    }
+
+    fn displace(&mut self, rank: Rank) -> Option<Waiting> {
+        let lowest = self.lowest_below(rank)?;
+        let waiting = self.lines[lowest].pop();
         self.forget(waiting)
     }
 
     fn remove(&mut self, ticket: u64) -> bool {
-        let line = if ticket & EXEMPT_TICKET != 0 { &mut self.exempt } else { &mut self.normal };
-        let waiting = line.remove(ticket & !EXEMPT_TICKET);
+        let number = (ticket >> LINE_SHIFT) as u16;
+        let line = self.lines.iter_mut().find(|line| line.number == number);
+        let waiting = line.and_then(|line| line.remove(ticket & (u64::MAX >> (64 - LINE_SHIFT))));
         self.forget(waiting).is_some()
     }
 
@@ -333,12 +432,28 @@ mod tests {
     }
 
     fn waiting(token: u64) -> Waiting {
-        Waiting { token: Token(token), class: 0, client: 0, exempt: false, arrived: at(token) }
+        let standing = Standing::Ordinary;
+        Waiting {
+            token: Token(token),
+            class: 0,
+            client: 0,
+            standing,
+            rank: Rank::ordinary(1, None),
+            arrived: at(token),
+        }
+    }
+
+    fn exempt(token: u64) -> Waiting {
+        Waiting { standing: Standing::Exempt, rank: Rank::EXEMPT, ..waiting(token) }
+    }
+
+    fn gate() -> Gate {
+        Gate::new(1)
     }
 
     #[test]
     fn intervals_tile_time_exactly() {
-        let gate = Gate::new(1);
+        let gate = gate();
         let mut busy = 0;
         let mut account = |c: Change| busy += u64::from(c.before.min(2)) * c.elapsed_ns;
         for now in [10, 20, 30] {
@@ -352,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_late_clock_reading_accounts_nothing_twice() {
-        let gate = Gate::new(1);
+        let gate = gate();
         gate.enter(at(100), 8).expect("room");
         assert_eq!(gate.enter(at(90), 8).expect("room").elapsed_ns, 0);
         assert_eq!(gate.leave(at(110)).elapsed_ns, 10);
@@ -360,7 +475,7 @@ mod tests {
 
     #[test]
     fn time_wraps_without_a_jump() {
-        let gate = Gate::new(1);
+        let gate = gate();
         gate.touch(at(TIME_MASK / 2));
         gate.touch(at(TIME_MASK - 5));
         assert_eq!(gate.touch(at(TIME_MASK + 6)).elapsed_ns, 11);
@@ -368,7 +483,7 @@ mod tests {
 
     #[test]
     fn an_origin_long_ago_is_no_interval() {
-        let gate = Gate::new(1);
+        let gate = gate();
         let sixty_hours = 60 * 3_600_000_000_000;
         gate.start_clock(at(sixty_hours));
         assert_eq!(gate.enter(at(sixty_hours + 5), 8).expect("room").elapsed_ns, 5);
@@ -377,18 +492,17 @@ mod tests {
 
     #[test]
     fn first_come_first_served_with_holes_and_exempt_first() {
-        let gate = Gate::new(1);
+        let gate = gate();
         gate.enter(at(0), 1).expect("room");
         let mut tickets = Vec::new();
         for token in 1..=3 {
             match gate.enter_or_wait(at(token), 1, 10, waiting(token)) {
-                Entry::Waits { ticket } => tickets.push(ticket),
+                Entry::Waits { ticket, .. } => tickets.push(ticket),
                 _ => panic!("the gate is full"),
             }
         }
-        let exempt = Waiting { exempt: true, ..waiting(9) };
         assert!(
-            matches!(gate.enter_or_wait(at(9), 1, 3, exempt), Entry::Waits { .. }),
+            matches!(gate.enter_or_wait(at(9), 1, 3, exempt(9)), Entry::Waits { .. }),
             "exempt never overflows"
         );
         assert!(matches!(gate.enter_or_wait(at(9), 1, 3, waiting(10)), Entry::Overflow));
@@ -406,9 +520,9 @@ mod tests {
 
     #[test]
     fn expiry_takes_the_oldest_only_and_nobody_exempt() {
-        let gate = Gate::new(1);
+        let gate = gate();
         gate.enter(at(0), 1).expect("room");
-        let _ = gate.enter_or_wait(at(1), 1, 10, Waiting { exempt: true, ..waiting(1) });
+        let _ = gate.enter_or_wait(at(1), 1, 10, exempt(1));
         for token in [10, 20] {
             let _ = gate.enter_or_wait(at(token), 1, 10, waiting(token));
         }

@@ -10,7 +10,7 @@
 
 use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
 use crate::exchange::Held;
-use crate::gate::{Change, Entry, MOST_IN_SERVICE, Waiting};
+use crate::gate::{Change, Entry, MOST_IN_SERVICE, Standing, Waiting};
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
@@ -52,9 +52,12 @@ impl Lane {
         self.note(counters, &target);
         counters.arrivals.add(1);
 
-        let asks = Asks { class: target.class, client: target.client, exempt: target.exempt };
+        let standing = standing(&self.shared, now, &target);
+        let asks = Asks { class: target.class, client: target.client, standing };
         let decided = level(&self.shared, asks, &mut self.random);
-        counters.decided[usize::from(decided)].add(1);
+        if standing != Standing::Guaranteed {
+            counters.decided[usize::from(decided)].add(1);
+        }
         if decided == 0 && self.shared.mode == Mode::Control {
             return self.reject(&target, Reason::Overload);
         }
@@ -64,17 +67,16 @@ impl Lane {
         let change = match plant.gate.enter(now, limit) {
             Some(change) => change,
             None => {
-                let waiting = Waiting {
-                    token,
-                    class: target.class,
-                    client: target.client,
-                    exempt: target.exempt,
-                    arrived: now,
-                };
+                let rank = self.shared.classes[usize::from(target.class)].rank(standing);
+                let Target { class, client, .. } = target;
+                let waiting = Waiting { token, class, client, standing, rank, arrived: now };
                 match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
                     Entry::Entered(change) => change,
-                    Entry::Waits { ticket } => {
+                    Entry::Waits { ticket, displaced } => {
                         permit.stage = Stage::Waiting { ticket };
+                        if let Some(displaced) = displaced {
+                            self.drop_waiting(&displaced, Reason::QueueFull, verdicts);
+                        }
                         // A departure between our look and our place in the queue may have left room.
                         self.dispatch(now, permit.plant(), verdicts);
                         return Arrival::Wait(permit);
@@ -91,6 +93,11 @@ impl Lane {
     pub fn sent(&mut self, permit: &Permit, bytes: u64) {
         self.meet(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
+        if let Some(meter) = &self.shared.classes[usize::from(permit.class)].meter
+            && permit.reason != Reason::Exempt
+        {
+            meter.sent(bytes);
+        }
     }
 
     /// The plant is free of this request: its last byte was read, it failed, or it switched protocols. Starts those
@@ -196,7 +203,7 @@ impl Lane {
             }
             let shared: &Shared = renewed.as_ref().unwrap_or(shared);
             let counters: &LaneCounters = if renewed.is_some() { &shared.lanes[*number] } else { counters };
-            let asks = Asks { class: waiting.class, client: waiting.client, exempt: waiting.exempt };
+            let asks = Asks { class: waiting.class, client: waiting.client, standing: waiting.standing };
             let class = &shared.classes[usize::from(waiting.class)];
             let decided = class.level_at(plant, level(shared, asks, random));
             let mut permit = permit(shared, waiting.arrived, asks, decided);
@@ -212,14 +219,16 @@ impl Lane {
     /// Answers those who have waited too long; returns when the next one will have. For `tick`.
     pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
         let SharedPlant { gate, queue, .. } = &self.shared.plants[plant];
-        gate.expire(now, queue.max_wait, |waiting| {
-            let reason = Reason::WaitTimeout;
-            let counters = &self.counters.classes[usize::from(waiting.class)];
-            counters.reasons[reason as usize].add(1);
-            counters.unserved.add(1);
-            let retry_after = self.shared.retry_after;
-            verdicts.push(Verdict::Drop { token: waiting.token, reason, retry_after });
-        })
+        gate.expire(now, queue.max_wait, |waiting| self.drop_waiting(&waiting, Reason::WaitTimeout, verdicts))
+    }
+
+    /// Answers one that waited and is in the queue no more.
+    fn drop_waiting(&self, waiting: &Waiting, reason: Reason, verdicts: &mut Verdicts) {
+        let counters = &self.counters.classes[usize::from(waiting.class)];
+        counters.reasons[reason as usize].add(1);
+        counters.unserved.add(1);
+        let retry_after = self.shared.retry_after;
+        verdicts.push(Verdict::Drop { token: waiting.token, reason, retry_after });
     }
 
     /// Accounts a plant's busy time up to `now`. For `tick`.
@@ -233,7 +242,7 @@ impl Lane {
 struct Asks {
     class: u16,
     client: u64,
-    exempt: bool,
+    standing: Standing,
 }
 
 /// A start whose gate change was won.
@@ -248,10 +257,20 @@ fn limit(shared: &Shared, plant: usize) -> u32 {
     if shared.mode == Mode::Control { shared.plants[plant].limit } else { MOST_IN_SERVICE }
 }
 
+/// What an arrival is. One that is inside its site's contract is served at the highest level: the loop is not asked.
+fn standing(shared: &Shared, now: Instant, target: &Target) -> Standing {
+    if target.exempt {
+        return Standing::Exempt;
+    }
+    let Some(meter) = &shared.classes[usize::from(target.class)].meter else { return Standing::Ordinary };
+    let inside = shared.mode != Mode::Off && meter.arrive(now);
+    if inside { Standing::Guaranteed } else { Standing::Ordinary }
+}
+
 /// The level that the knob gives this client now, 0..=M.
 fn level(shared: &Shared, asks: Asks, random: &mut Random) -> u8 {
     let class = &shared.classes[usize::from(asks.class)];
-    if asks.exempt || shared.mode == Mode::Off {
+    if asks.standing != Standing::Ordinary || shared.mode == Mode::Off {
         return class.top_level;
     }
     let by_chance = class.choice == Choice::Random || class.is_heavy(asks.client);
@@ -266,7 +285,7 @@ fn permit(shared: &Shared, arrived: Instant, asks: Asks, decided: u8) -> Permit 
         class: asks.class,
         plant: class.plant_of_level[usize::from(level)],
         level,
-        reason: reason(decided, class.top_level, asks.exempt),
+        reason: reason(decided, class.top_level, asks.standing),
         stage: Stage::InService,
         generation: shared.generation,
         in_service_at_start: 0,
@@ -293,9 +312,10 @@ fn account(shared: &Shared, counters: &LaneCounters, plant: usize, change: Chang
     counters.plants[plant].busy_ns.add(busy_servers * change.elapsed_ns);
 }
 
-fn reason(decided: u8, top_level: u8, exempt: bool) -> Reason {
+fn reason(decided: u8, top_level: u8, standing: Standing) -> Reason {
     match decided {
-        _ if exempt => Reason::Exempt,
+        _ if standing == Standing::Exempt => Reason::Exempt,
+        _ if standing == Standing::Guaranteed => Reason::Guaranteed,
         0 => Reason::Overload,
         level if level < top_level => Reason::Degraded,
         _ => Reason::Full,

@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod door;
 pub mod explain;
 pub mod histogram;
+pub mod plan;
 pub mod promises;
 pub mod random;
 pub mod reason;
@@ -32,6 +33,7 @@ mod gate;
 mod knob;
 mod lane;
 mod lock;
+mod meter;
 pub mod model;
 #[cfg(all(test, loom))]
 mod model_check;

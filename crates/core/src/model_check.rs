@@ -4,7 +4,7 @@
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
 use crate::exchange::{Exchange, Held};
-use crate::gate::{Entry, Gate, Waiting};
+use crate::gate::{Entry, Gate, Rank, Standing, Waiting};
 use crate::time::Instant;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,15 @@ const LIMIT: u32 = 1;
 const NOW: Instant = Instant::ZERO;
 
 fn waiting() -> Waiting {
-    Waiting { token: Default::default(), class: 0, client: 0, exempt: false, arrived: NOW }
+    let standing = Standing::Ordinary;
+    Waiting {
+        token: Default::default(),
+        class: 0,
+        client: 0,
+        standing,
+        rank: Rank::ordinary(1, None),
+        arrived: NOW,
+    }
 }
 
 /// Arrives as `Lane::arrive` does; returns whether it was started at once.
@@ -90,7 +98,9 @@ fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
         let gate = Arc::new(Gate::new(1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
-        let Entry::Waits { ticket } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else { panic!("full") };
+        let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
+            panic!("full")
+        };
         let leaver = {
             let gate = gate.clone();
             thread::spawn(move || gate.cancel(ticket))
@@ -110,7 +120,9 @@ fn an_arrival_beside_a_departure_and_a_cancel() {
         let gate = Arc::new(Gate::new(1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
-        let Entry::Waits { ticket } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else { panic!("full") };
+        let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
+            panic!("full")
+        };
         let canceller = {
             let gate = gate.clone();
             thread::spawn(move || u32::from(gate.cancel(ticket)))

@@ -89,6 +89,13 @@ impl ClassTotals {
         window
     }
 
+    /// The share of the arrivals that was inside the site's contract: those that the knob was not asked about.
+    pub(crate) fn guaranteed_share(&self) -> f64 {
+        let asked = self.decided.iter().fold(0, |sum: u64, level| sum.wrapping_add(*level));
+        let arrivals = self.counts.arrivals;
+        arrivals.saturating_sub(asked) as f64 / arrivals.max(1) as f64
+    }
+
     /// Whether nothing has happened since: every event of a class moves one of these counts.
     fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
         let sum = |of: fn(&ClassCounters) -> u64| {

@@ -46,6 +46,9 @@ pub struct Plant {
     pub costs: Option<Costs>,
     /// The bounds of the queue in front of the plant.
     pub queue: QueueBounds,
+    /// The most that contracts may promise of it together, in (0, 1). `None`: the load line, or, where deadlines are
+    /// promised, the planning rule of [`crate::plan`].
+    pub ceiling: Option<f64>,
 }
 
 /// What tells the utilization of a plant.
@@ -70,6 +73,13 @@ pub struct Costs {
     pub per_rejection_seconds: f64,
 }
 
+impl Costs {
+    fn are_possible(self) -> bool {
+        let all = [self.per_request_seconds, self.per_byte_seconds, self.per_rejection_seconds];
+        all.iter().all(|cost| cost.is_finite() && *cost >= 0.0)
+    }
+}
+
 /// How long, and how many, may wait for a plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueBounds {
@@ -83,6 +93,44 @@ impl Default for QueueBounds {
     fn default() -> Self {
         // Generous: a healthy burst must wait, not fail. The level loop empties the queue, these bounds only end it.
         QueueBounds { max_waiting: 20_000, max_wait: Duration::from_secs(10) }
+    }
+}
+
+/// A capacity contract (UC 5.1): what a site gets at full quality, whatever the others do.
+///
+/// It takes U* = a R + b W of the plant. Requests inside it are served at the highest level; a site over its rate gets
+/// what its own U* carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guarantee {
+    /// R_max, requests per second.
+    pub rate: f64,
+    /// W_max, delivered body bytes per second. `None`: as many as so many full responses have, and U* = R_max times the
+    /// mean cost of one.
+    pub bandwidth_bytes_per_second: Option<f64>,
+    /// How much may come at once: so many seconds' worth of rate and of bandwidth.
+    pub burst: Duration,
+}
+
+impl Guarantee {
+    /// Two seconds' worth.
+    pub const BURST: Duration = Duration::from_secs(2);
+
+    /// So many requests and bytes per second.
+    pub fn new(rate: f64, bandwidth_bytes_per_second: f64) -> Self {
+        let bandwidth_bytes_per_second = Some(bandwidth_bytes_per_second);
+        Guarantee { rate, bandwidth_bytes_per_second, burst: Self::BURST }
+    }
+
+    fn validate(&self, site: &str, wrong: &mut Vec<String>) {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        if !is_rate(self.rate) || !self.bandwidth_bytes_per_second.is_none_or(is_rate) {
+            wrong.push(format!("{site}: a guaranteed rate and bandwidth must be above 0"));
+        }
+        if self.burst.is_zero() || self.burst > Duration::from_secs(3600) {
+            wrong.push(format!(
+                "{site}: a guarantee's burst lies above 0 and at most at an hour; 2 s is usual"
+            ));
+        }
     }
 }
 
@@ -106,6 +154,19 @@ pub struct Site {
     pub identity: Identity,
     /// Which requests are the fraction F.
     pub choice: Choice,
+    /// Its contract. `None`: best effort, served from what the contracts leave.
+    pub guarantee: Option<Guarantee>,
+    /// Its share of what is left, relative to the other sites'.
+    pub weight: f64,
+    /// Whether it may take of what is left. `false`: held to its contract even on an idle plant.
+    pub share_excess: bool,
+    /// Priority of the class `default`.
+    pub default_priority: u8,
+    /// The relative deadline of its requests, where their class has none.
+    pub deadline: Option<Duration>,
+    /// What its requests cost, where that differs from [`Plant::costs`]: a and b belong to one server and one kind of
+    /// content.
+    pub costs: Option<Costs>,
 }
 
 /// A version of the service.
@@ -126,6 +187,21 @@ pub struct Class {
     pub name: String,
     /// Who belongs to it.
     pub condition: Condition,
+    /// 1 is the highest: it is degraded last, and waits the shortest. Classes of one priority share one m.
+    pub priority: u8,
+    /// The relative deadline of its requests: earlier ones wait shorter within a priority, and the plan is stricter. No
+    /// more is promised by it.
+    pub deadline: Option<Duration>,
+}
+
+/// The priority of classes that were given none: after all that were.
+pub const LAST_PRIORITY: u8 = u8::MAX;
+
+impl Class {
+    /// A class without priority or deadline.
+    pub fn new(name: &str, condition: Condition) -> Self {
+        Class { name: name.into(), condition, priority: LAST_PRIORITY, deadline: None }
+    }
 }
 
 /// All parts that are given must hold; a part holds if any of its alternatives does. An empty condition holds always.
@@ -276,6 +352,7 @@ impl Plant {
             same_host: false,
             costs: None,
             queue: QueueBounds::default(),
+            ceiling: None,
         }
     }
 
@@ -287,11 +364,11 @@ impl Plant {
         if self.max_connections > u32::from(u16::MAX) {
             wrong.push(format!("{name}: {} connections; at most 65535", self.max_connections));
         }
-        let costs = self.costs.iter();
-        let mut costs =
-            costs.flat_map(|c| [c.per_request_seconds, c.per_byte_seconds, c.per_rejection_seconds]);
-        if costs.any(|cost| !(cost.is_finite() && cost >= 0.0)) {
+        if !self.costs.is_none_or(|costs| costs.are_possible()) {
             wrong.push(format!("{name}: costs are seconds, at least 0"));
+        }
+        if self.ceiling.is_some_and(|ceiling| !(ceiling > 0.0 && ceiling < 1.0)) {
+            wrong.push(format!("{name}: the ceiling of contracts lies above 0 and below 1"));
         }
         if !(self.set_point > 0.0 && self.set_point <= 1.0) {
             wrong.push(format!(
@@ -318,6 +395,12 @@ impl Site {
             exempt: Vec::new(),
             identity: Identity::default(),
             choice: Choice::default(),
+            guarantee: None,
+            weight: 1.0,
+            share_excess: true,
+            default_priority: LAST_PRIORITY,
+            deadline: None,
+            costs: None,
         }
     }
 
@@ -336,6 +419,27 @@ impl Site {
         }
         if self.levels.iter().any(|level| level.cost_ratio.is_some_and(|r| !(r > 0.0 && r <= 1.0))) {
             wrong.push(format!("{name}: a level's cost ratio lies above 0 and at most at 1"));
+        }
+        if let Some(guarantee) = &self.guarantee {
+            guarantee.validate(name, wrong);
+        } else if !self.share_excess {
+            wrong.push(format!(
+                "{name}: has no guarantee and no share of what is left: nothing would be served"
+            ));
+        }
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            wrong.push(format!("{name}: a weight must be above 0"));
+        }
+        if !self.costs.is_none_or(|costs| costs.are_possible()) {
+            wrong.push(format!("{name}: costs are seconds, at least 0"));
+        }
+        let priorities = self.classes.iter().map(|class| class.priority);
+        if priorities.chain([self.default_priority]).any(|priority| priority == 0) {
+            wrong.push(format!("{name}: the highest priority is 1"));
+        }
+        let deadlines = self.classes.iter().map(|class| class.deadline).chain([self.deadline]);
+        if deadlines.flatten().any(|deadline| deadline.is_zero()) {
+            wrong.push(format!("{name}: a deadline must be above 0"));
         }
     }
 }

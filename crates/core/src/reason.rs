@@ -8,6 +8,8 @@ use core::fmt;
 pub enum Reason {
     /// Served at the highest level.
     Full,
+    /// Served at the highest level, whatever the load: inside its site's contract.
+    Guaranteed,
     /// Served at a lower level, to hold the utilization at its set point.
     Degraded,
     /// Not controlled: a health check, or a path that the operator exempts.
@@ -26,8 +28,9 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 8] = [
+    pub const ALL: [Reason; 9] = [
         Reason::Full,
+        Reason::Guaranteed,
         Reason::Degraded,
         Reason::Exempt,
         Reason::Overload,
@@ -41,6 +44,7 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::Full => "full",
+            Reason::Guaranteed => "guaranteed",
             Reason::Degraded => "degraded",
             Reason::Exempt => "exempt",
             Reason::Overload => "overload",

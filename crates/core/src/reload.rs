@@ -14,8 +14,9 @@ use crate::classify::Rules;
 use crate::control::utilization::UtilizationLoop;
 use crate::crowd::Crowd;
 use crate::engine::{ClassRow, Engine, Mean, SHORTEST_LOOK};
-use crate::gate::{Gate, MOST_IN_SERVICE};
+use crate::gate::{Gate, MOST_IN_SERVICE, Rank};
 use crate::knob::Knob;
+use crate::meter::Meter;
 use crate::model::{LinearModel, Tracker};
 use crate::monitor::ClassMonitor;
 use crate::promises::{Class, Level, MAX_LEVELS, Plant, Promises, Site};
@@ -182,11 +183,11 @@ impl Engine {
         self.stepped.resize(self.monitors.len(), false);
     }
 
-    /// a and b of a site's plant, where they were promised.
+    /// a and b of a site, where they were promised.
     fn known_line(&self, site: &Site) -> LinearModel {
         let plant = &self.census.promises.plants[site.plant];
         let workers = f64::from(plant.workers);
-        plant.costs.map_or_else(LinearModel::default, |c| {
+        site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
             LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
         })
     }
@@ -232,8 +233,13 @@ impl Engine {
         };
         let mut classes: Vec<SharedClass> = before.classes.iter().map(SharedClass::kept).collect();
         // New numbers come in their order.
-        for Member { class, site, .. } in self.census.members() {
-            let fresh = self.shared_class(class, site);
+        let mut meter: Option<(usize, Arc<Meter>)> = None;
+        for Member { class, site, site_number, place, .. } in self.census.members() {
+            if meter.as_ref().is_none_or(|(known, _)| *known != site_number) {
+                meter = self.meter(site_number, before).map(|meter| (site_number, meter));
+            }
+            let meter = meter.as_ref().map(|(_, meter)| meter.clone());
+            let fresh = SharedClass { meter, ranks: ranks(site, place), ..self.shared_class(class, site) };
             match classes.get_mut(class) {
                 Some(known) => *known = fresh,
                 None => classes.push(fresh),
@@ -252,6 +258,15 @@ impl Engine {
         self.lane.look();
     }
 
+    /// The meter of a site's contract: as it stands, if the contract does.
+    fn meter(&self, site: usize, before: &Shared) -> Option<Arc<Meter>> {
+        let guarantee = self.census.promises.sites[site].guarantee?;
+        let class = self.census.sites[site].classes.first()?;
+        let known = before.classes.get(usize::from(*class)).and_then(|class| class.meter.as_ref());
+        let known = known.filter(|meter| *meter.guarantee() == guarantee);
+        Some(known.map_or_else(|| Arc::new(Meter::new(&guarantee)), Arc::clone))
+    }
+
     fn shared_class(&self, class: usize, site: &Site) -> SharedClass {
         let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
         for (level, plant) in plants_of(site).into_iter().enumerate() {
@@ -265,10 +280,20 @@ impl Engine {
             heavy: Default::default(),
             heavy_count: AtomicU32::new(0),
             note_shift: AtomicU32::new(self.crowds[class].note_shift()),
+            meter: None,
+            ranks: [Rank::EXEMPT; 2],
         };
         fresh.set_heavy(self.crowds[class].heavy());
         fresh
     }
+}
+
+/// Where the requests of a class wait: those at the loop's choice, and those inside a contract.
+fn ranks(site: &Site, place: usize) -> [Rank; 2] {
+    let class = site.classes.get(place);
+    let priority = class.map_or(site.default_priority, |class| class.priority);
+    let deadline = class.and_then(|class| class.deadline).or(site.deadline);
+    [Rank::ordinary(priority, deadline), Rank::guaranteed(deadline)]
 }
 
 fn level_names(site: &Site) -> Vec<String> {
@@ -323,8 +348,7 @@ fn changes(old: &Census, new: &Census) -> Changes {
 /// Whether two sites differ at most in their classes' conditions.
 fn alike(a: &Site, b: &Site) -> bool {
     let bare = |site: &Site| {
-        let classes =
-            site.classes.iter().map(|c| Class { name: c.name.clone(), condition: Default::default() });
+        let classes = site.classes.iter().map(|c| Class { condition: Default::default(), ..c.clone() });
         Site { classes: classes.collect(), ..site.clone() }
     };
     bare(a) == bare(b)

@@ -1,13 +1,14 @@
-//! What threads share: per class a knob and the clients that are too heavy to hash, per plant a gate; and the lanes'
-//! counters, each written by one thread and summed by `tick`.
+//! What threads share: per class a knob and the clients that are too heavy to hash, per contract a meter, per plant a
+//! gate; and the lanes' counters, each written by one thread and summed by `tick`.
 //!
 //! A counter is an atomic only so that `tick` may read it: its one writer loads and stores, and never needs an atomic
 //! addition. Counters wrap; `tick` takes differences.
 
 use crate::census::Census;
 use crate::classify::Rules;
-use crate::gate::Gate;
+use crate::gate::{Gate, Rank, Standing};
 use crate::knob::Knob;
+use crate::meter::Meter;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::reason::Reason;
 use crate::time::Duration;
@@ -47,7 +48,8 @@ pub(crate) const RECENT: usize = 256;
 /// One lane's counters of one class.
 pub(crate) struct ClassCounters {
     pub(crate) arrivals: Counter,
-    /// By the level that the knob gave at arrival; what waits is given its level again at its start.
+    /// By the level that the knob gave at arrival; what waits is given its level again at its start. Those inside a
+    /// contract are not asked about.
     pub(crate) decided: [Counter; MAX_LEVELS + 1],
     pub(crate) served: [Counter; MAX_LEVELS + 1],
     pub(crate) reasons: [Counter; Reason::ALL.len()],
@@ -123,6 +125,10 @@ pub(crate) struct SharedClass {
     pub(crate) heavy_count: AtomicU32,
     /// k: every 2^k-th arrival is noted in `recent`.
     pub(crate) note_shift: AtomicU32,
+    /// Its site's, if that has a contract.
+    pub(crate) meter: Option<Arc<Meter>>,
+    /// Of requests that wait: those at the loop's choice, and those inside the contract.
+    pub(crate) ranks: [Rank; 2],
 }
 
 impl SharedClass {
@@ -137,6 +143,8 @@ impl SharedClass {
             heavy: self.heavy.each_ref().map(copy),
             heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
+            meter: self.meter.clone(),
+            ranks: self.ranks,
         }
     }
 
@@ -147,6 +155,15 @@ impl SharedClass {
         let here = |level: &u8| usize::from(self.plant_of_level[usize::from(*level)]) == plant;
         let up = (wanted..=self.top_level).find(here);
         up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
+    }
+
+    /// The rank of a request of this standing.
+    pub(crate) fn rank(&self, standing: Standing) -> Rank {
+        match standing {
+            Standing::Exempt => Rank::EXEMPT,
+            Standing::Guaranteed => self.ranks[1],
+            Standing::Ordinary => self.ranks[0],
+        }
     }
 
     pub(crate) fn is_heavy(&self, client: u64) -> bool {

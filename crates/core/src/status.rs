@@ -3,6 +3,7 @@
 //! Counters count from the engine's start. Everything else is of the last control period.
 
 use crate::door::Outcome;
+use crate::plan::PlantPlan;
 use crate::promises::{MAX_LEVELS, Mode};
 use crate::reason::Reason;
 use crate::time::{Duration, Instant};
@@ -19,6 +20,10 @@ pub struct Status {
     pub period: Duration,
     /// One row per plant, by number: in the order of the promises, and after a reload those that are new at the end.
     pub plants: Vec<PlantStatus>,
+    /// One row per site, in the order of the promises.
+    pub sites: Vec<SiteStatus>,
+    /// The capacity plan with the costs as they are known now. One row per plant.
+    pub plan: Vec<PlantPlan>,
     /// One row per class, numbered as in [`Target::class`](crate::door::Target::class).
     pub classes: Vec<ClassStatus>,
     /// c: the gateway's CPU time per rejection (s), learned; `None` before anything was rejected.
@@ -56,6 +61,22 @@ pub struct PlantStatus {
     pub service_time: Duration,
 }
 
+/// A site: its contract and what it takes.
+#[derive(Clone, Debug, Default)]
+pub struct SiteStatus {
+    /// Its name.
+    pub name: String,
+    /// Index of its plant.
+    pub plant: usize,
+    /// U*_i = a R_max + b W_max by the costs known now; `None` without a contract, or before any cost is known.
+    pub utilization_promised: Option<f64>,
+    /// U_i: the rates of the last period times the costs at the levels given, rejections included where they cost the
+    /// plant.
+    pub utilization: f64,
+    /// The share of the last period's arrivals that was inside the contract; 0 without one.
+    pub guaranteed_share: f64,
+}
+
 /// A class: its traffic, its model and its counters.
 #[derive(Clone, Debug, Default)]
 pub struct ClassStatus {
@@ -71,6 +92,8 @@ pub struct ClassStatus {
     pub levels: Vec<String>,
     /// m as applied to this class.
     pub service_level: f64,
+    /// m_site: what the site's own contract carries; m lies above it where there is excess. `None` without a contract.
+    pub site_level: Option<f64>,
     /// R: arrivals per second.
     pub request_rate: f64,
     /// W: delivered body bytes per second.

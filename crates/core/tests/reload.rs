@@ -51,10 +51,7 @@ fn site(name: &str, levels: &[&str]) -> Site {
 }
 
 fn class(path: &str) -> Class {
-    Class {
-        name: path[1..].to_owned(),
-        condition: Condition { paths: vec![path.to_owned()], ..Condition::default() },
-    }
+    Class::new(&path[1..], Condition { paths: vec![path.to_owned()], ..Condition::default() })
 }
 
 fn plant(name: &str, workers: u32) -> Plant {

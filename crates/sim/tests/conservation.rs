@@ -36,7 +36,7 @@ fn promises(random: &mut Random) -> Promises {
     let mut shop = Site::new("shop", &["stale", "light", "full"]);
     shop.hosts = vec!["shop.example".to_owned()];
     shop.levels[0].plant = Some(1);
-    shop.classes = vec![Class { name: "buy".to_owned(), condition: path("/buy") }];
+    shop.classes = vec![Class::new("buy", path("/buy"))];
     shop.exempt = vec![path("/health")];
     let mut promises = Promises::of(Plant::new("app", 4), shop);
     let mut blog = Site::new("blog", &["full"]);

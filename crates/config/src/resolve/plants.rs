@@ -4,6 +4,7 @@ use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
 use crate::field::{Located, Within};
 use crate::gateway::Backend;
 use crate::keys::{CapacityKeys, CostKeys, File, FolderKeys, UpstreamKeys};
+use crate::scalar::Share;
 use crate::suggest::nearest;
 use crate::text::Name;
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
@@ -104,7 +105,7 @@ pub(super) fn resolve(file: &File, file_name: &str, findings: &mut Findings) -> 
     let threads =
         threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32));
     for (name, keys) in &file.folder.value.0 {
-        all.plants.push(folder(&name.value, &keys.value, threads));
+        all.plants.push(folder(&name.value, &keys.value, threads, findings));
         all.backends.push(files(&keys.value, file_name, findings));
         all.kinds.push(Kind::Folder);
     }
@@ -139,6 +140,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         same_host: capacity.same_host.value,
         costs: costs(capacity.costs.as_ref()),
         queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        ceiling: ceiling(capacity.ceiling.as_ref(), findings),
     }
 }
 
@@ -169,7 +171,7 @@ fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
     Backend::Upstream { addresses }
 }
 
-fn folder(name: &str, keys: &FolderKeys, threads: u32) -> Plant {
+fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
     Plant {
         name: name.to_owned(),
@@ -183,6 +185,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32) -> Plant {
         same_host: true,
         costs: costs(capacity.costs.as_ref()),
         queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        ceiling: ceiling(capacity.ceiling.as_ref(), findings),
     }
 }
 
@@ -216,7 +219,21 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
     }
 }
 
-fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
+/// A plant that is promised whole has no room for chance.
+fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f64> {
+    let share = share?;
+    if share.value.0 >= 1.0 {
+        let complaint = Complaint::new(
+            "guarantees cannot take all of a server",
+            "write something below 1, such as `0.85`: chance needs some room too",
+        );
+        findings.add(Code::OutOfRange, &share.span, complaint);
+    }
+    Some(share.value.0)
+}
+
+/// What requests cost, as told.
+pub(super) fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
     let keys = &keys?.value.0;
     Some(Costs {
         per_request_seconds: keys.request.as_ref()?.value.0,

@@ -2,11 +2,13 @@
 
 use super::plants::{Plants, ServedBy};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::{Located, OneOrMany, Pairs};
+use crate::field::{Located, OneOrMany, Pairs, Within};
 use crate::gateway::Rewrite;
 use crate::http::{HostPattern, Pattern};
 use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
-use plimsoll_core::promises::{Choice, Class, Condition, Identity, Level, MAX_LEVELS, Site};
+use crate::scalar::Whole;
+use plimsoll_core::promises::{Class, Condition, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
+use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -40,16 +42,8 @@ fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewr
         );
         findings.add(Code::MissingKey, &(0..0), complaint);
     }
-    let site = Site {
-        name: plants.plants.first().map_or(String::new(), |plant| plant.name.clone()),
-        hosts: Vec::new(),
-        plant: 0,
-        levels: vec![only_level()],
-        classes: Vec::new(),
-        exempt: Vec::new(),
-        identity: Identity::default(),
-        choice: Choice::default(),
-    };
+    let name = plants.plants.first().map_or("", |plant| plant.name.as_str());
+    let site = Site::new(name, &[ONLY_LEVEL]);
     (vec![site], vec![vec![Rewrite::default()]])
 }
 
@@ -91,8 +85,65 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         exempt,
         identity: keys.client.value.0.clone(),
         choice: keys.choice.value,
+        guarantee: guarantee(keys, findings),
+        weight: keys.weight.value.0,
+        share_excess: keys.share_excess.value,
+        default_priority: priority(keys.default_priority.as_ref()),
+        deadline: deadline(keys.deadline.as_ref(), findings),
+        costs: super::plants::costs(keys.costs.as_ref()),
     };
     (site, rewrites)
+}
+
+/// A site's contract.
+fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
+    let Some(Located { value: Within(guarantee), .. }) = &keys.guarantee else {
+        if !keys.share_excess.value {
+            let complaint = Complaint::new(
+                "a site without a guarantee lives of what others leave: nothing would be served",
+                "add `guarantee = { rate = \"100/s\" }`, or leave this out",
+            );
+            findings.add(Code::Conflict, &keys.share_excess.span, complaint);
+        }
+        return None;
+    };
+    let rate = guarantee.rate.as_ref()?;
+    if rate.value.0 <= 0.0 {
+        let complaint = Complaint::new(
+            "a guarantee of nothing",
+            "write the most requests that it covers, or leave `guarantee` out: then it is best effort",
+        );
+        findings.add(Code::OutOfRange, &rate.span, complaint);
+    }
+    let burst = &guarantee.burst;
+    if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&burst.value) {
+        let complaint = Complaint::new(
+            "a burst this short or long does not work",
+            "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance",
+        );
+        findings.add(Code::OutOfRange, &burst.span, complaint);
+    }
+    Some(Guarantee {
+        rate: rate.value.0,
+        bandwidth_bytes_per_second: guarantee.bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),
+        burst: burst.value,
+    })
+}
+
+fn priority(keys: Option<&Located<Whole<1, 100>>>) -> u8 {
+    keys.map_or(LAST_PRIORITY, |priority| priority.value.0 as u8)
+}
+
+fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
+    let deadline = keys?;
+    if deadline.value.is_zero() {
+        let complaint = Complaint::new(
+            "a deadline that nothing meets",
+            "write something above zero, such as `\"500ms\"`",
+        );
+        findings.add(Code::OutOfRange, &deadline.span, complaint);
+    }
+    Some(deadline.value)
 }
 
 /// The hosts of the sites before.
@@ -251,6 +302,8 @@ fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
             .condition
             .as_ref()
             .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+        priority: priority(class.priority.as_ref()),
+        deadline: deadline(class.deadline.as_ref(), findings),
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
 }

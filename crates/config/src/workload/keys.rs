@@ -2,13 +2,13 @@
 
 use super::values::{
     BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Ratio,
-    RequestRate, Sample, ShapeNumber, Skew, TailShape, Weight,
+    Sample, ShapeNumber, Skew, TailShape,
 };
 use crate::field::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, section};
 use crate::http::{HeaderName, HeaderValue, Method};
 use crate::keys::CostKeys;
-use crate::scalar::{Share, Whole};
-use crate::text::{Seconds, Size, Text};
+use crate::scalar::{Share, Weight, Whole};
+use crate::text::{RequestRate, Seconds, Size, Text};
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
 

@@ -6,7 +6,7 @@ use crate::http::{HostPattern, PathPattern};
 use crate::quantity;
 use crate::scalar::{numbers, words};
 use crate::shape::{Shape, TextShape};
-use crate::text::{DURATION, TextField, bad, out_of_range, parse_seconds, text_fields};
+use crate::text::{DURATION, TextField, bad, parse_seconds, text_fields};
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
 use toml::Spanned;
@@ -27,47 +27,13 @@ numbers! {
     Hurst: Excluded(0.5), to 0.99;
     /// How unevenly clients share.
     Skew: Included(1.0), to 10.0;
-    /// A share of the requests, relative to others.
-    Weight: Excluded(0.0), to 1_000_000_000.0;
     /// A value of a distribution.
     Sample: Included(0.0), to 1_000_000_000_000.0;
     /// Bytes of a level as a multiple of those of the level above.
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-text_fields!(RequestRate, Moment, PagePath, Host, Ipv4Addr);
-
-/// Requests per second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestRate(pub(crate) f64);
-
-impl TextField for RequestRate {
-    const SHAPE: TextShape = TextShape {
-        what: "a rate of requests",
-        example: "500/s",
-        pattern: Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"),
-    };
-    const UNIT: Option<&'static str> = Some("/s");
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
-        let units = "write a number and per what, such as `\"500/s\"`: /s, /min, /h, /d";
-        let rate = quantity::per_second(text).map_err(|fault| {
-            let (message, help) = fault.words("rate of requests", units);
-            bad(message, help)
-        })?;
-        if rate > 1e9 {
-            return Err(out_of_range(
-                "more than a billion requests a second",
-                "write at most `\"1000000000/s\"`",
-            ));
-        }
-        Ok(RequestRate(rate))
-    }
-
-    fn show(&self) -> String {
-        format!("{}/s", self.0)
-    }
-}
+text_fields!(Moment, PagePath, Host, Ipv4Addr);
 
 /// A time from the beginning, which may be the beginning itself.
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +190,7 @@ words!(FormatKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::RequestRate;
 
     #[test]
     fn a_rate_is_per_something() {

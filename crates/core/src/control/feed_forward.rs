@@ -22,7 +22,7 @@
 //! - Standing still: a change of m below the deadband is not made. (A bound on larger ones was tried: after a backlog has
 //!   drained it holds m away from where it must go.)
 
-use super::{Decision, Law, Observation};
+use super::{Decision, Demand, Law, Observation};
 use libm::fabs;
 
 /// State of the law.
@@ -36,6 +36,8 @@ pub struct FeedForward {
     last_backlog: f64,
     /// Periods since the response-time override last held.
     quiet: u32,
+    /// What the last m was set by.
+    aim: Option<Aim>,
 }
 
 /// K_i T: what one period's error adds to the trim.
@@ -66,7 +68,15 @@ const CALM: f64 = 0.1;
 impl FeedForward {
     /// Starts at level `m`.
     pub fn new(m: f64) -> Self {
-        FeedForward { m, trim: 0.0, chance: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET }
+        FeedForward {
+            m,
+            trim: 0.0,
+            chance: 0.0,
+            was_steady: false,
+            last_backlog: 0.0,
+            quiet: QUIET,
+            aim: None,
+        }
     }
 
     /// Moves the trim; returns whether the measurement belongs to the present m.
@@ -93,15 +103,50 @@ impl FeedForward {
         self.was_steady = seen.steady;
         trustworthy
     }
+}
+
+/// What a level is to be set by: a plant's, or that of a part of its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct Aim {
+    /// The offered load that may be.
+    pub target: f64,
+    /// As in [`Demand::offered`].
+    pub drain: f64,
+    /// The part of the plant that is not others', from which a backlog drains.
+    pub room: f64,
+    /// Something waits beyond the ordinary.
+    pub backlog: bool,
+    /// The plant is measured well below its line, and nobody waits.
+    pub calm: bool,
+    /// As in [`Observation`].
+    pub unconfirmed: bool,
+    /// As in [`Observation`].
+    pub wait_periods: f64,
+}
+
+impl Aim {
+    /// The next m of clients with this demand, after `m`.
+    pub(super) fn level(&self, m: f64, demand: &Demand) -> f64 {
+        let top = f64::from(demand.top);
+        let mut next = demand.solve(self.target, self.drain);
+        if next < 1.0 {
+            next = next.max(self.least(m, demand));
+        }
+        if m >= top && self.calm {
+            next = top;
+        }
+        let at_an_end = next <= 0.0 || next >= top;
+        if fabs(next - m) >= DEADBAND || at_an_end { next } else { m }
+    }
 
     /// The least m that the rules allow, where the formula asks for rejection.
-    fn least(&self, seen: &Observation<'_>, target: f64, backlog: f64) -> f64 {
-        if seen.unconfirmed && self.m >= 1.0 {
+    fn least(&self, m: f64, demand: &Demand) -> f64 {
+        if self.unconfirmed && m >= 1.0 {
             return 1.0;
         }
-        let spare = (1.0 - seen.demand.offered(1.0, 0.0)).max(1e-9);
-        let drains_in_time = seen.demand.backlog(1.0) / spare < 0.5 * seen.wait_periods;
-        let only_backlog = backlog > 0.0 && seen.demand.solve(target, 0.0) >= 1.0;
+        let spare = (self.room - demand.offered(1.0, 0.0)).max(1e-9);
+        let drains_in_time = demand.backlog(1.0) / spare < 0.5 * self.wait_periods;
+        let only_backlog = self.backlog && demand.solve(self.target, 0.0) >= 1.0;
         if only_backlog && drains_in_time { 1.0 } else { 0.0 }
     }
 }
@@ -109,7 +154,6 @@ impl FeedForward {
 impl Law for FeedForward {
     fn next(&mut self, seen: &Observation<'_>) -> Decision {
         let demand = seen.demand;
-        let top = f64::from(demand.top);
         let backlog = (demand.backlog(self.m) - ORDINARY_BACKLOG.max(seen.service_periods)).max(0.0);
         let trustworthy = self.trim(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(self.m);
@@ -122,22 +166,30 @@ impl Law for FeedForward {
 
         let target = (seen.set_point + self.trim + self.chance).max(0.0);
         let drain = if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 };
-        let mut m = demand.solve(target, drain);
-        if m < 1.0 {
-            m = m.max(self.least(seen, target, backlog));
-        }
-        if self.m >= top && seen.measured < seen.set_point - CALM && demand.backlog(self.m) <= 0.0 {
-            m = top;
-        }
-        let at_an_end = m <= 0.0 || m >= top;
-        if fabs(m - self.m) >= DEADBAND || at_an_end {
-            self.m = m;
-        }
+        let aim = Aim {
+            target,
+            drain,
+            room: 1.0,
+            backlog: backlog > 0.0,
+            calm: seen.measured < seen.set_point - CALM && demand.backlog(self.m) <= 0.0,
+            unconfirmed: seen.unconfirmed,
+            wait_periods: seen.wait_periods,
+        };
+        self.m = aim.level(self.m, demand);
+        self.aim = Some(aim);
         Decision { m: self.m, trim: self.trim }
     }
 
     fn track(&mut self, m: f64) {
         self.m = m;
+    }
+
+    fn aim(&self) -> Option<Aim> {
+        self.aim
+    }
+
+    fn aims(&self) -> bool {
+        true
     }
 }
 

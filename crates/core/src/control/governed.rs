@@ -19,6 +19,9 @@ pub(super) struct Governed {
     pub(super) ours: bool,
     /// Whether this plant serves level l.
     pub(super) here: [bool; MAX_LEVELS + 1],
+    /// Of the promises' sites.
+    pub(super) site: usize,
+    pub(super) priority: u8,
     /// Of requests behind the fraction of clients.
     pub(super) share: Share,
     /// The first guess of C_l / C_{l+1}.
@@ -77,6 +80,11 @@ pub(super) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
                 exempt: member.exempt,
                 ours: site.plant == plant,
                 here,
+                site: member.site_number,
+                priority: site
+                    .classes
+                    .get(member.place)
+                    .map_or(site.default_priority, |class| class.priority),
                 share: Share::default(),
                 cost_ratio,
             });

@@ -2,9 +2,11 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `allotment.rs` | who gets how much: contracts, priorities, excess by weight |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `paper.rs` | the PI law of UC 4.4, as printed |
+//! | `sharing.rs` | a plant that several sites or priorities share |
 //! | `tuning.rs` | gains by gain margin, in s as printed and in z as sampled |
 //! | `governed.rs` | a class as the loop of one plant sees it |
 //! | `share.rs` | the share of requests behind the fraction of clients |
@@ -12,16 +14,18 @@
 //!
 //! A new law is one more file here and one line in `utilization.rs`.
 
+mod allotment;
 mod demand;
 mod feed_forward;
 mod governed;
 mod paper;
 mod share;
+mod sharing;
 pub mod tuning;
 pub(crate) mod utilization;
 
 pub use demand::Demand;
-pub use feed_forward::FeedForward;
+pub use feed_forward::{Aim, FeedForward};
 pub use paper::PaperPi;
 
 /// What a law sees at the end of a period.
@@ -63,4 +67,14 @@ pub trait Law: Send {
 
     /// m is what it is told, not what this law said last: the levels changed, or another law held them so far.
     fn track(&mut self, m: f64);
+
+    /// What the last m was set by, of a law whose plant can be shared out among sites and priorities.
+    fn aim(&self) -> Option<Aim> {
+        None
+    }
+
+    /// Whether it has an aim. By any other law all classes of a plant have one m.
+    fn aims(&self) -> bool {
+        false
+    }
 }

@@ -1,21 +1,26 @@
 //! The utilization loop of one plant: holds U at the set point by moving m.
 //!
-//! One loop governs all classes whose site the plant serves, with one m that each class clamps to its own levels.
+//! One loop governs all classes whose site the plant serves. Where one site has it to itself, with one m that each class
+//! clamps to its own levels; else the law says how much there is, and `sharing.rs` who gets it.
 //! What drives it is the offered load, R times the cost at the level given, unclipped, plus the backlog: a measured U
 //! saturates at 1 and comes late. The measurement trains the costs and supervises through the trim.
 
 use super::governed::{Governed, governed};
+use super::sharing::{Load, Sharing};
 use super::{Demand, FeedForward, Law, Observation, PaperPi};
 use crate::census::Census;
 use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::monitor::{ClassMonitor, PlantTotals};
-use crate::promises::{self, Mode, Promises, Sense};
-use crate::status::PlantStatus;
+use crate::plan::Known;
+use crate::promises::{self, Costs, Guarantee, Mode, Promises, Sense};
+use crate::status::{PlantStatus, SiteStatus};
 use crate::time::Duration;
 use alloc::{boxed::Box, vec::Vec};
 
 /// Above this a measured utilization says nothing of the cost.
 const SATURATED: f64 = 0.95;
+/// A linear model as sure as this of a contract's pages is believed rather than what was told.
+const SURE: f64 = 0.8;
 
 /// The loop's state.
 pub(crate) struct UtilizationLoop {
@@ -28,7 +33,21 @@ pub(crate) struct UtilizationLoop {
     reported_line: Option<LinearModel>,
     /// For how long the plant was busy and released nothing (s).
     silent_seconds: f64,
+    /// Among whom the plant is shared.
+    sharing: Option<Sharing>,
+    /// c as in the last period.
+    rejection_cost: f64,
     pub(crate) status: PlantStatus,
+    /// Of the sites that the plant serves: their numbers, contracts, and costs as told.
+    sites: Vec<OwnSite>,
+}
+
+/// A site that the plant serves.
+struct OwnSite {
+    number: usize,
+    guarantee: Option<Guarantee>,
+    told: Option<Known>,
+    status: SiteStatus,
 }
 
 /// What `tick` knows when it runs a loop.
@@ -65,6 +84,9 @@ impl UtilizationLoop {
         let mode = promises.control.mode;
         UtilizationLoop {
             plant: own.clone(),
+            sharing: law.aims().then(|| Sharing::new(promises, &classes)).flatten(),
+            rejection_cost: 0.0,
+            sites: own_sites(promises, plant),
             classes,
             law,
             mode,
@@ -112,10 +134,19 @@ impl UtilizationLoop {
         if moved != present || was.control.law != promises.control.law {
             self.law.track(moved);
         }
+        let mut sharing = self.law.aims().then(|| Sharing::new(promises, &classes)).flatten();
+        for (place, class) in classes.iter().enumerate().filter(|(_, class)| class.ours) {
+            let before = self.classes.iter().position(|before| before.class == class.class && before.ours);
+            if let (Some(sharing), Some(before)) = (&mut sharing, before) {
+                let known = self.sharing.as_ref().map_or(present, |known| known.level(before));
+                sharing.set_level(place, m(class.class, known.min(self.classes[before].top as f64)));
+            }
+        }
         let reported = new.sense == Sense::Reported;
         if !reported || self.reported_line.is_none() || (old.costs != new.costs && new.costs.is_some()) {
             self.reported_line = reported.then(|| known_line(new));
         }
+        (self.sharing, self.sites) = (sharing, own_sites(promises, number));
         self.status.service_level = moved;
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
@@ -127,7 +158,12 @@ impl UtilizationLoop {
         let window = period.totals.since(&self.before);
         self.before = period.totals;
         self.sense(period, &window);
-        let demand = self.demand(period);
+        self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
+        let mut sharing = self.sharing.take();
+        let demand = match &mut sharing {
+            Some(sharing) => self.parts(period, sharing),
+            None => self.demand(period),
+        };
         let served = self.served(period);
 
         // Without control the measurement says nothing of m, and the trim must not follow it.
@@ -149,12 +185,71 @@ impl UtilizationLoop {
         self.status.utilization_offered = served + backlog;
         self.status.service_level = decision.m;
         self.status.trim = decision.trim;
-        let ours = self.classes.iter_mut().filter(|class| class.ours && !class.exempt);
-        ours.map(move |class| {
+        if let (Some(sharing), Some(aim)) = (&mut sharing, self.law.aim()) {
+            sharing.share_out(&aim);
+        }
+        self.sharing = sharing;
+        let sharing = self.sharing.as_ref();
+        let ours = self.classes.iter_mut().enumerate().filter(|(_, class)| class.ours && !class.exempt);
+        ours.map(move |(number, class)| {
             let top = class.top as f64;
+            let m = sharing.map_or(decision.m, |sharing| sharing.level(number));
             class.share.learn(&period.monitors[class.class].window.decided);
-            (class.class, class.share.knob(decision.m.min(top), top))
+            (class.class, class.share.knob(m.min(top), top))
         })
+    }
+
+    /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
+    /// something of the contract's page size; else what was told; else the mean cost of a full response.
+    fn known(&self, site: &OwnSite, monitors: &[ClassMonitor]) -> Option<Known> {
+        let own = || self.classes.iter().filter(|c| c.ours && !c.exempt && c.site == site.number);
+        let weights = || own().map(|c| (c, &monitors[c.class], monitors[c.class].rate.mean().max(1e-6)));
+        let mean = |of: &dyn Fn(&Governed, &ClassMonitor) -> Option<f64>| {
+            let seen = weights().filter_map(|(class, monitor, weight)| Some((weight, of(class, monitor)?)));
+            let (sum, weight) = seen.fold((0.0, 0.0), |(s, w), (weight, x)| (s + weight * x, w + weight));
+            (weight > 0.0).then(|| sum / weight)
+        };
+        let full_bytes = mean(&|class, monitor| monitor.costs[class.top].bytes()).unwrap_or(0.0);
+        let bytes = site.guarantee.map_or(full_bytes, |guarantee| {
+            guarantee.bandwidth_bytes_per_second.map_or(full_bytes, |bandwidth| bandwidth / guarantee.rate)
+        });
+        let line = |monitor: &ClassMonitor| {
+            if let Some(line) = &self.reported_line {
+                return (line.confidence(bytes) > SURE).then(|| line.costs());
+            }
+            let (a, b) = monitor.line.costs();
+            let workers = f64::from(self.plant.workers);
+            (monitor.line.confidence(bytes) > SURE).then_some((a / workers, b / workers))
+        };
+        let a = mean(&|_, monitor| Some(line(monitor)?.0));
+        let b = mean(&|_, monitor| Some(line(monitor)?.1));
+        if let (Some(per_request_seconds), Some(per_byte_seconds)) = (a, b) {
+            let per_rejection_seconds = self.rejection_cost;
+            let costs = Costs { per_request_seconds, per_byte_seconds, per_rejection_seconds };
+            return Some(Known { costs, full_bytes });
+        }
+        let told = site.told.map(|told| Known { full_bytes, ..told });
+        told.or_else(|| {
+            let per_request_seconds = mean(&|class, _| self.cost(class, class.top, monitors))?;
+            let costs = Costs { per_request_seconds, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+            Some(Known { costs, full_bytes })
+        })
+    }
+
+    /// What is known of the costs of a site that this plant serves, for the plan.
+    pub(crate) fn known_of(&self, number: usize, monitors: &[ClassMonitor]) -> Option<Known> {
+        self.known(self.sites.iter().find(|site| site.number == number)?, monitors)
+    }
+
+    /// The sites that this plant serves: their numbers and their status.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &SiteStatus)> {
+        self.sites.iter().map(|site| (site.number, &site.status))
+    }
+
+    /// m_site of the classes whose site has a contract.
+    pub(crate) fn site_levels(&self) -> impl Iterator<Item = (usize, f64)> {
+        let ours = self.classes.iter().enumerate().filter(|(_, class)| class.ours && !class.exempt);
+        ours.filter_map(|(number, class)| Some((class.class, self.sharing.as_ref()?.site_level(number)?)))
     }
 
     /// The plant idles while clients are degraded or rejected, so some cost is too high, and where too few requests come
@@ -260,40 +355,77 @@ impl UtilizationLoop {
         self.classes.iter().map(bytes).sum::<f64>() / (bandwidth * period.seconds)
     }
 
-    /// Offered load as a function of m, of the rates and costs known now.
+    /// Offered load as a function of one m, of the rates and costs known now.
     fn demand(&self, period: &Period<'_>) -> Demand {
         let top = self.classes.iter().filter(|c| c.ours && !c.exempt).map(|c| c.top).max().unwrap_or(0);
         let mut demand = Demand { top: top as u8, ..Demand::default() };
         for class in &self.classes {
-            let monitor = &period.monitors[class.class];
-            let waits = period.waiting[class.class] > 0;
-            // Most classes are quiet most of the time: they ask for nothing at any level.
-            let quiet = if class.ours { monitor.rate.mean() == 0.0 } else { !monitor.active };
-            if quiet && !waits {
+            if Self::is_quiet(class, period) {
                 continue;
             }
-            let waiting = f64::from(period.waiting[class.class]) / period.nominal_seconds;
             for level in 0..=top {
                 let given = if class.exempt { class.top } else { level.min(class.top) };
-                let (arriving, link) = if !class.ours {
-                    self.sent_here(class, period)
-                } else if given == 0 {
-                    (monitor.rate.mean() * self.rejection_cost(period), 0.0)
-                } else {
-                    let bytes =
-                        if class.here[given] { monitor.costs[given].bytes().unwrap_or(0.0) } else { 0.0 };
-                    let cost = self.cost(class, given, period.monitors).unwrap_or(0.0);
-                    (monitor.rate.mean() * cost, monitor.rate.mean() * bytes)
-                };
-                demand.arriving[level] += arriving;
-                demand.link[level] += self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
-                if waits {
-                    let at = class.level_at(given);
-                    demand.waiting[level] += waiting * self.cost(class, at, period.monitors).unwrap_or(0.0);
-                }
+                let load = self.load(class, given, period);
+                demand.arriving[level] += load.arriving;
+                demand.link[level] += load.link;
+                demand.waiting[level] += load.waiting;
             }
         }
         demand
+    }
+
+    /// The same of a plant that is shared, with its parts by site and priority.
+    fn parts(&mut self, period: &Period<'_>, sharing: &mut Sharing) -> Demand {
+        sharing.clear();
+        for (number, class) in self.classes.iter().enumerate() {
+            let monitor = &period.monitors[class.class];
+            if Self::is_quiet(class, period) {
+                continue;
+            }
+            let fixed = if class.exempt { 1.0 } else { monitor.window.guaranteed_share() };
+            sharing.take(number, class, fixed, |level| self.load(class, level, period));
+        }
+        let mut first = 0;
+        for index in 0..self.sites.len() {
+            let Some(place) = self.classes[first..].iter().position(|c| c.site == self.sites[index].number)
+            else {
+                continue;
+            };
+            first += place;
+            let known = || self.known(&self.sites[index], period.monitors);
+            self.sites[index].status.utilization_promised = sharing.promise(first, known);
+        }
+        sharing.demand()
+    }
+
+    /// Most classes are quiet most of the time: they ask for nothing at any level.
+    fn is_quiet(class: &Governed, period: &Period<'_>) -> bool {
+        let monitor = &period.monitors[class.class];
+        let quiet = if class.ours { monitor.rate.mean() == 0.0 } else { !monitor.active };
+        quiet && period.waiting[class.class] == 0
+    }
+
+    /// What a class brings at a level.
+    fn load(&self, class: &Governed, given: usize, period: &Period<'_>) -> Load {
+        let monitor = &period.monitors[class.class];
+        let (arriving, link) = if !class.ours {
+            self.sent_here(class, period)
+        } else if given == 0 {
+            (monitor.rate.mean() * self.rejection_cost, 0.0)
+        } else {
+            let bytes = if class.here[given] { monitor.costs[given].bytes().unwrap_or(0.0) } else { 0.0 };
+            let cost = self.cost(class, given, period.monitors).unwrap_or(0.0);
+            (monitor.rate.mean() * cost, monitor.rate.mean() * bytes)
+        };
+        let waiting = match period.waiting[class.class] {
+            0 => 0.0,
+            waiting => {
+                let cost = self.cost(class, class.level_at(given), period.monitors).unwrap_or(0.0);
+                f64::from(waiting) / period.nominal_seconds * cost
+            }
+        };
+        let link = self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
+        Load { arriving, link, waiting }
     }
 
     /// Work and bytes per second of a class that another loop sends here: as much as came, whatever our m.
@@ -307,34 +439,47 @@ impl UtilizationLoop {
         class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// R times the cost at the level given in this period.
+    /// R times the cost at the level given in this period, of each site and of all.
     fn served(&mut self, period: &Period<'_>) -> f64 {
-        let mut served = 0.0;
+        let mut sum = 0.0;
         let mut model = 0.0;
+        let mut guaranteed = (0.0, 0.0);
+        let mut own = 0;
+        for site in &mut self.sites {
+            (site.status.utilization, site.status.guaranteed_share) = (0.0, 0.0);
+        }
         for class in &self.classes {
             let monitor = &period.monitors[class.class];
             if !monitor.active {
                 continue;
             }
+            let mut served = 0.0;
             for level in class.levels_here() {
                 let rate = class.starts(monitor, level, period.seconds);
-                served += rate * self.cost(class, level, period.monitors).unwrap_or(0.0);
+                let work = rate * self.cost(class, level, period.monitors).unwrap_or(0.0);
+                (served, sum) = (served + work, sum + work);
             }
             if class.ours {
-                served +=
-                    monitor.window.counts.rejected() as f64 / period.seconds * self.rejection_cost(period);
+                let work = monitor.window.counts.rejected() as f64 / period.seconds * self.rejection_cost;
+                (served, sum) = (served + work, sum + work);
+                while self.sites[own].number != class.site {
+                    (own, guaranteed) = (own + 1, (0.0, 0.0));
+                }
+                if !class.exempt {
+                    let arrivals = monitor.window.counts.arrivals as f64;
+                    guaranteed.0 += arrivals * monitor.window.guaranteed_share();
+                    guaranteed.1 += arrivals;
+                }
+                let status = &mut self.sites[own].status;
+                status.utilization += served;
+                status.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             }
             let (a, b) = monitor.line.costs();
             let released = class.served(monitor);
             model += (a * released.requests + b * released.bytes) / f64::from(self.plant.workers);
         }
         self.status.utilization_model = model / period.seconds;
-        served
-    }
-
-    /// c, where the gateway shares the plant's machine (UC rejects inside the server); else it costs the plant nothing.
-    fn rejection_cost(&self, period: &Period<'_>) -> f64 {
-        if self.plant.same_host { period.rejection_cost } else { 0.0 }
+        sum
     }
 }
 
@@ -355,4 +500,16 @@ fn known_line(plant: &promises::Plant) -> LinearModel {
     plant
         .costs
         .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
+}
+
+/// The sites that a plant serves, in order.
+fn own_sites(promises: &Promises, plant: usize) -> Vec<OwnSite> {
+    let own = promises.sites.iter().enumerate().filter(|(_, site)| site.plant == plant);
+    let own = own.map(|(number, site)| OwnSite {
+        number,
+        guarantee: site.guarantee,
+        told: crate::plan::told(promises, site),
+        status: SiteStatus { name: site.name.clone(), plant, ..SiteStatus::default() },
+    });
+    own.collect()
 }

@@ -2,9 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by several test programs")]
 
-use plimsoll_core::promises::{
-    Choice, Condition, Control, Identity, Level, Mode, Plant, Promises, QueueBounds, Sense, Site,
-};
+use plimsoll_core::promises::{Condition, Control, Mode, Plant, Promises, Site};
 use plimsoll_gateway::settings::Backend;
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -188,35 +186,15 @@ pub fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 }
 
 pub fn plant(max_connections: u32) -> Plant {
-    Plant {
-        name: "origin".to_owned(),
-        workers: max_connections,
-        max_connections,
-        set_point: 1.0,
-        sense: Sense::Gap,
-        bandwidth_bytes_per_second: None,
-        response_time_limit: None,
-        same_host: false,
-        costs: None,
-        queue: QueueBounds::default(),
-    }
+    Plant { set_point: 1.0, ..Plant::new("origin", max_connections) }
 }
 
 pub fn promises(max_connections: u32) -> Promises {
-    let level = |name: &str| Level { name: name.to_owned(), plant: None, cost_ratio: None };
+    // Exempt from the loops, not from the gate: these tests are about bytes and bounds.
+    let exempt = vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }];
     Promises {
         plants: vec![plant(max_connections)],
-        sites: vec![Site {
-            name: "site".to_owned(),
-            hosts: Vec::new(),
-            plant: 0,
-            levels: vec![level("light"), level("full")],
-            classes: Vec::new(),
-            // Exempt from the loops, not from the gate: these tests are about bytes and bounds.
-            exempt: vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }],
-            identity: Identity::Address,
-            choice: Choice::Client,
-        }],
+        sites: vec![Site { exempt, ..Site::new("site", &["light", "full"]) }],
         control: Control { mode: Mode::Control, ..Control::default() },
     }
 }

@@ -40,6 +40,7 @@ fn sample() -> Status {
         plant: 0,
         levels: vec!["light".to_owned(), "full".to_owned()],
         service_level: 1.25,
+        site_level: None,
         request_rate: 50.0,
         bandwidth: 1e6,
         model: ModelStatus {
@@ -64,6 +65,8 @@ fn sample() -> Status {
         mode: Mode::Control,
         period: Duration::from_secs(1),
         plants: vec![plant],
+        sites: Vec::new(),
+        plan: Vec::new(),
         classes: vec![class, odd],
         rejection_cost_seconds: None,
     }

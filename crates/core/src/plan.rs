@@ -1,0 +1,223 @@
+//! The capacity plan: whether all contracts together can be kept (UC 5.1).
+//!
+//! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the
+//! plant's machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many
+//! requests again as are promised can be turned away without touching a contract. The sum must not exceed a *ceiling*:
+//! the operator's, else the load line; and where deadlines are promised 0.58, which is
+//! `1 / (1 + sqrt(1/2))`, the bound under which one preemptive processor misses none. That bound is on the *instantaneous
+//! synthetic* utilization, the sum of C_i / D_i over current requests; on `a R + b W` it is a planning rule, no more.
+//!
+//! Of a plant with a second resource (UC eq. 9) the link's share, `b' W` summed, must fit under the same ceiling.
+//!
+//! Before a and b are known a plan is *unverified*, not refused. With learned costs the same table is the warning that
+//! what was promised can be kept no more.
+
+use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
+use alloc::{string::String, vec::Vec};
+
+/// 1 / (1 + sqrt(1/2)): see the module's text.
+pub const DEADLINE_CEILING: f64 = 0.585_786_437_626_905;
+
+/// What is known of a site's requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// Their costs.
+    pub costs: Costs,
+    /// Mean body bytes of a full response, for a contract without a bandwidth; 0 if not known.
+    pub full_bytes: f64,
+}
+
+/// What sets the ceiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ceiling {
+    /// The load line: nothing else was said.
+    #[default]
+    LoadLine,
+    /// The operator.
+    Operator,
+    /// Deadlines are promised.
+    Deadlines,
+}
+
+/// Whether the contracts fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// They do; or there are none.
+    #[default]
+    Fits,
+    /// Costs are not known of every contract; those that are known fit.
+    Unverified,
+    /// They do not.
+    Exceeds,
+}
+
+/// The plan of one plant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlantPlan {
+    /// Its name.
+    pub plant: String,
+    /// What the sum may not exceed.
+    pub ceiling: f64,
+    /// What sets it.
+    pub ceiling_from: Ceiling,
+    /// Its contracts.
+    pub rows: Vec<Row>,
+    /// Set aside for rejections.
+    pub reserve: f64,
+    /// U* of all contracts whose costs are known, and the reserve; or the link's share, if that is more.
+    pub sum: f64,
+    /// Whether it fits.
+    pub verdict: Verdict,
+}
+
+/// A contract.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The site.
+    pub site: String,
+    /// What was promised.
+    pub guarantee: Guarantee,
+    /// U*_i; `None` while costs are not known.
+    pub utilization: Option<f64>,
+}
+
+impl PlantPlan {
+    /// Which part of every contract would fit: 1 if all does.
+    pub fn fitting_part(&self) -> f64 {
+        if self.sum > self.ceiling { self.ceiling / self.sum } else { 1.0 }
+    }
+}
+
+/// U* of a contract.
+pub fn utilization(guarantee: &Guarantee, known: &Known) -> f64 {
+    let bandwidth = guarantee.bandwidth_bytes_per_second.unwrap_or(guarantee.rate * known.full_bytes);
+    known.costs.per_request_seconds * guarantee.rate + known.costs.per_byte_seconds * bandwidth
+}
+
+/// The costs that the promises tell of a site.
+pub fn told(promises: &Promises, site: &Site) -> Option<Known> {
+    let costs = site.costs.or(promises.plants[site.plant].costs)?;
+    Some(Known { costs, full_bytes: 0.0 })
+}
+
+/// The plans of all plants; `known` gives the costs of a site by its number.
+pub fn plan(promises: &Promises, known: impl Fn(usize) -> Option<Known>) -> Vec<PlantPlan> {
+    let plants = promises.plants.iter().enumerate();
+    plants.map(|(number, plant)| plan_of(promises, (number, plant), &known)).collect()
+}
+
+fn plan_of(
+    promises: &Promises,
+    (number, plant): (usize, &Plant),
+    known: &impl Fn(usize) -> Option<Known>,
+) -> PlantPlan {
+    let (ceiling, ceiling_from) = ceiling(promises, number, plant);
+    let mut rows = Vec::new();
+    let (mut reserve, mut sum, mut link) = (0.0, 0.0, 0.0);
+    for (index, site) in promises.sites.iter().enumerate().filter(|(_, site)| site.plant == number) {
+        let Some(guarantee) = site.guarantee else { continue };
+        let known = known(index);
+        let utilization = known.map(|known| utilization(&guarantee, &known));
+        if let Some(known) = known.filter(|_| plant.same_host) {
+            reserve += known.costs.per_rejection_seconds * guarantee.rate;
+        }
+        sum += utilization.unwrap_or(0.0);
+        if let (Some(carried), Some(promised)) =
+            (plant.bandwidth_bytes_per_second, guarantee.bandwidth_bytes_per_second)
+        {
+            link += promised / carried;
+        }
+        rows.push(Row { site: site.name.clone(), guarantee, utilization });
+    }
+    let sum: f64 = (sum + reserve).max(link);
+    let verdict = if sum > ceiling {
+        Verdict::Exceeds
+    } else if rows.iter().any(|row| row.utilization.is_none()) {
+        Verdict::Unverified
+    } else {
+        Verdict::Fits
+    };
+    PlantPlan { plant: plant.name.clone(), ceiling, ceiling_from, rows, reserve, sum, verdict }
+}
+
+fn ceiling(promises: &Promises, number: usize, plant: &Plant) -> (f64, Ceiling) {
+    let usual =
+        plant.ceiling.map_or((plant.set_point, Ceiling::LoadLine), |ceiling| (ceiling, Ceiling::Operator));
+    let has_deadline =
+        |site: &Site| site.deadline.is_some() || site.classes.iter().any(|class| class.deadline.is_some());
+    let deadlines = promises.sites.iter().any(|site| site.plant == number && has_deadline(site));
+    if deadlines && usual.0 > DEADLINE_CEILING { (DEADLINE_CEILING, Ceiling::Deadlines) } else { usual }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+    use alloc::vec;
+
+    /// UC 7.2's server: 1.604 ms a request and 0.063 ms a KB, 1.1 ms a rejection.
+    const COSTS: Costs =
+        Costs { per_request_seconds: 1.604e-3, per_byte_seconds: 0.063e-6, per_rejection_seconds: 1.1e-3 };
+
+    fn site(name: &str, rate: f64, megabits: f64) -> Site {
+        let guarantee = Some(Guarantee::new(rate, megabits * 125e3));
+        Site { guarantee, ..Site::new(name, &["light", "full"]) }
+    }
+
+    /// UC 7.8: V1 with 100/s and 13 Mb/s, V2 with 100/s and 27 Mb/s.
+    fn promises() -> Promises {
+        let plant = Plant { costs: Some(COSTS), ..Plant::new("origin", 1) };
+        let sites = vec![site("v1", 100.0, 13.0), site("v2", 100.0, 27.0)];
+        Promises { sites, ..Promises::of(plant, Site::new("unused", &["full"])) }
+    }
+
+    fn planned(promises: &Promises) -> PlantPlan {
+        plan(promises, |number| told(promises, &promises.sites[number])).remove(0)
+    }
+
+    #[test]
+    fn the_paper_s_contracts_fit() {
+        let plan = planned(&promises());
+        let wanted = [0.1604 + 0.007_875 * 13.0, 0.1604 + 0.007_875 * 27.0];
+        for (row, wanted) in plan.rows.iter().zip(wanted) {
+            assert!((row.utilization.unwrap() - wanted).abs() < 1e-6, "{row:?}");
+        }
+        assert!((plan.sum - 0.6358).abs() < 1e-6 && plan.verdict == Verdict::Fits, "{plan:?}");
+    }
+
+    #[test]
+    fn deadlines_lower_the_ceiling_and_say_what_would_fit() {
+        let mut promises = promises();
+        promises.sites[0].deadline = Some(Duration::from_millis(500));
+        let plan = planned(&promises);
+        assert_eq!((plan.verdict, plan.ceiling_from), (Verdict::Exceeds, Ceiling::Deadlines));
+        assert!((plan.sum * plan.fitting_part() - DEADLINE_CEILING).abs() < 1e-12);
+        // An operator who is stricter still is heard.
+        promises.plants[0].ceiling = Some(0.4);
+        assert_eq!(planned(&promises).ceiling_from, Ceiling::Operator);
+    }
+
+    #[test]
+    fn rejections_on_the_same_host_have_a_reserve() {
+        let mut promises = promises();
+        promises.plants[0].same_host = true;
+        let plan = planned(&promises);
+        assert!((plan.reserve - 0.22).abs() < 1e-9, "{plan:?}");
+        assert_eq!(plan.verdict, Verdict::Exceeds);
+    }
+
+    #[test]
+    fn without_costs_a_plan_is_unverified_and_the_link_may_refuse_it_all_the_same() {
+        let mut promises = promises();
+        promises.plants[0].costs = None;
+        let plan = planned(&promises);
+        assert_eq!((plan.verdict, plan.fitting_part()), (Verdict::Unverified, 1.0));
+        promises.plants[0].bandwidth_bytes_per_second = Some(5e6);
+        assert_eq!(planned(&promises).verdict, Verdict::Exceeds);
+        // A site's own costs are its own.
+        promises.plants[0].bandwidth_bytes_per_second = None;
+        promises.sites[0].costs = Some(COSTS);
+        promises.sites[1].costs = Some(Costs { per_request_seconds: 8e-3, ..COSTS });
+        assert_eq!(planned(&promises).verdict, Verdict::Exceeds);
+    }
+}

@@ -1,0 +1,139 @@
+//! Contracts between sites that share one server: UC 7.6 to 7.8 (figures 12 to 16) with that paper's server, bounds on
+//! both sides; and the twin of each, with the controller off, fails.
+//!
+//! The server: one worker, 1.604 ms a request and 0.063 ms a KB (UC 7.2). A page has 32 KB (of 1000 bytes, as the paper's
+//! 12.8 Mb/s at 50/s need), its light version an eighth (UC 7.4).
+
+mod parties;
+
+use parties::{Party, Run, Shared, US};
+use plimsoll_core::promises::{Class, Condition, Guarantee, Mode, Site};
+
+const SEEDS: [u64; 4] = [1, 2, 3, 4];
+const LOAD_LINE: f64 = 0.85;
+
+fn contract(name: &str, rate: f64, megabits: f64) -> Site {
+    Site { guarantee: Some(Guarantee::new(rate, megabits * 125e3)), ..parties::site(name) }
+}
+
+/// U* = a R + b W by the true costs.
+fn promised(site: &Site) -> f64 {
+    let Guarantee { rate, bandwidth_bytes_per_second, .. } = site.guarantee.expect("a contract");
+    US.a * rate + US.b * bandwidth_bytes_per_second.expect("a bandwidth")
+}
+
+fn v1() -> Site {
+    contract("v1", 50.0, 13.0)
+}
+
+fn v2() -> Site {
+    contract("v2", 100.0, 27.0)
+}
+
+fn off(mut shared: Shared) -> Shared {
+    shared.mode = Mode::Off;
+    shared
+}
+
+fn between(value: f64, bounds: std::ops::RangeInclusive<f64>, what: &str) -> Result<(), String> {
+    if bounds.contains(&value) { Ok(()) } else { Err(format!("{what}: {value:.4}, not in {bounds:?}")) }
+}
+
+/// Passes with every seed, and fails with the controller off.
+fn holds(plan: impl Fn(u64) -> Shared, check: impl Fn(&Run) -> Result<(), String>) {
+    for seed in SEEDS {
+        let run = plan(seed).run();
+        assert_eq!(check(&run), Ok(()), "seed {seed}\n{run}");
+    }
+    let twin = off(plan(SEEDS[0])).run();
+    assert!(check(&twin).is_err(), "the twin without control must fail\n{twin}");
+}
+
+/// UC Fig. 12: V1 at 50/s, V2 rising to 100/s, and 300/s of best effort that overload the machine.
+fn figure_12(seed: u64) -> Shared {
+    Shared::new(seed, 200)
+        .party(Party::constant(v1(), 50.0))
+        .party(Party::rising(v2(), 0.0, 100.0, 100))
+        .party(Party::constant(parties::site("others"), 300.0))
+}
+
+#[test]
+fn contracts_are_kept_whatever_best_effort_brings() {
+    holds(figure_12, |run| {
+        for window in run.windows(5..200, 15) {
+            for site in 0..2 {
+                between(window.full_share(site), 0.99..=1.0, "full quality of what was offered")?;
+                between(window.mean_response(site), 0.003..=0.05, "response time")?;
+            }
+            between(window.utilization(), 0.78..=0.93, "utilization of a short stretch")?;
+        }
+        let end = run.window(120..200);
+        between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization")?;
+        between(end.rejected_share(2), 0.2..=0.6, "best effort rejected")?;
+        between(end.use_of(2), 0.2..=0.4, "best effort's use")
+    });
+}
+
+/// UC Fig. 14: premium constant at 100/s, basic rising past the capacity.
+fn figure_14(seed: u64) -> Shared {
+    let premium = Condition { paths: vec!["/premium/*".to_owned()], ..Condition::default() };
+    let class = Class { priority: 1, ..Class::new("premium", premium) };
+    let site = Site { classes: vec![class], ..parties::site("shop") };
+    Shared::new(seed, 260)
+        .party(Party { path: "/premium/page", ..Party::constant(site, 100.0) })
+        .party(Party::rising_from(20, 0.0, 450.0, 220))
+}
+
+#[test]
+fn basic_is_degraded_first_and_then_rejected() {
+    holds(figure_14, |run| {
+        for window in run.windows(5..260, 15) {
+            between(window.full_share(0), 0.99..=1.0, "premium at full quality")?;
+        }
+        // 100/s of basic fit; 200/s are degraded and nobody is rejected; 450/s are rejected.
+        between(run.window(30..60).full_share(1), 0.97..=1.0, "basic at full quality while there is room")?;
+        let degraded = run.window(110..130);
+        between(degraded.full_share(1), 0.05..=0.9, "basic at full quality when degraded")?;
+        between(degraded.rejected_share(1), 0.0..=0.01, "basic rejected while degrading is enough")?;
+        let rejected = run.window(242..260);
+        between(rejected.rejected_share(1), 0.25..=0.6, "basic rejected")?;
+        between(rejected.full_share(1), 0.0..=0.02, "basic at full quality while others are rejected")
+    });
+}
+
+/// UC Fig. 15 and 16: V1 inside its contract, V2 rising to 2.5 times its own.
+fn over_contract(seed: u64) -> Shared {
+    Shared::new(seed, 200).party(Party::constant(v1(), 50.0)).party(Party::rising(v2(), 0.0, 250.0, 100))
+}
+
+#[test]
+fn who_exceeds_its_contract_takes_the_excess() {
+    holds(over_contract, |run| {
+        for window in run.windows(5..200, 15) {
+            between(window.full_share(0), 0.99..=1.0, "the other at full quality")?;
+        }
+        let end = run.window(120..200);
+        let own = promised(&v2());
+        let excess = LOAD_LINE - end.use_of(0) - own;
+        between((end.use_of(1) - own) / excess, 0.9..=1.03, "share of the excess")?;
+        between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization")
+    });
+}
+
+#[test]
+fn who_exceeds_its_contract_is_held_to_it_when_there_is_no_excess() {
+    let plan = |seed| over_contract(seed).party(Party::constant(parties::site("others"), 300.0));
+    holds(plan, |run| {
+        for window in run.windows(5..200, 15) {
+            between(window.full_share(0), 0.99..=1.0, "the other at full quality")?;
+        }
+        // Inside its contract at first: at 60/s, after 25 s.
+        between(run.window(10..25).full_share(1), 0.99..=1.0, "full quality inside the contract")?;
+        let end = run.window(120..200);
+        let own = promised(&v2());
+        between(end.use_of(1) / own, 0.97..=1.03, "of its U*")?;
+        // Its bandwidth falls, and a R alone exceeds U*.
+        between(end.bandwidth(1) / (27.0 * 125e3), 0.0..=0.5, "of its bandwidth")?;
+        between(end.rejected_share(1), 0.1..=0.4, "rejected")
+    });
+}
