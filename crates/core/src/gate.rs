@@ -17,7 +17,8 @@
 //! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
 //! finds the queue empty. `model_check.rs` checks this file under loom.
 //!
-//! Who waits stands in a *line*, and lines are ordered: exempt requests, those inside a contract, then by priority; of
+//! Who waits stands in a *line*, and lines are ordered: exempt requests, those inside a contract, others of sites that
+//! have one, those of sites without, each by priority; of
 //! lines of one rank the one whose first request has the earliest deadline is served next. Each line is first come first
 //! served and has one relative deadline, so that it is in the order of deadlines too, and no line is ever sorted. If as
 //! many wait as may, one more takes the place of the oldest of the lowest rank below its own: a flood of best effort does
@@ -257,7 +258,7 @@ impl Gate {
 /// The rank of a line: the lower, the sooner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    /// 0 exempt, 1 inside a contract, from 2 on by priority.
+    /// 0 exempt, 1 inside a contract, from 2 on by priority, first of sites with a contract, then of those without.
     pub(crate) band: u16,
     /// The relative deadline of its requests (ns); the most there is if they have none.
     pub(crate) deadline_ns: u64,
@@ -268,13 +269,19 @@ impl Rank {
 
     /// Of a request inside a contract.
     pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
-        Rank { band: 1, ..Rank::ordinary(0, deadline) }
+        Rank { band: 1, ..Rank::contracted(0, deadline) }
     }
 
-    /// Of a class of this priority.
-    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
+    /// Of a class of this priority, where its site has a contract: what that carries must not wait for best effort.
+    pub(crate) fn contracted(priority: u8, deadline: Option<Duration>) -> Self {
         let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
         Rank { band: 2 + u16::from(priority), deadline_ns }
+    }
+
+    /// Of a class of this priority, best effort.
+    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
+        let Rank { band, deadline_ns } = Rank::contracted(priority, deadline);
+        Rank { band: band + 1 + u16::from(u8::MAX), deadline_ns }
     }
 }
 
@@ -516,6 +523,62 @@ mod tests {
         assert_eq!(order, [9, 1, 3]);
         assert!(!gate.leave(at(30)).waits, "the bit is cleared with the last");
         assert_eq!(gate.in_service(), 0);
+    }
+
+    fn waits(gate: &Gate, most: u32, token: u64, rank: Rank) -> Option<Waiting> {
+        match gate.enter_or_wait(at(token), 1, most, Waiting { rank, ..waiting(token) }) {
+            Entry::Waits { displaced, .. } => displaced,
+            _ => panic!("{token} does not wait"),
+        }
+    }
+
+    fn starts(gate: &Gate, count: u64) -> Vec<u64> {
+        let mut order = Vec::new();
+        for _ in 0..count {
+            gate.leave(at(1000));
+            gate.dispatch(at(1000), 1, |w, _| order.push(w.token.0));
+        }
+        order
+    }
+
+    #[test]
+    fn contracts_first_then_by_priority_then_by_deadline_then_by_arrival() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        let soon = Some(Duration::from_nanos(100));
+        let ranks = [
+            Rank::ordinary(2, None),
+            Rank::ordinary(1, None),
+            Rank::ordinary(1, Some(Duration::from_nanos(500))),
+            Rank::ordinary(1, soon),
+            Rank::contracted(9, None),
+            Rank::guaranteed(None),
+            Rank::ordinary(1, soon),
+        ];
+        for (token, rank) in (1..).zip(ranks) {
+            assert_eq!(waits(&gate, 10, token, rank), None);
+        }
+        let _ = gate.enter_or_wait(at(8), 1, 10, exempt(8));
+        assert_eq!(starts(&gate, 8), [8, 6, 5, 4, 7, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_full_queue_gives_up_its_lowest_for_a_higher_one() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        for token in 1..=2 {
+            waits(&gate, 3, token, Rank::ordinary(2, None));
+        }
+        waits(&gate, 3, 3, Rank::ordinary(1, None));
+        let displaced = waits(&gate, 3, 4, Rank::guaranteed(None)).expect("one lost its place");
+        assert_eq!(displaced.token.0, 1, "the oldest of the lowest");
+        assert_eq!(waits(&gate, 3, 5, Rank::ordinary(1, None)).expect("the other").token.0, 2);
+        let low = Waiting { rank: Rank::ordinary(2, None), ..waiting(6) };
+        assert!(matches!(gate.enter_or_wait(at(6), 1, 3, low), Entry::Overflow));
+        assert!(!gate.cancel(0), "its ticket is spent");
+        let mut by_class = alloc::vec![0];
+        gate.waiting_by_class(&mut by_class);
+        assert_eq!((by_class[0], starts(&gate, 3)), (3, alloc::vec![4, 3, 5]));
     }
 
     #[test]

@@ -293,7 +293,8 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
     let class = site.classes.get(place);
     let priority = class.map_or(site.default_priority, |class| class.priority);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline);
-    [Rank::ordinary(priority, deadline), Rank::guaranteed(deadline)]
+    let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
+    [others(priority, deadline), Rank::guaranteed(deadline)]
 }
 
 fn level_names(site: &Site) -> Vec<String> {

@@ -7,7 +7,10 @@
 mod parties;
 
 use parties::{Party, Run, Shared, US};
+use plimsoll_core::plan::Verdict;
 use plimsoll_core::promises::{Class, Condition, Guarantee, Mode, Site};
+use plimsoll_sim::workload::{Fault, FaultKind};
+use std::time::Duration;
 
 const SEEDS: [u64; 4] = [1, 2, 3, 4];
 const LOAD_LINE: f64 = 0.85;
@@ -136,4 +139,81 @@ fn who_exceeds_its_contract_is_held_to_it_when_there_is_no_excess() {
         between(end.bandwidth(1) / (27.0 * 125e3), 0.0..=0.5, "of its bandwidth")?;
         between(end.rejected_share(1), 0.1..=0.4, "rejected")
     });
+}
+
+/// V2 takes what is left; then best effort comes at once and overloads the machine.
+fn surprised(seed: u64) -> Shared {
+    Shared::new(seed, 160)
+        .party(Party::constant(v1(), 50.0))
+        .party(Party::constant(v2(), 250.0))
+        .party(Party::constant(parties::site("others"), 1.0).then(80, 300.0))
+}
+
+#[test]
+fn no_contract_loses_a_period_when_best_effort_overloads() {
+    holds(surprised, |run| {
+        between(run.window(20..80).use_of(1) / promised(&v2()), 1.5..=2.0, "of its U* before")?;
+        for period in run.windows(20..160, 1) {
+            between(period.full_share(0), 0.9..=1.0, "the other at full quality")?;
+            between(period.mean_response(0), 0.003..=0.03, "its response time")?;
+            // Of 250 arrivals a second chance alone makes 25 % fewer once in a while.
+            between(period.use_of(1) / promised(&v2()), 0.75..=2.4, "of its U*, in every period")?;
+        }
+        between(run.window(20..160).full_share(0), 0.999..=1.0, "the other at full quality")?;
+        between(run.window(83..160).use_of(1) / promised(&v2()), 0.97..=1.03, "of its U* after")
+    });
+}
+
+#[test]
+fn who_does_not_share_is_held_to_its_contract_on_an_idle_server_too() {
+    let plan = |seed| {
+        Shared::new(seed, 120)
+            .party(Party::constant(v1(), 25.0))
+            .party(Party::constant(Site { share_excess: false, ..v2() }, 180.0))
+    };
+    holds(plan, |run| {
+        let end = run.window(20..120);
+        between(end.use_of(1) / promised(&v2()), 0.97..=1.03, "of its U*")?;
+        between(end.rejected_share(1), 0.0..=0.01, "rejected: degrading is enough")?;
+        between(end.full_share(0), 0.999..=1.0, "the other at full quality")?;
+        between(end.utilization(), 0.4..=0.5, "utilization")
+    });
+}
+
+#[test]
+fn best_effort_is_shared_by_weight_and_need() {
+    let plan = |seed| {
+        let weighted = |name, weight| Site { weight, ..parties::site(name) };
+        Shared::new(seed, 120)
+            .party(Party::constant(weighted("one", 1.0), 300.0))
+            .party(Party::constant(weighted("two", 2.0), 400.0))
+            .party(Party::constant(weighted("small", 1.0), 30.0))
+    };
+    holds(plan, |run| {
+        let end = run.window(20..120);
+        between(end.full_share(2), 0.99..=1.0, "who wants less than its share gets all of it")?;
+        between(end.use_of(1) / end.use_of(0), 1.9..=2.1, "two to one")?;
+        between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization")
+    });
+}
+
+/// The server becomes half as fast: what was promised cannot be kept, and the status says so.
+#[test]
+fn a_plan_that_no_longer_fits_is_told() {
+    let faults = vec![Fault {
+        from: Duration::from_secs(60),
+        until: Duration::from_secs(1000),
+        kind: FaultKind::Slower(2.0),
+    }];
+    let calm = Shared::new(1, 120).party(Party::constant(v1(), 50.0)).party(Party::constant(v2(), 100.0));
+    let mut slow = figure_12(1);
+    slow.faults = faults;
+    let sum = promised(&v1()) + promised(&v2());
+    let plan = |shared: Shared| shared.run().status.plan.remove(0);
+    let before = plan(calm);
+    assert_eq!((before.verdict, before.rows.len()), (Verdict::Fits, 2));
+    assert!((before.sum / sum - 1.0).abs() < 0.02, "{before:?}");
+    let after = plan(slow);
+    assert_eq!(after.verdict, Verdict::Exceeds);
+    assert!((after.sum / sum / 2.0 - 1.0).abs() < 0.05, "{after:?}");
 }

@@ -55,16 +55,20 @@ pub(super) struct Group {
 /// Sets the groups' targets. `capacity` is T less what other loops send here, `drain` as in [`Demand::offered`]. A
 /// group's demand is a whole group's; `drain` says how much of what waits it must carry.
 pub(super) fn share_out(claims: &[Claim], groups: &mut [Group], capacity: f64, drain: f64) {
-    let mut spent: Vec<f64> = claims.iter().map(|claim| own_levels(claim, groups, drain)).collect();
+    let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
+    let own = |(claim, rejecting): (&Claim, &f64)| {
+        // What waits is drained within the budget. A site's own backlog takes nothing from the others.
+        own_levels(claim, groups, drain).min((claim.promised - claim.fixed).max(*rejecting))
+    };
+    let mut spent: Vec<f64> = claims.iter().zip(&rejecting).map(own).collect();
     let fixed: f64 = claims.iter().map(|claim| claim.fixed).sum();
     let contracts: f64 = spent.iter().sum();
     let left = capacity - fixed;
     if contracts > left {
-        let least: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, drain, |_| 0.0)).collect();
-        let rejecting: f64 = least.iter().sum();
-        let fits = ((left - rejecting) / (contracts - rejecting).max(1e-12)).clamp(0.0, 1.0);
-        for (spent, least) in spent.iter_mut().zip(&least) {
-            *spent = least + fits * (*spent - least);
+        let least: f64 = rejecting.iter().sum();
+        let fits = ((left - least) / (contracts - least).max(1e-12)).clamp(0.0, 1.0);
+        for (spent, rejecting) in spent.iter_mut().zip(&rejecting) {
+            *spent = rejecting + fits * (*spent - rejecting);
         }
     } else {
         let needs = claims.iter().zip(&spent).map(|(claim, spent)| {
@@ -209,6 +213,16 @@ mod tests {
         groups[1] = group(0.1, 0.0);
         let got = share(&claims, &mut groups);
         assert!(close(got[0], 0.8) && close(got[1], 0.1), "{got:?}");
+    }
+
+    #[test]
+    fn a_backlog_of_best_effort_takes_nothing_from_a_contract() {
+        let claims = [claim(0.4, 0..1), claim(0.0, 1..2)];
+        let mut groups = [group(1.0, 0.0), group(1.0, 0.0)];
+        groups[1].demand.waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
+        share_out(&claims, &mut groups, 0.8, 1.0);
+        assert!(close(taken(&groups)[0], 0.4), "{groups:?}");
+        assert_eq!(groups[1].demand.solve(groups[1].target, 1.0), 0.0);
     }
 
     #[test]

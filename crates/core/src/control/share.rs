@@ -44,12 +44,13 @@ impl Share {
         let whole = libm::floor(self.set);
         let fraction = self.set - whole;
         let total: u64 = decided.iter().sum();
-        if fraction <= 0.0 || total < FEWEST {
+        let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
+        let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
+        if fraction <= 0.0 || total < FEWEST || none_expected {
             // Everybody is served alike: what was learned fades.
             self.log_ratio *= 1.0 - GAIN;
             return;
         }
-        let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
         let seen = log(upper.max(0.5) / total as f64 / fraction);
         let error = seen - self.log_ratio;
         self.log_ratio += if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
@@ -88,6 +89,14 @@ mod tests {
         }
         let clients = share.knob(wanted, 1.0);
         assert!(fabs(clients - 0.6) < 0.06, "{clients}");
+    }
+
+    #[test]
+    fn nobody_where_nobody_was_expected_says_nothing() {
+        let mut share = Share::default();
+        share.knob(1e-9, 2.0);
+        share.learn(&[1000, 0, 0]);
+        assert!(fabs(share.knob(0.5, 2.0) - 0.5) < 1e-9);
     }
 
     #[test]
