@@ -1,9 +1,9 @@
 //! The fast path allocates nothing: counted, not believed.
 
-use plimsoll_core::Engine;
 use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::time::Instant;
+use plimsoll_core::{Engine, Lane};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr};
@@ -49,22 +49,33 @@ impl RequestView for Request {
 }
 
 #[test]
-fn a_decision_allocates_nothing() {
+fn a_decision_allocates_nothing_nor_does_taking_up_a_reload() {
     let promises = Promises::of(Plant::new("app", 8), Site::new("site", &["full"]));
-    let (_engine, mut lanes) = Engine::new(&promises, 1, 1).expect("valid promises");
-    let mut verdicts = Verdicts::new();
+    let (mut engine, mut lanes) = Engine::new(&promises, 1, 1).expect("valid promises");
+    decide(&mut lanes[0]);
+    let mut more = promises.clone();
+    more.sites.insert(0, Site { hosts: vec!["other".to_owned()], ..Site::new("other", &["full"]) });
+    more.plants.push(Plant::new("second", 1));
+    engine.reload(&more).expect("valid promises");
+    decide(&mut lanes[0]);
+    assert_eq!(engine.status().classes[0].counts.outcomes[0], 2000, "and it counts where it did");
 
+    let before = ALLOCATIONS.with(Cell::get);
+    drop(Box::new(1));
+    assert_eq!(ALLOCATIONS.with(Cell::get), before + 1, "the counter counts");
+}
+
+fn decide(lane: &mut Lane) {
+    let mut verdicts = Verdicts::new();
     let before = ALLOCATIONS.with(Cell::get);
     for i in 0..1000 {
         let now = Instant::from_nanos(i);
-        let target = lanes[0].classify(&Request(i as u32)).expect("any host");
-        if let Arrival::Serve(mut permit) = lanes[0].arrive(now, target, Token(i), &mut verdicts) {
+        let target = lane.classify(&Request(i as u32)).expect("any host");
+        if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), &mut verdicts) {
             let service = Service { response_bytes: 1024, representative: true };
-            lanes[0].release(now, &mut permit, service, &mut verdicts);
-            lanes[0].depart(now, permit, Outcome::Completed, &mut verdicts);
+            lane.release(now, &mut permit, service, &mut verdicts);
+            lane.depart(now, permit, Outcome::Completed, &mut verdicts);
         }
     }
     assert_eq!(ALLOCATIONS.with(Cell::get), before);
-    drop(Box::new(1));
-    assert_eq!(ALLOCATIONS.with(Cell::get), before + 1, "the counter counts");
 }

@@ -10,6 +10,8 @@ use plimsoll_core::status::{ClassStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 struct Request {
     host: &'static str,
@@ -406,5 +408,62 @@ fn every_request_ends_once_whatever_is_reloaded() {
             class.counts.arrivals == class.counts.unserved + class.counts.outcomes.iter().sum::<u64>()
         }));
         assert!(status.plants.iter().all(|plant| plant.in_service == 0 && plant.waiting == 0), "seed {seed}");
+    }
+}
+
+/// The same with true threads, while one reloads as fast as it can.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test of threads needs threads")]
+fn threads_that_meet_reloads_lose_nothing() {
+    let mut random = Random::new(9);
+    let (mut engine, lanes) = Engine::new(&drawn(&mut random), 3, 42).expect("valid promises");
+    let clock = Arc::new(AtomicU64::new(0));
+    let now = move || Instant::from_nanos(clock.fetch_add(1000, Relaxed));
+    let threads: Vec<_> = (0..)
+        .zip(lanes)
+        .map(|(seed, lane)| {
+            let now = now.clone();
+            std::thread::spawn(move || {
+                let mut random = Random::new(seed);
+                let mut world =
+                    World { lanes: vec![lane], held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
+                for _ in 0..20_000 {
+                    if random.below(2) == 0 {
+                        world.arrive(&mut random, now());
+                    } else {
+                        world.depart(&mut random, now());
+                    }
+                    end(&mut world, now());
+                }
+                while !world.held.is_empty() || !world.waiting.is_empty() {
+                    world.depart(&mut random, now());
+                    end(&mut world, now());
+                }
+                world.arrived
+            })
+        })
+        .collect();
+    let mut verdicts = Verdicts::new();
+    let (mut reloads, mut ticked) = (0, 0);
+    while reloads < 50 || threads.iter().any(|thread| !thread.is_finished()) {
+        engine.reload(&drawn(&mut random)).expect("valid promises");
+        engine.tick(now(), &Readings::default(), &mut verdicts);
+        // What the tick itself starts is left under way: it has no lane here to end it with.
+        ticked += verdicts.drain(..).filter(|verdict| matches!(verdict, Verdict::Start(..))).count() as u64;
+        reloads += 1;
+    }
+    let arrived: u64 = threads.into_iter().map(|thread| thread.join().expect("no thread fails")).sum();
+    let status = engine.status();
+    let sum = |of: fn(&ClassStatus) -> u64| status.classes.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|class| class.counts.arrivals), arrived);
+    assert_eq!(sum(|class| class.counts.in_flight()), ticked, "after {reloads} reloads");
+}
+
+/// Whoever is told of a start ends it: the waiting permit, perhaps another thread's, is spent.
+fn end(world: &mut World, now: Instant) {
+    while let Some(verdict) = world.verdicts.pop() {
+        if let Verdict::Start(_, permit) = verdict {
+            world.lanes[0].depart(now, permit, Outcome::Completed, &mut world.verdicts);
+        }
     }
 }

@@ -14,7 +14,7 @@ use crate::upstream::exchange::{End, Exchange, Parts};
 use crate::upstream::pool::{ConnectError, Lease, Upstream, Wanted};
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, Terms};
-use crate::worker::{self, Worker};
+use crate::worker::{HeldTables, Worker};
 use plimsoll_core::door::{Arrival, Outcome, Permit, RequestView, Service, Target};
 use plimsoll_core::reason::Reason;
 use std::future::{Future, poll_fn};
@@ -57,7 +57,7 @@ impl RequestView for View<'_> {
 /// A request that may be served, and how.
 pub(crate) struct Serving<'a> {
     pub held: Held,
-    pub tables: &'a worker::Held,
+    pub tables: &'a HeldTables,
     pub plant: usize,
     pub rewrite: Option<&'a Rewrite>,
     pub report: Option<LevelReport<'a>>,

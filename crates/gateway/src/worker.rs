@@ -5,7 +5,7 @@
 
 use crate::clock::Clock;
 use crate::files::Files;
-use crate::held;
+use crate::held::Held;
 use crate::mailbox::{Mailbox, Message};
 use crate::settings::Backend;
 use crate::slot::{Decision, Slot, Slots, lane_of};
@@ -53,24 +53,24 @@ impl Shared {
 }
 
 /// The tables of now, as a thread holds them: one count of its own instead of one that all threads write.
-pub(crate) struct Held {
+pub(crate) struct HeldTables {
     generation: u64,
     tables: Arc<Tables>,
     /// By plant; `None` for an upstream.
     pub files: Vec<Option<Rc<RefCell<Files>>>>,
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for HeldTables {
     type Target = Tables;
     fn deref(&self) -> &Tables {
         &self.tables
     }
 }
 
-impl Held {
+impl HeldTables {
     /// Holds them anew. A folder that stays keeps what is in memory; one that cannot be opened any more is `None`, or
     /// as it was.
-    fn new(exchange: &Exchange, before: Option<&Held>, failed: &mut Option<io::Error>) -> Self {
+    fn new(exchange: &Exchange, before: Option<&HeldTables>, failed: &mut Option<io::Error>) -> Self {
         // The word first: tables published in between are then held once more, not missed.
         let (generation, tables) = (exchange.generation(), exchange.current());
         let open = |(plant, backend): (usize, &Backend)| {
@@ -89,7 +89,7 @@ impl Held {
             }
         };
         let files = tables.settings.backends.iter().enumerate().map(open).collect();
-        Held { generation, files, tables }
+        HeldTables { generation, files, tables }
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Worker {
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
     pub slots: RefCell<Slots>,
-    held: RefCell<Rc<Held>>,
+    held: RefCell<Rc<HeldTables>>,
     /// For the `date` field.
     pub date: RefCell<String>,
     verdicts: RefCell<Verdicts>,
@@ -113,7 +113,7 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(index: usize, shared: Arc<Shared>, lane: Lane) -> io::Result<Rc<Self>> {
         let mut failed = None;
-        let held = Held::new(&shared.tables, None, &mut failed);
+        let held = HeldTables::new(&shared.tables, None, &mut failed);
         if let Some(error) = failed {
             return Err(error);
         }
@@ -192,7 +192,7 @@ impl Worker {
     }
 
     /// The tables that this thread holds.
-    pub(crate) fn tables(&self) -> Rc<Held> {
+    pub(crate) fn tables(&self) -> Rc<HeldTables> {
         self.held.borrow().clone()
     }
 
@@ -201,7 +201,7 @@ impl Worker {
         if self.held.borrow().generation != self.shared.tables.generation() {
             let before = self.tables();
             // What cannot be opened was said by the reload, which tried; since then it is the request that fails.
-            let held = Held::new(&self.shared.tables, Some(&before), &mut None);
+            let held = HeldTables::new(&self.shared.tables, Some(&before), &mut None);
             self.held.replace(Rc::new(held));
         }
     }
@@ -290,7 +290,7 @@ impl Worker {
     }
 
     /// Wraps a permit so that it departs on drop.
-    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> held::Held {
-        held::Held::new(self, permit)
+    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> Held {
+        Held::new(self, permit)
     }
 }
