@@ -51,6 +51,12 @@ impl<T> Held<T> {
         Held { exchange, generation, value }
     }
 
+    /// Which publication it is, counted from 0.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
     /// Whether nothing was published since the last look.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {

@@ -120,7 +120,7 @@ impl Lane {
         counters.releases.add(1);
         counters.service_ns.add(service_ns);
         // A level or a plant may have changed its meaning in between.
-        if service.representative && permit.generation == self.shared.generation {
+        if service.representative && permit.generation == self.shared.generation() {
             let work_ns = work_ns(service_ns, permit.in_service_at_start, change.before, plant.workers);
             let bin = SIZE_BINS.iter().position(|bound| service.response_bytes < *bound).unwrap_or(BINS - 1);
             let services = &class.services[usize::from(permit.level)][bin];
@@ -145,7 +145,9 @@ impl Lane {
             }
             return;
         }
-        self.release(now, &mut permit, Service::default(), verdicts);
+        if permit.stage == Stage::InService {
+            self.release(now, &mut permit, Service::default(), verdicts);
+        }
         self.counters.classes[class].outcomes[outcome as usize].add(1);
     }
 
@@ -160,7 +162,7 @@ impl Lane {
     /// A permit may be of a generation that this lane has not seen yet.
     #[inline]
     fn meet(&mut self, permit: &Permit) {
-        if permit.generation != self.shared.generation {
+        if permit.generation != self.shared.generation() {
             self.look();
         }
     }
