@@ -3,10 +3,13 @@
 //! `cargo bench -p plimsoll-core` prints nanoseconds (median of 31 rounds), on one thread and on two that share the
 //! gate. `… -- --count N` makes N decisions and prints nothing: run under callgrind, the difference of two counts is
 //! the instructions of a decision, which do not drift with the machine (`make instructions`).
+//!
+//! It prints too what a decision and a control step cost where a hundred sites with five classes each share a plant,
+//! every other one with a contract, all of them busy.
 
-use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
-use plimsoll_core::promises::{Plant, Promises, Site};
-use plimsoll_core::time::Instant;
+use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdicts};
+use plimsoll_core::promises::{Class, Condition, Guarantee, Plant, Promises, Site};
+use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -53,7 +56,7 @@ fn decide(lane: &mut Lane, count: u64, verdicts: &mut Verdicts) {
 fn nanoseconds(threads: usize) -> f64 {
     const COUNT: u64 = 200_000;
     let (_engine, mut lanes) = lanes(threads);
-    let mut rounds: Vec<f64> = (0..31)
+    let rounds: Vec<f64> = (0..31)
         .map(|_| {
             let start = std::time::Instant::now();
             std::thread::scope(|scope| {
@@ -64,6 +67,93 @@ fn nanoseconds(threads: usize) -> f64 {
             start.elapsed().as_nanos() as f64 / COUNT as f64
         })
         .collect();
+    median(rounds)
+}
+
+const SITES: usize = 100;
+const CLASSES: usize = 5;
+
+/// A request to one of many sites, of one of its classes.
+struct AmongMany {
+    host: String,
+    path: String,
+    client: u32,
+}
+
+impl RequestView for AmongMany {
+    fn method(&self) -> &str {
+        "GET"
+    }
+    fn host(&self) -> &str {
+        &self.host
+    }
+    fn path(&self) -> &str {
+        &self.path
+    }
+    fn header(&self, _: &str) -> Option<&str> {
+        None
+    }
+    fn client(&self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(self.client))
+    }
+}
+
+/// A hundred sites on one plant, every other one with a contract.
+fn many() -> Promises {
+    let class = |class: usize| {
+        let condition = Condition { paths: vec![format!("/class-{class}/*")], ..Condition::default() };
+        Class { priority: class as u8 + 1, ..Class::new(&format!("class-{class}"), condition) }
+    };
+    let site = |site: usize| Site {
+        hosts: vec![format!("site-{site}.example.org")],
+        classes: (0..CLASSES).map(class).collect(),
+        guarantee: site.is_multiple_of(2).then(|| Guarantee::new(1000.0, 1e7)),
+        ..Site::new(&format!("site-{site}"), &["light", "full"])
+    };
+    let plant = Plant::new("app", 64);
+    Promises { sites: (0..SITES).map(site).collect(), ..Promises::of(plant, Site::new("", &["full"])) }
+}
+
+/// Nanoseconds of a decision, and of a control step with its samples: medians of as many periods.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn among_many() -> (f64, f64) {
+    const PERIODS: u64 = 101;
+    const EACH: u64 = 20_000;
+    let (mut engine, mut lanes) = Engine::new(&many(), 1, 1).expect("valid promises");
+    let request = |number: usize| AmongMany {
+        host: format!("site-{}.example.org", number % SITES),
+        path: format!("/class-{}/index.html", number / SITES % CLASSES),
+        client: number as u32,
+    };
+    let requests: Vec<AmongMany> = (0..4 * SITES * CLASSES).map(request).collect();
+    let period = Duration::from_secs(1);
+    let (mut now, mut verdicts) = (Instant::ZERO, Verdicts::new());
+    engine.tick(now, &Readings::default(), &mut verdicts);
+    let (mut decisions, mut steps) = (Vec::new(), Vec::new());
+    let mut number = 0;
+    for _ in 0..PERIODS {
+        let start = std::time::Instant::now();
+        for _ in 0..EACH {
+            number = (number + 1) % requests.len();
+            now += period / EACH as u32;
+            let Some(target) = lanes[0].classify(&requests[number]) else { continue };
+            if let Arrival::Serve(mut permit) = lanes[0].arrive(now, target, Token(0), &mut verdicts) {
+                lanes[0].sent(&permit, 1024);
+                let service = Service { response_bytes: 1024, representative: true };
+                let later = now + Duration::from_millis(6);
+                lanes[0].release(later, &mut permit, service, &mut verdicts);
+                lanes[0].depart(later, permit, Outcome::Completed, &mut verdicts);
+            }
+        }
+        decisions.push(start.elapsed().as_nanos() as f64 / EACH as f64);
+        let start = std::time::Instant::now();
+        engine.tick(now, &Readings::default(), &mut verdicts);
+        steps.push(start.elapsed().as_nanos() as f64);
+    }
+    (median(decisions), median(steps))
+}
+
+fn median(mut rounds: Vec<f64>) -> f64 {
     rounds.sort_by(f64::total_cmp);
     rounds[rounds.len() / 2]
 }
@@ -80,4 +170,9 @@ fn main() {
     for threads in 1..=2 {
         println!("{threads} thread(s), one gate: {:.0}", nanoseconds(threads));
     }
+    let (decision, step) = among_many();
+    println!(
+        "{SITES} sites of {CLASSES} classes: {decision:.0} a decision, {:.0} us a control step",
+        step / 1e3
+    );
 }

@@ -8,6 +8,7 @@
 use crate::census::{Census, SiteNumbers};
 use crate::door::{RequestView, Target};
 use crate::explain::{Explanation, Identified, Part};
+use crate::hosts::Hosts;
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Condition, Identity, Network, Site};
 use alloc::{string::String, vec::Vec};
@@ -136,6 +137,10 @@ struct SiteRules {
 }
 
 impl SiteRules {
+    fn has_lower_case_host(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host))
+    }
+
     fn has_host(&self, host: &str) -> bool {
         self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
     }
@@ -160,13 +165,14 @@ impl SiteRules {
 /// All sites' rules.
 pub(crate) struct Rules {
     sites: Vec<SiteRules>,
+    hosts: Hosts,
     key: (u64, u64),
 }
 
 impl Rules {
     pub(crate) fn new(census: &Census, seed: u64) -> Self {
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
-            hosts: site.hosts.iter().map(|h| Pattern::new(h)).collect(),
+            hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
             exempt: site.exempt.iter().map(Rule::new).collect(),
             classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
             identity: site.identity.clone(),
@@ -174,13 +180,17 @@ impl Rules {
         };
         let mut random = crate::random::Random::new(seed);
         let sites = census.promises.sites.iter().zip(&census.sites);
-        Rules { sites: sites.map(compile).collect(), key: (random.bits(), random.bits()) }
+        Rules {
+            hosts: Hosts::new(&census.promises.sites),
+            sites: sites.map(compile).collect(),
+            key: (random.bits(), random.bits()),
+        }
     }
 
     pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
-        let host = request.host();
-        let site = self.sites.iter().find(|site| site.has_host(host))?;
-        Some(site.target(request, self.key))
+        let site =
+            self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
+        Some(self.sites[site].target(request, self.key))
     }
 
     /// The same, told step by step.
@@ -231,6 +241,7 @@ fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64))
 mod tests {
     use super::*;
     use crate::promises::{Class, Plant, Promises};
+    use alloc::boxed::Box;
     use alloc::vec;
 
     #[derive(Clone, Copy)]
@@ -275,6 +286,44 @@ mod tests {
     fn rules(sites: Vec<Site>) -> Rules {
         let promises = Promises { plants: vec![Plant::new("app", 1)], sites, ..Promises::default() };
         Rules::new(&Census::default().next(&promises).expect("room"), 7)
+    }
+
+    #[test]
+    fn looking_a_host_up_finds_what_trying_all_sites_finds() {
+        let hosts: [&[&'static str]; 8] = [
+            &["a.example", "B.example"],
+            &["*.shop.example", "a.example"],
+            &["b.example"],
+            &["a.shop.example"],
+            &["c*"],
+            &["cc.example", "d.example"],
+            &[],
+            &["late.example"],
+        ];
+        let asked = [
+            "a.example",
+            "A.Example",
+            "b.example",
+            "a.shop.example",
+            "x.SHOP.example",
+            "cc.example",
+            "c",
+            "d.example",
+            "late.example",
+            "",
+            "nobody",
+        ];
+        for sites in [&hosts[..], &hosts[..6], &hosts[2..4], &hosts[3..5]] {
+            let rules = rules(sites.iter().map(|hosts| site(hosts, vec![])).collect());
+            for host in asked {
+                let tried = rules.sites.iter().find(|site| site.has_host(host)).map(|site| site.numbers.site);
+                let found = rules.classify(&get(host, "/")).map(|target| target.site);
+                assert_eq!(found, tried, "{host} of {sites:?}");
+            }
+        }
+        let long: &'static str = Box::leak("A".repeat(300).into_boxed_str());
+        assert_eq!(rules(vec![site(&["a.example"], vec![])]).classify(&get(long, "/")), None);
+        assert!(rules(vec![site(&[], vec![])]).classify(&get(long, "/")).is_some());
     }
 
     #[test]

@@ -75,6 +75,8 @@ pub struct Permit {
     pub(crate) level: u8,
     pub(crate) reason: Reason,
     pub(crate) stage: Stage,
+    /// Its bytes count against a contract.
+    pub(crate) metered: bool,
     /// Of the promises by which it was given.
     pub(crate) generation: u32,
     /// In service at the plant right after this one started, for the share of a worker that it had.

@@ -30,6 +30,7 @@ mod crowd;
 mod engine;
 mod exchange;
 mod gate;
+mod hosts;
 mod knob;
 mod lane;
 mod lock;

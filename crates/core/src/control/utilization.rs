@@ -16,6 +16,7 @@ use crate::promises::{self, Costs, Guarantee, Mode, Promises, Sense};
 use crate::status::{PlantStatus, SiteStatus};
 use crate::time::Duration;
 use alloc::{boxed::Box, vec::Vec};
+use core::ops::Range;
 
 /// Above this a measured utilization says nothing of the cost.
 const SATURATED: f64 = 0.95;
@@ -47,7 +48,29 @@ struct OwnSite {
     number: usize,
     guarantee: Option<Guarantee>,
     told: Option<Known>,
+    /// Its classes, among those that the loop governs.
+    classes: Range<usize>,
     status: SiteStatus,
+}
+
+/// A weighted mean of what is known.
+#[derive(Default)]
+struct Mean {
+    sum: f64,
+    weight: f64,
+}
+
+impl Mean {
+    fn add(&mut self, weight: f64, value: Option<f64>) {
+        if let Some(value) = value {
+            self.sum += weight * value;
+            self.weight += weight;
+        }
+    }
+
+    fn value(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| self.sum / self.weight)
+    }
 }
 
 /// What `tick` knows when it runs a loop.
@@ -86,7 +109,7 @@ impl UtilizationLoop {
             plant: own.clone(),
             sharing: law.aims().then(|| Sharing::new(promises, &classes)).flatten(),
             rejection_cost: 0.0,
-            sites: own_sites(promises, plant),
+            sites: own_sites(promises, plant, &classes),
             classes,
             law,
             mode,
@@ -146,7 +169,7 @@ impl UtilizationLoop {
         if !reported || self.reported_line.is_none() || (old.costs != new.costs && new.costs.is_some()) {
             self.reported_line = reported.then(|| known_line(new));
         }
-        (self.sharing, self.sites) = (sharing, own_sites(promises, number));
+        (self.sharing, self.sites) = (sharing, own_sites(promises, number, &classes));
         self.status.service_level = moved;
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
@@ -202,38 +225,39 @@ impl UtilizationLoop {
     /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
     /// something of the contract's page size; else what was told; else the mean cost of a full response.
     fn known(&self, site: &OwnSite, monitors: &[ClassMonitor]) -> Option<Known> {
-        let own = || self.classes.iter().filter(|c| c.ours && !c.exempt && c.site == site.number);
-        let weights = || own().map(|c| (c, &monitors[c.class], monitors[c.class].rate.mean().max(1e-6)));
-        let mean = |of: &dyn Fn(&Governed, &ClassMonitor) -> Option<f64>| {
-            let seen = weights().filter_map(|(class, monitor, weight)| Some((weight, of(class, monitor)?)));
-            let (sum, weight) = seen.fold((0.0, 0.0), |(s, w), (weight, x)| (s + weight * x, w + weight));
-            (weight > 0.0).then(|| sum / weight)
-        };
-        let full_bytes = mean(&|class, monitor| monitor.costs[class.top].bytes()).unwrap_or(0.0);
-        let bytes = site.guarantee.map_or(full_bytes, |guarantee| {
-            guarantee.bandwidth_bytes_per_second.map_or(full_bytes, |bandwidth| bandwidth / guarantee.rate)
-        });
-        let line = |monitor: &ClassMonitor| {
-            if let Some(line) = &self.reported_line {
-                return (line.confidence(bytes) > SURE).then(|| line.costs());
-            }
-            let (a, b) = monitor.line.costs();
-            let workers = f64::from(self.plant.workers);
-            (monitor.line.confidence(bytes) > SURE).then_some((a / workers, b / workers))
-        };
-        let a = mean(&|_, monitor| Some(line(monitor)?.0));
-        let b = mean(&|_, monitor| Some(line(monitor)?.1));
-        if let (Some(per_request_seconds), Some(per_byte_seconds)) = (a, b) {
-            let per_rejection_seconds = self.rejection_cost;
+        let own = self.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
+        let own = own.map(|class| (class, &monitors[class.class]));
+        let weight = |monitor: &ClassMonitor| monitor.rate.mean().max(1e-6);
+        let mut full_bytes = Mean::default();
+        for (class, monitor) in own.clone() {
+            full_bytes.add(weight(monitor), monitor.costs[class.top].bytes());
+        }
+        let full_bytes = full_bytes.value().unwrap_or(0.0);
+        let bandwidth = site.guarantee.and_then(|g| Some(g.bandwidth_bytes_per_second? / g.rate));
+        let bytes = bandwidth.unwrap_or(full_bytes);
+        let (mut a, mut b, mut whole) = (Mean::default(), Mean::default(), Mean::default());
+        for (class, monitor) in own {
+            // Of what the plant reports a and b are shares of it, of service times one worker's time.
+            let (line, servers) = match &self.reported_line {
+                Some(line) => (line, 1.0),
+                None => (&monitor.line, f64::from(self.plant.workers)),
+            };
+            let costs = (line.confidence(bytes) > SURE).then(|| line.costs());
+            a.add(weight(monitor), costs.map(|(a, _)| a / servers));
+            b.add(weight(monitor), costs.map(|(_, b)| b / servers));
+            whole.add(weight(monitor), self.cost(class, class.top, monitors));
+        }
+        let per_rejection_seconds = self.rejection_cost;
+        if let (Some(per_request_seconds), Some(per_byte_seconds)) = (a.value(), b.value()) {
             let costs = Costs { per_request_seconds, per_byte_seconds, per_rejection_seconds };
             return Some(Known { costs, full_bytes });
         }
-        let told = site.told.map(|told| Known { full_bytes, ..told });
-        told.or_else(|| {
-            let per_request_seconds = mean(&|class, _| self.cost(class, class.top, monitors))?;
-            let costs = Costs { per_request_seconds, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
-            Some(Known { costs, full_bytes })
-        })
+        if let Some(told) = site.told {
+            return Some(Known { full_bytes, ..told });
+        }
+        let costs =
+            Costs { per_request_seconds: whole.value()?, per_byte_seconds: 0.0, per_rejection_seconds };
+        Some(Known { costs, full_bytes })
     }
 
     /// What is known of the costs of a site that this plant serves, for the plan.
@@ -385,13 +409,8 @@ impl UtilizationLoop {
             let fixed = if class.exempt { 1.0 } else { monitor.window.guaranteed_share() };
             sharing.take(number, class, fixed, |level| self.load(class, level, period));
         }
-        let mut first = 0;
         for index in 0..self.sites.len() {
-            let Some(place) = self.classes[first..].iter().position(|c| c.site == self.sites[index].number)
-            else {
-                continue;
-            };
-            first += place;
+            let first = self.sites[index].classes.start;
             let known = || self.known(&self.sites[index], period.monitors);
             self.sites[index].status.utilization_promised = sharing.promise(first, known);
         }
@@ -503,12 +522,16 @@ fn known_line(plant: &promises::Plant) -> LinearModel {
 }
 
 /// The sites that a plant serves, in order.
-fn own_sites(promises: &Promises, plant: usize) -> Vec<OwnSite> {
+fn own_sites(promises: &Promises, plant: usize, classes: &[Governed]) -> Vec<OwnSite> {
     let own = promises.sites.iter().enumerate().filter(|(_, site)| site.plant == plant);
     let own = own.map(|(number, site)| OwnSite {
         number,
         guarantee: site.guarantee,
         told: crate::plan::told(promises, site),
+        classes: {
+            let place = |last: bool| classes.partition_point(|c| c.site < number + usize::from(last));
+            place(false)..place(true)
+        },
         status: SiteStatus { name: site.name.clone(), plant, ..SiteStatus::default() },
     });
     own.collect()

@@ -1,0 +1,63 @@
+//! Which site a host belongs to, among many: names are looked up, patterns are tried.
+//!
+//! A request belongs to the first site that has its host. Most sites have plain names, and of hundreds of them trying one
+//! after the other would cost more than all the rest of a decision. So plain names stand in a sorted list, each with its
+//! first site; only sites with a pattern, or for every host, are tried in their order, and no further than to the site
+//! that the name gave. Hosts ignore case: names and patterns are held in lower case, and so are nearly all hosts that
+//! clients send. One that is not is copied first.
+
+use crate::promises::Site;
+use alloc::{string::String, vec::Vec};
+
+/// The hosts of all sites.
+#[derive(Default)]
+pub(crate) struct Hosts {
+    /// Plain names in lower case, in order, with the first site of each.
+    names: Vec<(String, usize)>,
+    /// The sites that have a pattern or every host.
+    open: Vec<usize>,
+}
+
+/// The longest name that DNS has.
+const LONGEST: usize = 255;
+
+impl Hosts {
+    pub(crate) fn new(sites: &[Site]) -> Self {
+        let mut hosts = Hosts::default();
+        for (number, site) in sites.iter().enumerate() {
+            if site.hosts.is_empty() || site.hosts.iter().any(|host| host.contains('*')) {
+                hosts.open.push(number);
+            }
+            let plain = site.hosts.iter().filter(|host| !host.contains('*'));
+            hosts.names.extend(plain.map(|host| (host.to_ascii_lowercase(), number)));
+        }
+        // A stable sort: of sites with one name the first stays first.
+        hosts.names.sort_by(|a, b| a.0.cmp(&b.0));
+        hosts.names.dedup_by(|later, first| later.0 == first.0);
+        hosts
+    }
+
+    /// The first site that has `host`; `has(site, host)` tells it of sites with patterns, for a host in lower case.
+    pub(crate) fn site(&self, host: &str, has: impl Fn(usize, &str) -> bool) -> Option<usize> {
+        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return self.site_of_capitals(host, has);
+        }
+        let named = self.names.binary_search_by(|(name, _)| name.as_str().cmp(host));
+        let named = named.ok().map(|place| self.names[place].1);
+        let before = named.unwrap_or(usize::MAX);
+        let open = self.open.iter().take_while(|site| **site < before).find(|site| has(**site, host));
+        open.copied().or(named)
+    }
+
+    #[cold]
+    fn site_of_capitals(&self, host: &str, has: impl Fn(usize, &str) -> bool) -> Option<usize> {
+        let mut copy = [0; LONGEST];
+        let Some(copy) = copy.get_mut(..host.len()) else {
+            // What is longer is no name. Sites for every host have it all the same.
+            return self.open.iter().copied().find(|site| has(*site, host));
+        };
+        copy.copy_from_slice(host.as_bytes());
+        copy.make_ascii_lowercase();
+        self.site(core::str::from_utf8(copy).ok()?, has)
+    }
+}
