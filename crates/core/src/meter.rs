@@ -71,7 +71,7 @@ impl Meter {
 
 /// One bucket.
 struct Pace {
-    /// The pacing time [ns].
+    /// The pacing time (ns).
     word: AtomicU64,
     ns_per_unit: f64,
     burst_ns: u64,
