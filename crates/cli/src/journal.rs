@@ -3,7 +3,9 @@
 //!
 //! Single requests are not logged here: their level and reason are in the response header, their counts in `/metrics`.
 
+use crate::plan::contracts;
 use plimsoll_core::door::Outcome;
+use plimsoll_core::plan::{PlantPlan, Verdict};
 use plimsoll_core::promises::Mode;
 use plimsoll_core::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
@@ -32,6 +34,8 @@ struct Said {
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     said: Vec<Said>,
+    /// By plant: whether its contracts exceeded it when that was last said.
+    exceeded: Vec<bool>,
     last: Instant,
 }
 
@@ -44,8 +48,32 @@ impl Journal {
         self.last = status.at;
         self.said.resize(status.classes.len(), Said::default());
         let pairs = self.said.iter_mut().zip(&status.classes);
-        pairs.filter_map(|(said, class)| line(said, class, status)).collect()
+        let mut lines: Vec<String> = pairs.filter_map(|(said, class)| line(said, class, status)).collect();
+        self.exceeded.resize(status.plan.len(), false);
+        for (said, plan) in self.exceeded.iter_mut().zip(&status.plan) {
+            lines.extend(moved(said, plan));
+        }
+        lines
     }
+}
+
+/// Costs that have moved since the contracts were planned: what they make of the plan, with its table.
+fn moved(said: &mut bool, plan: &PlantPlan) -> Option<String> {
+    let exceeds = plan.verdict == Verdict::Exceeds;
+    // Costs that waver about the ceiling are not news each period.
+    let settled = exceeds || plan.sum < 0.98 * plan.ceiling;
+    if exceeds == *said || !settled {
+        return None;
+    }
+    *said = exceeds;
+    Some(match exceeds {
+        true => format!(
+            "warning: with the costs as they are now more is guaranteed than {} can keep\n{}",
+            plan.plant,
+            contracts(plan).trim_end()
+        ),
+        false => format!("{}: what is guaranteed fits again", plan.plant),
+    })
 }
 
 fn line(said: &mut Said, class: &ClassStatus, status: &Status) -> Option<String> {
@@ -138,5 +166,38 @@ mod tests {
         let observed = Status { mode: Mode::Observe, ..status(1, [5, 5], 1) };
         let lines = Journal::default().look(&observed);
         assert!(lines[0].contains("5 would be degraded, 1 would be rejected"), "{lines:?}");
+    }
+
+    #[test]
+    fn costs_that_moved_make_a_warning_with_the_table_once() {
+        use plimsoll_core::plan::Row;
+        use plimsoll_core::promises::Guarantee;
+        let with = |seconds, sum: f64| {
+            let row = Row {
+                site: "shop".to_owned(),
+                guarantee: Guarantee::new(100.0, 1e6),
+                utilization: Some(sum),
+            };
+            let verdict = if sum > 0.85 { Verdict::Exceeds } else { Verdict::Fits };
+            let rows = vec![row];
+            let plan = PlantPlan {
+                plant: "app".to_owned(),
+                ceiling: 0.85,
+                sum,
+                verdict,
+                rows,
+                ..PlantPlan::default()
+            };
+            Status { plan: vec![plan], ..status(seconds, [0, 10], 0) }
+        };
+        let mut journal = Journal::default();
+        assert!(journal.look(&with(1, 0.8)).is_empty());
+        let warning = journal.look(&with(2, 0.9)).join("\n");
+        for part in ["warning: with the costs as they are now", "shop", "0.900 of 0.850", "would fit"] {
+            assert!(warning.contains(part), "no {part:?} in\n{warning}");
+        }
+        assert!(journal.look(&with(3, 0.9)).is_empty(), "said once");
+        assert!(journal.look(&with(4, 0.845)).is_empty(), "hardly below the ceiling");
+        assert_eq!(journal.look(&with(5, 0.7)), ["app: what is guaranteed fits again"]);
     }
 }

@@ -235,17 +235,12 @@ fn contracts_json(plan: &PlantPlan) -> Json {
             ("utilization", number(row.utilization)),
         ])
     };
-    let verdict = match plan.verdict {
-        Verdict::Fits => "fits",
-        Verdict::Unverified => "unverified",
-        Verdict::Exceeds => "exceeds",
-    };
     Json::object([
         ("upstream", word(&plan.plant)),
         ("ceiling", Json::Number(plan.ceiling)),
         ("sum", Json::Number(plan.sum)),
         ("reserve", Json::Number(plan.reserve)),
-        ("verdict", word(verdict)),
+        ("verdict", word(plan.verdict.as_str())),
         ("guarantees", Json::List(plan.rows.iter().map(row).collect())),
     ])
 }

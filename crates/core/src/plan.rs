@@ -51,6 +51,17 @@ pub enum Verdict {
     Exceeds,
 }
 
+impl Verdict {
+    /// The word for status and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Fits => "fits",
+            Verdict::Unverified => "unverified",
+            Verdict::Exceeds => "exceeds",
+        }
+    }
+}
+
 /// The plan of one plant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlantPlan {

@@ -5,9 +5,10 @@
 
 use super::json::Json;
 use plimsoll_core::door::Outcome;
+use plimsoll_core::plan::PlantPlan;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, PlantStatus, Status};
+use plimsoll_core::status::{ClassStatus, PlantStatus, SiteStatus, Status};
 use std::time::Duration;
 
 /// The document, indented.
@@ -24,6 +25,11 @@ pub fn status_json(status: &Status) -> Json {
         ("period_seconds", seconds(status.period)),
         ("rejection_cost_seconds", optional(status.rejection_cost_seconds)),
         ("upstreams", Json::List(plants(status).map(plant_json).collect())),
+        ("sites", Json::List(status.sites.iter().map(|site| site_json(status, site)).collect())),
+        (
+            "plan",
+            Json::List(status.plan.iter().filter(|plan| !plan.rows.is_empty()).map(plan_json).collect()),
+        ),
         ("classes", Json::List(classes.collect())),
     ])
 }
@@ -67,6 +73,33 @@ fn plant_json(plant: &PlantStatus) -> Json {
     ])
 }
 
+fn site_json(status: &Status, site: &SiteStatus) -> Json {
+    let upstream = status.plants.get(site.plant).map_or(Json::Null, |plant| text(&plant.name));
+    Json::object([
+        ("name", text(&site.name)),
+        ("upstream", upstream),
+        ("utilization", Json::Number(site.utilization)),
+        ("utilization_promised", optional(site.utilization_promised)),
+        ("guaranteed_share", Json::Number(site.guaranteed_share)),
+    ])
+}
+
+/// A plant's contracts, with the costs as they are known now.
+fn plan_json(plan: &PlantPlan) -> Json {
+    let rows = plan
+        .rows
+        .iter()
+        .map(|row| Json::object([("site", text(&row.site)), ("utilization", optional(row.utilization))]));
+    Json::object([
+        ("upstream", text(&plan.plant)),
+        ("ceiling", Json::Number(plan.ceiling)),
+        ("sum", Json::Number(plan.sum)),
+        ("reserve", Json::Number(plan.reserve)),
+        ("verdict", text(plan.verdict.as_str())),
+        ("guarantees", Json::List(rows.collect())),
+    ])
+}
+
 fn class_json(status: &Status, class: &ClassStatus) -> Json {
     let counts = &class.counts;
     let upstream = status.plants.get(class.plant).map_or(Json::Null, |plant| text(&plant.name));
@@ -92,6 +125,7 @@ fn class_json(status: &Status, class: &ClassStatus) -> Json {
         ("class", text(&class.class)),
         ("upstream", upstream),
         ("level", Json::Number(class.service_level)),
+        ("level_of_contract", optional(class.site_level)),
         ("levels", Json::List(levels.collect())),
         ("request_rate_per_second", Json::Number(class.request_rate)),
         ("bandwidth_bytes_per_second", Json::Number(class.bandwidth)),

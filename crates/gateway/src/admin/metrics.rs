@@ -7,7 +7,7 @@ use super::document::{classes, mode_word, plants};
 use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, PlantStatus, Status};
+use plimsoll_core::status::{ClassStatus, PlantStatus, SiteStatus, Status};
 use std::fmt::Write;
 
 /// All metrics.
@@ -19,6 +19,7 @@ pub fn render_metrics(status: &Status) -> String {
         text.family(Kind::Gauge, (name, help), samples);
     }
     utilizations(&mut text, status);
+    contracts(&mut text, status);
     for (name, help, value) in CLASS_GAUGES {
         let samples = classes(status).map(|class| (of(class), Value::Number(value(class))));
         text.family(Kind::Gauge, (name, help), samples);
@@ -125,6 +126,31 @@ fn utilizations(text: &mut Exposition, status: &Status) {
     });
     let help = "Utilization of the upstream: wanted, measured, by the model, and offered (backlog included).";
     text.family(Kind::Gauge, ("plimsoll_utilization", help), samples);
+}
+
+/// What was promised to sites, and whether it can be kept with the costs as they are known now.
+fn contracts(text: &mut Exposition, status: &Status) {
+    let promised = status.sites.iter().filter(|site| site.utilization_promised.is_some());
+    let labels = |site: &SiteStatus| vec![("site", site.name.clone())];
+    let samples = promised.clone().flat_map(|site| {
+        let kinds = [("promised", site.utilization_promised), ("offered", Some(site.utilization))];
+        kinds
+            .map(|(kind, value)| (with(labels(site), "kind", kind), Value::Number(value.unwrap_or(f64::NAN))))
+    });
+    let help = "Of the upstream: what the site's contract promises it, and what it takes.";
+    text.family(Kind::Gauge, ("plimsoll_site_utilization", help), samples);
+    let samples = promised.map(|site| (labels(site), Value::Number(site.guaranteed_share)));
+    let help = "Part of the site's requests in the last control period that were inside its contract.";
+    text.family(Kind::Gauge, ("plimsoll_guaranteed_ratio", help), samples);
+    let plans = status.plan.iter().filter(|plan| !plan.rows.is_empty());
+    let samples = plans.flat_map(|plan| {
+        [("sum", plan.sum), ("ceiling", plan.ceiling)].map(|(kind, value)| {
+            (vec![("upstream", plan.plant.clone()), ("kind", kind.to_owned())], Value::Number(value))
+        })
+    });
+    let help =
+        "Of the upstream: all contracts together with the costs as they are known now, and what they may be.";
+    text.family(Kind::Gauge, ("plimsoll_promised_utilization", help), samples);
 }
 
 fn level_costs(text: &mut Exposition, status: &Status) {

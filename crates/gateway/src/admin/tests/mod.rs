@@ -5,9 +5,10 @@ mod listener;
 
 use super::*;
 use plimsoll_core::door::Outcome;
-use plimsoll_core::promises::{MAX_LEVELS, Mode};
+use plimsoll_core::plan::{PlantPlan, Row};
+use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, Counts, ModelStatus, PlantStatus};
+use plimsoll_core::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus};
 use std::time::{Duration, Instant};
 
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
@@ -40,7 +41,7 @@ fn sample() -> Status {
         plant: 0,
         levels: vec!["light".to_owned(), "full".to_owned()],
         service_level: 1.25,
-        site_level: None,
+        site_level: Some(1.125),
         request_rate: 50.0,
         bandwidth: 1e6,
         model: ModelStatus {
@@ -60,13 +61,28 @@ fn sample() -> Status {
         levels: vec!["only".to_owned()],
         ..ClassStatus::default()
     };
+    let row =
+        Row { site: "shop".to_owned(), guarantee: Guarantee::new(100.0, 1e6), utilization: Some(0.375) };
+    let plan = PlantPlan {
+        plant: "origin".to_owned(),
+        ceiling: 0.85,
+        sum: 0.375,
+        rows: vec![row],
+        ..PlantPlan::default()
+    };
     Status {
         at: plimsoll_core::time::Instant::from_nanos(12_500_000_000),
         mode: Mode::Control,
         period: Duration::from_secs(1),
         plants: vec![plant],
-        sites: Vec::new(),
-        plan: Vec::new(),
+        sites: vec![SiteStatus {
+            name: "shop".to_owned(),
+            plant: 0,
+            utilization_promised: Some(0.375),
+            utilization: 0.5,
+            guaranteed_share: 0.75,
+        }],
+        plan: vec![plan],
         classes: vec![class, odd],
         rejection_cost_seconds: None,
     }
@@ -117,14 +133,17 @@ fn the_status_document() {
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,
 "service_time_seconds":0.04}],
-"classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,
+"sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75}],
+"plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0,"verdict":"fits",
+"guarantees":[{"site":"shop","utilization":0.375}]}],
+"classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,"level_of_contract":1.125,
 "levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
 {"level":2,"name":"full","cost_seconds":null,"served":20}],
 "request_rate_per_second":50,"bandwidth_bytes_per_second":1000000,
 "queue_delay_seconds":0.002,"response_time_seconds":0.042,
 "model":{"per_request_seconds":0.005,"per_byte_seconds":0.000000001,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
-"reasons":{"full":20,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"client-left":0,"no-site":0},
+"reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_json(&status).to_string(), expected.replace('\n', ""));
     let text = render_status(&status);
@@ -139,7 +158,9 @@ fn a_status_before_the_first_tick_renders() {
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
     assert!(render_status(&status).contains("\"offered\": null"));
-    let empty = Status { plants: Vec::new(), classes: Vec::new(), ..sample() };
+    let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (plants, sites, plan, classes) = nothing;
+    let empty = Status { plants, sites, plan, classes, ..sample() };
     exposition::lint(&render_metrics(&empty)).unwrap();
-    assert_eq!(status_json(&empty).to_string().matches("[]").count(), 2);
+    assert_eq!(status_json(&empty).to_string().matches("[]").count(), 4);
 }
