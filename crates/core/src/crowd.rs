@@ -14,6 +14,8 @@ use libm::sqrt;
 
 const ENTER: f64 = 0.1;
 const STAY: f64 = 0.07;
+/// Notes of a busy lane in one period: a few fill the memory, and a hundred sites have as many classes to sort.
+const ENOUGH: u64 = 32;
 /// Samples that are remembered.
 const MEMORY: f64 = 300.0;
 /// Fewer samples say nothing.
@@ -80,8 +82,7 @@ impl Crowd {
             most = most.max(arrivals.wrapping_sub(*before));
             *before = arrivals;
         }
-        // So that the busiest lane's notes of one period fit.
-        self.note_shift = (most / RECENT as u64 + 1).next_power_of_two().trailing_zeros();
+        self.note_shift = (most / ENOUGH + 1).next_power_of_two().trailing_zeros();
         self.remember();
         self.judge();
         true
