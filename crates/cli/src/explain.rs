@@ -207,7 +207,22 @@ impl Told<'_> {
         });
         text += &text::table(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
-        text + "\n" + &why
+        text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
+    }
+
+    /// What the site's contract does for the request.
+    fn contract(&self) -> Option<String> {
+        if self.explanation.exempt.is_some() || self.configuration.promises.control.mode != Mode::Control {
+            return None;
+        }
+        self.site().guarantee.map(|guarantee| {
+            format!(
+                "While the site is inside its contract ({}/s, with bursts of {} s) the request gets the highest level\n\
+                 whatever m and its hash are.",
+                guarantee.rate,
+                guarantee.burst.as_secs_f64()
+            )
+        })
     }
 
     fn why_level(&self) -> String {
@@ -246,6 +261,7 @@ impl Told<'_> {
             ("hash", Json::Number(self.explanation.hash())),
             ("not_by_hash", self.not_by_hash().map_or(Json::Null, word)),
             ("levels", Json::List(levels.collect())),
+            ("guaranteed_per_second", self.site().guarantee.map_or(Json::Null, |g| Json::Number(g.rate))),
         ])
     }
 }
