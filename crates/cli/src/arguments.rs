@@ -1,8 +1,11 @@
 //! The command line, as typed: which command, which options. What they mean is for the commands to say.
 
+mod content;
+
 use crate::bounds::{self, Bounds};
 use crate::failure::Failure;
 use crate::help::{self, Topic};
+pub(crate) use content::{AdaptArguments, ImpactArguments};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,6 +22,8 @@ pub(crate) enum Command {
     Simulate(SimulateArguments),
     Profile(ProfileArguments),
     Explain(ExplainArguments),
+    Adapt(AdaptArguments),
+    Impact(ImpactArguments),
 }
 
 /// `plimsoll run FILE`
@@ -120,6 +125,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         Topic::Simulate => simulate(&mut parser),
         Topic::Profile => profile(&mut parser),
         Topic::Explain => explain(&mut parser),
+        Topic::Adapt => content::adapt(&mut parser),
+        Topic::Impact => content::impact(&mut parser),
     }
 }
 
@@ -479,7 +486,7 @@ mod tests {
     fn what_is_wrong_is_said_with_what_to_write_instead() {
         for (line, said) in [
             ("chekc a", "did you mean `check`?"),
-            ("frobnicate", "there are run, check, demo, simulate, profile, explain"),
+            ("frobnicate", "there are run, check, demo, simulate, profile, explain, adapt, impact"),
             ("check --jsno a", "did you mean `--json`?"),
             ("run", "which file?"),
             ("run a b", "one file, not several: `a` was named first"),
@@ -503,6 +510,15 @@ mod tests {
             ("profile http://a/ --seconds-per-size 0", "seconds from 1 to 300"),
             ("profile http://a/ --sizes", "`--sizes` needs sizes after it, such as `--sizes 1K,16K,256K`"),
             ("profile http://a/ --i-may-load-this-sever", "did you mean `--i-may-load-this-server`?"),
+            ("adapt a", "two folders"),
+            ("adapt a b --levels text,lihgt", "did you mean `light`?"),
+            ("adapt a b --without lasy", "did you mean `lazy`?"),
+            ("adapt a b --factor 0", "from 1 to 100"),
+            ("adapt a b --rule x=y", "expendable, degradable, important"),
+            ("adapt a b --dept 2", "did you mean `--depth`?"),
+            ("impact", "which site?"),
+            ("impact a b --log c", "`--log` is for one site"),
+            ("impact a --costs b --per-kb 1", "not both"),
             ("simulate a.toml --logs b", "did you mean `--log`?"),
         ] {
             let text = refused(line);

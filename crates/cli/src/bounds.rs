@@ -56,3 +56,47 @@ pub(crate) const REQUESTS: Bounds<u64> = Bounds {
     example: "100000",
     range: 1..=1_000_000_000,
 };
+pub(crate) const IMAGE_LIMIT: Bounds<u64> = Bounds {
+    option: "image-limit",
+    what: "bytes above which an image is reduced, from 1000",
+    example: "32768",
+    range: 1000..=u64::MAX,
+};
+pub(crate) const MEDIUM_LIMIT: Bounds<u64> = Bounds {
+    option: "medium-limit",
+    what: "bytes above which an image is of medium size, from 1000",
+    example: "4096",
+    range: 1000..=u64::MAX,
+};
+pub(crate) const COSMETIC_LIMIT: Bounds<u64> = Bounds {
+    option: "cosmetic-limit",
+    what: "bytes below which an image is cosmetic, from 0 (none is) to 100000",
+    example: "1024",
+    range: 0..=100_000,
+};
+pub(crate) const FACTOR: Bounds<f64> = Bounds {
+    option: "factor",
+    what: "how many times fewer bytes, from 1 to 100",
+    example: "8",
+    range: 1.0..=100.0,
+};
+pub(crate) const SIMILARITY: Bounds<f64> = Bounds {
+    option: "similarity",
+    what: "the least structural similarity, from 0 to 1",
+    example: "0.9",
+    range: 0.0..=1.0,
+};
+pub(crate) const DEPTH: Bounds<u32> =
+    Bounds { option: "depth", what: "links from the first page, from 0", example: "3", range: 0..=u32::MAX };
+pub(crate) const PER_REQUEST: Bounds<f64> = Bounds {
+    option: "per-request",
+    what: "milliseconds that a request costs, from 0.000001 to 100000",
+    example: "1.6",
+    range: 1e-6..=1e5,
+};
+pub(crate) const PER_KB: Bounds<f64> = Bounds {
+    option: "per-kb",
+    what: "milliseconds that 1024 bytes cost, from 0 to 100000",
+    example: "0.065",
+    range: 0.0..=1e5,
+};

@@ -10,12 +10,22 @@ pub(crate) enum Topic {
     Simulate,
     Profile,
     Explain,
+    Adapt,
+    Impact,
 }
 
 impl Topic {
     /// The commands.
-    pub(crate) const COMMANDS: [Topic; 6] =
-        [Topic::Run, Topic::Check, Topic::Demo, Topic::Simulate, Topic::Profile, Topic::Explain];
+    pub(crate) const COMMANDS: [Topic; 8] = [
+        Topic::Run,
+        Topic::Check,
+        Topic::Demo,
+        Topic::Simulate,
+        Topic::Profile,
+        Topic::Explain,
+        Topic::Adapt,
+        Topic::Impact,
+    ];
 
     /// The command's name; the program itself has none.
     pub(crate) const fn name(self) -> &'static str {
@@ -27,6 +37,8 @@ impl Topic {
             Topic::Simulate => "simulate",
             Topic::Profile => "profile",
             Topic::Explain => "explain",
+            Topic::Adapt => "adapt",
+            Topic::Impact => "impact",
         }
     }
 
@@ -52,6 +64,40 @@ impl Topic {
             Topic::Explain => {
                 &["--request", "--host", "--client", "--header", "--cookie", "--json", "--help"]
             }
+            Topic::Adapt => &[
+                "--levels",
+                "--without",
+                "--image-limit",
+                "--medium-limit",
+                "--factor",
+                "--similarity",
+                "--cosmetic-limit",
+                "--depth",
+                "--rule",
+                "--log",
+                "--sparse",
+                "--gzip",
+                "--json",
+                "--help",
+            ],
+            Topic::Impact => &[
+                "--log",
+                "--adapted",
+                "--costs",
+                "--per-request",
+                "--per-kb",
+                "--without",
+                "--image-limit",
+                "--medium-limit",
+                "--factor",
+                "--similarity",
+                "--cosmetic-limit",
+                "--depth",
+                "--rule",
+                "--json",
+                "--report",
+                "--help",
+            ],
             Topic::Profile => &[
                 "--sizes",
                 "--rejecting",
@@ -83,6 +129,8 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Simulate => SIMULATE,
         Topic::Profile => PROFILE,
         Topic::Explain => EXPLAIN,
+        Topic::Adapt => ADAPT,
+        Topic::Impact => IMPACT,
     }
 }
 
@@ -98,6 +146,8 @@ Commands:
   simulate FILE  see what FILE would do with your access log at three times the load
   explain FILE   say where a request belongs, and what its client gets when
   profile URL    find out by loading a server what requests cost it
+  adapt SITE OUT make lighter versions of a site's folder
+  impact SITE    say how many more visitors the lighter versions let a server carry
   demo           see it work: an overloaded server with and without the gateway
 
 Options:
@@ -261,3 +311,79 @@ Example:
       --client 203.0.113.7 --cookie session=42
 
 Exit codes: 0 told, also that no site has the host; 2 the input is wrong.";
+
+const ADAPT: &str = "\
+Makes lighter copies of the site in the folder SITE: one tree for each level in the
+folder OUT, and a manifest. SITE is not touched. The new trees take the place of the
+old at once, when all are whole; what did not change is not done again.
+
+Usage: plimsoll adapt SITE OUT [OPTIONS]
+
+Levels: text is pages without anything that a browser has to load; light is what the
+steps below leave; full is a copy.
+
+Steps at the light level, any of which --without leaves out:
+  images       those above the limit in 1/8 of the bytes, or as few as stay similar
+  medium       those above the medium limit in 1/4, half as far from the original
+  cosmetic     icons, bullets, bars and all below the limit give way to their text
+  one-page     an image on several pages stays on one; on others a link takes its place
+  backgrounds  small backgrounds of style sheets go
+  responsive   of the candidates for several screens the smallest stays
+  lazy         images further down load when they are seen
+  video        videos load when they are started
+  expendable   what is tagged or ruled expendable goes
+
+Tags in a page, on any element: data-plimsoll=\"expendable\" (may go), \"degradable\" (may
+be reduced, but stays), \"important\" (is not touched).
+
+Options:
+      --levels LIST       of text, light, full (default all)
+      --without LIST      steps to leave out
+      --image-limit N     bytes above which images are reduced (default 32768)
+      --medium-limit N    bytes above which they are of medium size (default 4096)
+      --factor X          by this in bytes (default 8)
+      --similarity X      but not below this structural similarity (default 0.9)
+      --cosmetic-limit N  bytes below which images are cosmetic (default 1024)
+      --depth N           leave out pages more than N links from the first
+      --rule GLOB=TAG     tag files by path; several times, the last that fits counts
+      --log ACCESS.LOG    the most popular page keeps an image, not the nearest
+      --sparse            leave out of a tree what is the same in the next (for servers
+                          that read the manifest)
+      --gzip              put a compressed copy beside each text
+      --json              what was made as one JSON object on stdout
+  -h, --help              this page
+
+Example:
+  plimsoll adapt /var/www/html /srv/trees
+  plimsoll adapt site trees --levels light --rule '*.woff2=expendable' --depth 4
+
+Exit codes: 0 done, 1 failed or stopped by Ctrl-C (the old trees are as they were),
+2 the input is wrong.";
+
+const IMPACT: &str = "\
+Says how many times as many visitors a server carries when the site in the folder SITE
+is served at a lower level: optimistic (no visitor has a cache), pessimistic (every
+visitor sees the whole site, with a cache), and as counted for a view of one page.
+
+Usage: plimsoll impact SITE... [OPTIONS]
+
+Without --adapted the levels are estimated: pages as `plimsoll adapt` would make them,
+images as small as it would like them. Of several sites it prints what part of them
+improves by how much. What adapt takes to set its steps, this takes too: see
+`plimsoll adapt --help`.
+
+Options:
+      --adapted OUT     measure the trees that adapt made of the site
+      --log ACCESS.LOG  weigh pages by their views, too
+      --per-request MS  what a request costs the server, a (default 1.6)
+      --per-kb MS       what 1024 bytes cost it, b (default 0.065)
+      --costs FILE      both from a configuration, the first upstream that states them
+      --json            the figures as one JSON object on stdout
+      --report FILE     a page with plots, as one HTML file
+  -h, --help            this page
+
+Example:
+  plimsoll impact /var/www/html --log access.log
+  plimsoll impact sites/* --report savings.html
+
+Exit codes: 0 done, 1 failed, 2 the input is wrong.";

@@ -1,5 +1,6 @@
 //! The binary `plimsoll`: one file per command, and nothing that decides.
 
+mod adapt;
 mod arguments;
 mod bounds;
 mod check;
@@ -7,6 +8,7 @@ mod demo;
 mod explain;
 mod failure;
 mod help;
+mod impact;
 mod journal;
 mod plan;
 mod profile;
@@ -37,6 +39,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::demo(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Adapt(arguments) => adapt::adapt(&arguments),
+        Command::Impact(arguments) => impact::impact(&arguments),
         Command::Profile(arguments) => profile::profile(&arguments),
     }
 }

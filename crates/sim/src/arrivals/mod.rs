@@ -17,6 +17,9 @@ mod replay;
 mod sample;
 mod skipped;
 mod timestamp;
+mod views;
+
+pub use views::views;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};

@@ -1,0 +1,226 @@
+//! GIF: read, and written with fewer colours or frames, or smaller.
+//!
+//! Frames are put on their canvas as a viewer does it (GIF89a, 23), so that some of them can be left out; what is
+//! written shows each kept frame for as long as those that it stands for.
+
+use super::palette::Histogram;
+use super::png::{COLORS, least_similar};
+use super::raster::{Plane, Raster};
+use super::search::Ladder;
+use super::{GROUNDS, within_bounds};
+use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
+
+/// One picture of it.
+struct Shown {
+    raster: Raster,
+    /// For so long (1/100 s).
+    delay: u16,
+}
+
+/// An image that was read.
+pub(super) struct Gif {
+    frames: Vec<Shown>,
+    repeat: Repeat,
+}
+
+/// Reads it.
+pub(super) fn read(bytes: &[u8]) -> Result<Gif, String> {
+    let wrong = |error: gif::DecodingError| error.to_string();
+    let mut options = DecodeOptions::new();
+    options.set_color_output(ColorOutput::RGBA);
+    let mut decoder = options.read_info(bytes).map_err(wrong)?;
+    let (width, height) = (usize::from(decoder.width()), usize::from(decoder.height()));
+    let mut canvas = Raster { width, height, channels: 4, samples: vec![0; width * height * 4] };
+    let mut frames = Vec::new();
+    while let Some(frame) = decoder.read_next_frame().map_err(wrong)? {
+        within_bounds(width, height * (frames.len() + 1))?;
+        let before = (frame.dispose == DisposalMethod::Previous).then(|| canvas.clone());
+        draw(&mut canvas, frame, |under, over| if over[3] > 0 { over } else { under });
+        frames.push(Shown { raster: canvas.clone(), delay: frame.delay });
+        match frame.dispose {
+            DisposalMethod::Background => draw(&mut canvas, frame, |_, _| [0; 4]),
+            DisposalMethod::Previous => canvas = before.unwrap_or(canvas),
+            DisposalMethod::Any | DisposalMethod::Keep => {}
+        }
+    }
+    if frames.is_empty() || width == 0 || height == 0 {
+        return Err("no picture in it".to_owned());
+    }
+    Ok(Gif { frames, repeat: decoder.repeat() })
+}
+
+fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -> [u8; 4]) {
+    let (left, top, width) = (usize::from(frame.left), usize::from(frame.top), usize::from(frame.width));
+    for (place, pixel) in frame.buffer.as_chunks::<4>().0.iter().enumerate() {
+        let (x, y) = (left + place % width, top + place / width);
+        if x < canvas.width && y < canvas.height {
+            let at = &mut canvas.samples.as_chunks_mut::<4>().0[y * canvas.width + x];
+            *at = mix(*at, *pixel);
+        }
+    }
+}
+
+/// Its colours if it is still, its frames if it moves; in two sizes or one.
+pub(super) struct Reductions {
+    originals: Vec<Plane>,
+    sizes: Vec<Gif>,
+    moves: bool,
+}
+
+/// Of a moving image: every n-th frame, with so many colours. 0 is the first frame alone.
+const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
+
+impl Reductions {
+    pub(super) fn new(gif: Gif, resizable: bool) -> Self {
+        let first = &gif.frames[0].raster;
+        let grounds = if first.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
+        let originals = grounds.iter().map(|&ground| first.luma(ground)).collect();
+        let moves = gif.frames.len() > 1;
+        let half = |shown: &Shown| {
+            let raster = &shown.raster;
+            let raster = raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2));
+            Shown { raster, delay: shown.delay }
+        };
+        let smaller =
+            resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
+        Reductions { originals, sizes: [Some(gif), smaller].into_iter().flatten().collect(), moves }
+    }
+}
+
+impl Ladder for Reductions {
+    fn sizes(&self) -> usize {
+        self.sizes.len()
+    }
+
+    fn steps(&self) -> usize {
+        COLORS.len()
+    }
+
+    fn contented(&self) -> usize {
+        COLORS.len() - 1
+    }
+
+    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
+        let (every, colors) = if self.moves { MOVING[step] } else { (1, COLORS[step]) };
+        write(&self.sizes[size], every, colors).ok()
+    }
+
+    fn similarity(&mut self, written: &[u8]) -> f64 {
+        let Ok(gif) = read(written) else { return 0.0 };
+        least_similar(&self.originals, &gif.frames[0].raster)
+    }
+}
+
+fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::EncodingError> {
+    let kept: Vec<(&Raster, u16)> = match every {
+        0 => vec![(&gif.frames[0].raster, 0)],
+        _ => gif
+            .frames
+            .chunks(every)
+            .map(|part| {
+                (&part[0].raster, part.iter().fold(0, |sum: u16, shown| sum.saturating_add(shown.delay)))
+            })
+            .collect(),
+    };
+    let first = kept[0].0;
+    // GIF has one transparent place, and nothing between; frames after the first need it for what stays.
+    let opaque: Vec<Vec<u8>> = kept.iter().map(|(raster, _)| hardened(&raster.samples)).collect();
+    let moves = kept.len() > 1;
+    let histogram = Histogram::of(opaque.iter().map(Vec::as_slice));
+    let mut palette = histogram.palette(colors - usize::from(moves && colors == 256));
+    let mut table: Vec<u8> = palette.colors.iter().flat_map(|color| [color[0], color[1], color[2]]).collect();
+    let transparent = match palette.colors.iter().position(|color| color[3] == 0) {
+        Some(place) => Some(place as u8),
+        None if moves => {
+            table.extend([0; 3]);
+            palette.colors.push([0; 4]);
+            Some((palette.colors.len() - 1) as u8)
+        }
+        None => None,
+    };
+    // Where a later frame is transparent, what stays would show through: such frames begin on an empty canvas.
+    let shows_through = moves && opaque.iter().any(|samples| samples.as_chunks::<4>().0.contains(&[0; 4]));
+    let mut written = Vec::new();
+    let mut encoder = Encoder::new(&mut written, first.width as u16, first.height as u16, &table)?;
+    if moves {
+        encoder.set_repeat(gif.repeat)?;
+    }
+    let mut before: Option<Vec<u8>> = None;
+    for (samples, (_, delay)) in opaque.iter().zip(&kept) {
+        let indices = palette.indices(samples);
+        let changed = match (&before, transparent) {
+            (Some(before), Some(nothing)) if !shows_through => indices
+                .iter()
+                .zip(before)
+                .map(|(here, before)| if here == before { nothing } else { *here })
+                .collect(),
+            _ => indices.clone(),
+        };
+        let dispose = if shows_through { DisposalMethod::Background } else { DisposalMethod::Keep };
+        encoder.write_frame(&Frame {
+            width: first.width as u16,
+            height: first.height as u16,
+            buffer: changed.into(),
+            transparent,
+            delay: *delay,
+            dispose,
+            ..Frame::default()
+        })?;
+        before = Some(indices);
+    }
+    drop(encoder);
+    Ok(written)
+}
+
+/// Wholly opaque or wholly transparent.
+fn hardened(samples: &[u8]) -> Vec<u8> {
+    let harden = |pixel: &[u8; 4]| if pixel[3] < 128 { [0; 4] } else { [pixel[0], pixel[1], pixel[2], 255] };
+    samples.as_chunks::<4>().0.iter().flat_map(harden).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moving(transparent: bool) -> Gif {
+        let frame = |n: usize| {
+            let pixel = |at: usize| match at % 20 {
+                x if x == n => [255, 0, 0, 255],
+                _ if transparent => [0; 4],
+                x => [(x * 10) as u8, 100, (at / 20) as u8, 255],
+            };
+            Shown {
+                raster: Raster {
+                    width: 20,
+                    height: 20,
+                    channels: 4,
+                    samples: (0..400).flat_map(pixel).collect(),
+                },
+                delay: 10,
+            }
+        };
+        Gif { frames: (0..8).map(frame).collect(), repeat: Repeat::Infinite }
+    }
+
+    #[test]
+    fn frames_are_shown_as_they_were() {
+        for transparent in [false, true] {
+            let gif = moving(transparent);
+            let again = read(&write(&gif, 1, 256).unwrap()).unwrap();
+            assert_eq!(again.frames.len(), 8);
+            for (one, other) in gif.frames.iter().zip(&again.frames) {
+                let planes = [one.raster.luma(255), other.raster.luma(255)];
+                let similar = super::super::similarity::similarity(&planes[0], &planes[1]);
+                assert!(similar > 0.98, "{similar}, transparent: {transparent}");
+                assert_eq!(one.delay, other.delay);
+            }
+        }
+    }
+
+    #[test]
+    fn fewer_frames_take_as_long() {
+        let again = read(&write(&moving(false), 4, 64).unwrap()).unwrap();
+        assert_eq!(again.frames.iter().map(|shown| shown.delay).collect::<Vec<_>>(), [40, 40]);
+        assert_eq!(read(&write(&moving(false), 0, 64).unwrap()).unwrap().frames.len(), 1);
+    }
+}

@@ -1,0 +1,155 @@
+//! PNG: read, and written with a palette, or smaller.
+
+use super::palette::{Histogram, Palette};
+use super::raster::{Plane, Raster};
+use super::search::Ladder;
+use super::similarity::similarity;
+use super::{GROUNDS, within_bounds};
+use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Transformations};
+use std::io::Cursor;
+
+/// Colours, from step to step.
+pub(super) const COLORS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
+
+/// Reads it, whatever it is, as red, green, blue and opacity.
+pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
+    let mut decoder = Decoder::new(Cursor::new(bytes));
+    decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
+    let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
+    let info = reader.info();
+    let (width, height) = (info.width as usize, info.height as usize);
+    within_bounds(width, height)?;
+    if info.is_animated() {
+        return Err("an animated PNG is not reduced".to_owned());
+    }
+    let mut samples = vec![0; reader.output_buffer_size().ok_or("too large")?];
+    let frame = reader.next_frame(&mut samples).map_err(|error| error.to_string())?;
+    // A file that is cut short shows here, not in the frame before it.
+    reader.finish().map_err(|error| error.to_string())?;
+    samples.truncate(frame.buffer_size());
+    let samples = match frame.color_type {
+        ColorType::Rgba => samples,
+        ColorType::GrayscaleAlpha => {
+            samples.chunks_exact(2).flat_map(|pair| [pair[0], pair[0], pair[0], pair[1]]).collect()
+        }
+        other => return Err(format!("colours as {other:?} are not reduced")),
+    };
+    Ok(Raster { width, height, channels: 4, samples })
+}
+
+/// Its palettes, in two sizes or one.
+pub(super) struct Palettes {
+    originals: Vec<Plane>,
+    rasters: Vec<Raster>,
+    histograms: Vec<Histogram>,
+}
+
+impl Palettes {
+    pub(super) fn new(raster: Raster, resizable: bool) -> Self {
+        let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
+        let originals = grounds.iter().map(|&ground| raster.luma(ground)).collect();
+        let half = resizable.then(|| raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2)));
+        let rasters: Vec<Raster> = [Some(raster), half].into_iter().flatten().collect();
+        let of = |raster: &Raster| Histogram::of([raster.samples.as_slice()].into_iter());
+        let histograms = rasters.iter().map(of).collect();
+        Palettes { originals, rasters, histograms }
+    }
+}
+
+impl Ladder for Palettes {
+    fn sizes(&self) -> usize {
+        self.rasters.len()
+    }
+
+    fn steps(&self) -> usize {
+        COLORS.len()
+    }
+
+    fn contented(&self) -> usize {
+        COLORS.len() - 1
+    }
+
+    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
+        write(&self.rasters[size], &self.histograms[size].palette(COLORS[step])).ok()
+    }
+
+    fn similarity(&mut self, written: &[u8]) -> f64 {
+        let Ok(raster) = read(written) else { return 0.0 };
+        least_similar(&self.originals, &raster)
+    }
+}
+
+/// On the ground on which they differ most.
+pub(super) fn least_similar(originals: &[Plane], raster: &Raster) -> f64 {
+    let of = |(original, ground): (&Plane, &u8)| {
+        similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
+    };
+    originals.iter().zip(&GROUNDS).map(of).fold(1.0, f64::min)
+}
+
+fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {
+    let bits = match palette.colors.len() {
+        0..=2 => 1,
+        3..=4 => 2,
+        5..=16 => 4,
+        _ => 8,
+    };
+    let mut written = Vec::new();
+    let mut encoder = Encoder::new(&mut written, raster.width as u32, raster.height as u32);
+    encoder.set_color(ColorType::Indexed);
+    encoder.set_depth(BitDepth::from_u8(bits).unwrap_or(BitDepth::Eight));
+    encoder.set_palette(
+        palette.colors.iter().flat_map(|color| [color[0], color[1], color[2]]).collect::<Vec<u8>>(),
+    );
+    if palette.colors.iter().any(|color| color[3] < 255) {
+        encoder.set_trns(palette.colors.iter().map(|color| color[3]).collect::<Vec<u8>>());
+    }
+    encoder.set_deflate_compression(png::DeflateCompression::Level(9));
+    encoder.set_filter(Filter::NoFilter);
+    let mut writer = encoder.write_header()?;
+    let indices = palette.indices(&raster.samples);
+    writer.write_image_data(&packed(&indices, raster.width, bits))?;
+    writer.finish()?;
+    Ok(written)
+}
+
+/// Several places in a byte, each row from a byte of its own.
+fn packed(indices: &[u8], width: usize, bits: u8) -> Vec<u8> {
+    let per_byte = usize::from(8 / bits);
+    let byte = |places: &[u8]| {
+        let shifted = places.iter().enumerate().map(|(n, place)| place << (8 - bits * (n as u8 + 1)));
+        shifted.fold(0, |byte, place| byte | place)
+    };
+    indices.chunks(width).flat_map(|row| row.chunks(per_byte).map(byte)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_depth_reads_back() {
+        for colors in [2_usize, 4, 9, 200] {
+            let samples: Vec<u8> = (0..23 * 7)
+                .flat_map(|n| [(n % colors) as u8, 10, 20, if n % colors == 1 { 128 } else { 255 }])
+                .collect();
+            let raster = Raster { width: 23, height: 7, channels: 4, samples };
+            let palette = Histogram::of([raster.samples.as_slice()].into_iter()).palette(256);
+            assert_eq!(read(&write(&raster, &palette).unwrap()).unwrap(), raster, "{colors} colours");
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_is_an_error() {
+        let raster = Raster {
+            width: 40,
+            height: 40,
+            channels: 4,
+            samples: (0..6400).map(|n| (n * n % 251) as u8).collect(),
+        };
+        let written =
+            write(&raster, &Histogram::of([raster.samples.as_slice()].into_iter()).palette(256)).unwrap();
+        assert!(read(&written[..written.len() / 2]).is_err());
+        assert!(read(b"no picture").is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! Pixels: resizing, and the luma that similarity is measured on.
+
+/// An image in memory, its channels interleaved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Raster {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    /// 1 gray; 3 red, green, blue; 4 red, green, blue, opacity.
+    pub(crate) channels: usize,
+    pub(crate) samples: Vec<u8>,
+}
+
+impl Raster {
+    /// Reduced to `width` by `height`: each pixel the mean of the area that it covers, in whole numbers, so that every
+    /// machine makes the same.
+    pub(crate) fn reduced(&self, width: usize, height: usize) -> Raster {
+        let mut samples = Vec::with_capacity(width * height * self.channels);
+        let columns: Vec<(usize, usize)> = (0..width).map(|x| span(x, width, self.width)).collect();
+        for y in 0..height {
+            let (top, bottom) = span(y, height, self.height);
+            for &(left, right) in &columns {
+                let count = ((bottom - top) * (right - left)) as u32;
+                for channel in 0..self.channels {
+                    let mut sum = 0_u32;
+                    for row in top..bottom {
+                        let start = (row * self.width + left) * self.channels + channel;
+                        let end = start + (right - left - 1) * self.channels;
+                        sum += self.samples[start..=end]
+                            .iter()
+                            .step_by(self.channels)
+                            .map(|&s| u32::from(s))
+                            .sum::<u32>();
+                    }
+                    samples.push(((sum + count / 2) / count) as u8);
+                }
+            }
+        }
+        Raster { width, height, channels: self.channels, samples }
+    }
+
+    /// The luma of every pixel, as seen on a `ground` of this brightness.
+    pub(crate) fn luma(&self, ground: u8) -> Plane {
+        let samples = match self.channels {
+            4 => self.samples.as_chunks::<4>().0.iter().map(|pixel| over(*pixel, ground)).collect(),
+            3 => self
+                .samples
+                .as_chunks::<3>()
+                .0
+                .iter()
+                .map(|&[red, green, blue]| luma([red, green, blue]))
+                .collect(),
+            _ => self.samples.clone(),
+        };
+        Plane { width: self.width, height: self.height, samples }
+    }
+
+    /// Whether a pixel lets through what is behind it.
+    pub(crate) fn is_transparent(&self) -> bool {
+        self.channels == 4 && self.samples.chunks_exact(4).any(|pixel| pixel[3] < 255)
+    }
+}
+
+/// The brightness of one pixel (ITU-R BT.601).
+fn luma([red, green, blue]: [u8; 3]) -> u8 {
+    let [red, green, blue] = [red, green, blue].map(u32::from);
+    ((19_595 * red + 38_470 * green + 7_471 * blue + (1 << 15)) >> 16) as u8
+}
+
+/// The same over the ground.
+fn over([red, green, blue, opacity]: [u8; 4], ground: u8) -> u8 {
+    let (luma, opacity) = (u32::from(luma([red, green, blue])), u32::from(opacity));
+    ((luma * opacity + u32::from(ground) * (255 - opacity) + 127) / 255) as u8
+}
+
+/// One channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plane {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) samples: Vec<u8>,
+}
+
+impl Plane {
+    /// Enlarged again as a browser does it, bilinear: what was lost by reducing shows.
+    pub(crate) fn enlarged(self, width: usize, height: usize) -> Plane {
+        if (width, height) == (self.width, self.height) {
+            return self;
+        }
+        let columns: Vec<_> = (0..width).map(|x| between(x, width, self.width)).collect();
+        let mut samples = Vec::with_capacity(width * height);
+        for y in 0..height {
+            let (above, below, down) = between(y, height, self.height);
+            let rows = [above, below].map(|row| &self.samples[row * self.width..][..self.width]);
+            for &(left, right, along) in &columns {
+                let [upper, lower] =
+                    rows.map(|row| u32::from(row[left]) * (256 - along) + u32::from(row[right]) * along);
+                samples.push(((upper * (256 - down) + lower * down + (1 << 15)) >> 16) as u8);
+            }
+        }
+        Plane { width, height, samples }
+    }
+}
+
+/// The part of `from` pixels that pixel `x` of `to` covers; at least one.
+fn span(x: usize, to: usize, from: usize) -> (usize, usize) {
+    let start = x * from / to;
+    (start, ((x + 1) * from / to).max(start + 1).min(from))
+}
+
+/// The two pixels of `from` between whose centres the centre of pixel `x` of `to` lies, and how far along, in 256ths.
+fn between(x: usize, to: usize, from: usize) -> (usize, usize, u32) {
+    let place = ((2 * x + 1) * from * 128 / to).saturating_sub(128);
+    let left = (place / 256).min(from - 1);
+    (left, (left + 1).min(from - 1), (place % 256) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flat_image_stays_flat_in_every_size() {
+        let raster = Raster { width: 7, height: 5, channels: 1, samples: vec![93; 35] };
+        for (width, height) in [(1, 1), (3, 2), (6, 5), (7, 5)] {
+            let reduced = raster.reduced(width, height);
+            assert!(reduced.samples.iter().all(|&sample| sample == 93), "{width}x{height}");
+            let enlarged = reduced.luma(255).enlarged(7, 5);
+            assert_eq!(enlarged.samples, raster.samples);
+        }
+    }
+
+    #[test]
+    fn areas_are_averaged_and_gaps_filled() {
+        let raster =
+            Raster { width: 4, height: 2, channels: 1, samples: vec![0, 10, 100, 200, 20, 30, 100, 200] };
+        let reduced = raster.reduced(2, 1);
+        assert_eq!(reduced.samples, [15, 150]);
+        let enlarged = reduced.luma(0).enlarged(4, 1).samples;
+        assert_eq!(enlarged, [15, 49, 116, 150]);
+    }
+
+    #[test]
+    fn what_is_transparent_shows_its_ground() {
+        let raster = Raster { width: 1, height: 1, channels: 4, samples: vec![0, 0, 0, 128] };
+        assert!(raster.is_transparent());
+        assert_eq!((raster.luma(0).samples[0], raster.luma(255).samples[0]), (0, 127));
+    }
+}

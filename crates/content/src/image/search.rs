@@ -1,0 +1,152 @@
+//! The best quality that fits into so many bytes.
+
+/// The ways to write one image: in some sizes, and in each in some steps of quality.
+pub(super) trait Ladder {
+    /// Sizes, the original first.
+    fn sizes(&self) -> usize;
+    /// Steps of quality in each size, the lowest first. More bytes and more similar from step to step.
+    fn steps(&self) -> usize;
+    /// A step so good that no smaller size is worth a try.
+    fn contented(&self) -> usize;
+    /// The image written this way; `None` if it cannot be.
+    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>>;
+    /// How similar what was written is to the original, in the original's size.
+    fn similarity(&mut self, written: &[u8]) -> f64;
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// Into so many bytes, if that is similar enough.
+    pub(super) bytes: usize,
+    /// The least similarity, whatever the bytes.
+    pub(super) similarity: f64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    /// The file.
+    pub(crate) written: Vec<u8>,
+    /// Of its pixels to the original's.
+    pub(crate) similarity: f64,
+    /// Which size: 0 is the original's.
+    pub(crate) size: usize,
+}
+
+/// The most similar that fits; where none that fits is similar enough, the smallest that is similar enough; `None` if
+/// nothing is.
+pub(super) fn best(ladder: &mut impl Ladder, wanted: Wanted) -> Option<Found> {
+    let mut fitting: Option<Found> = None;
+    for size in 0..ladder.sizes() {
+        let Some((step, written)) = last_that_fits(ladder, size, wanted.bytes) else { continue };
+        let similarity = ladder.similarity(&written);
+        if fitting.as_ref().is_none_or(|found| found.similarity < similarity) {
+            fitting = Some(Found { written, similarity, size });
+        }
+        if step >= ladder.contented() {
+            break;
+        }
+    }
+    if fitting.as_ref().is_some_and(|found| found.similarity >= wanted.similarity) {
+        return fitting;
+    }
+    let smallest =
+        |one: Found, other: Found| if other.written.len() < one.written.len() { other } else { one };
+    (0..ladder.sizes()).filter_map(|size| first_similar(ladder, size, wanted)).reduce(smallest)
+}
+
+/// The highest step whose file has at most so many bytes.
+fn last_that_fits(ladder: &mut impl Ladder, size: usize, bytes: usize) -> Option<(usize, Vec<u8>)> {
+    let (mut low, mut high, mut found) = (0, ladder.steps(), None);
+    while low < high {
+        let step = low + (high - low) / 2;
+        let written = ladder.write(size, step)?;
+        if written.len() <= bytes {
+            low = step + 1;
+            found = Some((step, written));
+        } else {
+            high = step;
+        }
+    }
+    found
+}
+
+/// The lowest step that is similar enough.
+fn first_similar(ladder: &mut impl Ladder, size: usize, wanted: Wanted) -> Option<Found> {
+    let (mut low, mut high, mut found) = (0, ladder.steps(), None);
+    while low < high {
+        let step = low + (high - low) / 2;
+        let written = ladder.write(size, step)?;
+        let similarity = ladder.similarity(&written);
+        if similarity >= wanted.similarity {
+            high = step;
+            found = Some(Found { written, similarity, size });
+        } else {
+            low = step + 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sizes of 100 steps: 10 bytes a step in the first with similarity step / 100; 3 a step in the second, which
+    /// never gets above 0.8.
+    #[derive(Default)]
+    struct Model {
+        writes: usize,
+    }
+
+    impl Ladder for Model {
+        fn sizes(&self) -> usize {
+            2
+        }
+        fn steps(&self) -> usize {
+            100
+        }
+        fn contented(&self) -> usize {
+            60
+        }
+        fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
+            self.writes += 1;
+            let mut written = vec![size as u8, step as u8];
+            written.resize(2 + step * [10, 3][size], 0);
+            Some(written)
+        }
+        fn similarity(&mut self, written: &[u8]) -> f64 {
+            let quality = f64::from(written[1]) / 100.0;
+            if written[0] == 0 { quality } else { quality.min(0.8) }
+        }
+    }
+
+    fn of(bytes: usize, similarity: f64) -> (u8, u8, usize) {
+        let mut model = Model::default();
+        let found = best(&mut model, Wanted { bytes, similarity }).unwrap();
+        (found.written[0], found.written[1], model.writes)
+    }
+
+    #[test]
+    fn the_best_that_fits_in_any_size() {
+        assert_eq!((of(702, 0.5).0, of(702, 0.5).1), (0, 70), "good enough at once");
+        assert_eq!(
+            (of(302, 0.5).0, of(302, 0.5).1),
+            (1, 99),
+            "30 in the first size, up to 0.8 in the second"
+        );
+        assert!(of(702, 0.5).2 <= 7, "a smaller size was tried for nothing");
+    }
+
+    #[test]
+    fn what_cannot_fit_keeps_the_factor_that_it_can() {
+        assert_eq!(
+            (of(100, 0.75).0, of(100, 0.75).1),
+            (1, 75),
+            "the smaller of the two files that are similar"
+        );
+        assert_eq!((of(100, 0.9).0, of(100, 0.9).1), (0, 90));
+        assert_eq!(best(&mut Model::default(), Wanted { bytes: 100, similarity: 1.1 }), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! Lighter copies of a site, made beforehand, and what they are worth (CA 2 and 3; UC 4.2, 7.4).
+//!
+//! ```text
+//! adapt:  tree -> site (survey of pages, sheets, images) -> images reduced -> each level: decide, rewrite -> output
+//! impact: the same survey, at full and at each level -> Emb, H, I -> ratios
+//! ```
+//!
+//! # What holds
+//!
+//! - The site is read only; the trees are exchanged when all are whole ([`adapt()`]).
+//! - What is changed in a page is changed in its text, by place; all else is as it was, byte for byte, in its encoding.
+//! - No page gets a dead link or a broken image that it did not have: what leaves the page stays in its tree.
+//! - The same site and policy make the same trees; what is known from the last run is not done again.
+//!
+//! Not here: dynamic pages, whose snapshots would have to be fetched; WebP, AVIF and SVG, which are copied.
+
+mod adapt;
+mod charset;
+mod css;
+mod decide;
+mod document;
+mod image;
+mod impact;
+mod kind;
+mod manifest;
+mod markup;
+mod output;
+mod policy;
+mod reference;
+mod rewrite;
+#[cfg(test)]
+mod scratch;
+mod site;
+mod survey;
+mod text_level;
+mod tree;
+mod work;
+pub use adapt::{Adapted, Job, adapt};
+pub use impact::{Costs, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
+pub use manifest::{Image, TreeEntry};
+pub use policy::{Level, Policy, Rule, Step, Tag};
+pub use work::{Unwatched, Watch};

@@ -1,0 +1,206 @@
+//! What a site's pages load and link to: all that decisions and estimates rest on.
+
+use crate::css::{self, Purpose};
+use crate::document::{Document, Reference, Use};
+use crate::kind::Kind;
+use crate::markup::Element;
+use crate::policy::Tag;
+use crate::reference::{Target, folder, resolve};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a page says of the files that it refers to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) bytes: u64,
+    /// Files that a view of it loads, each once.
+    pub(crate) embedded: BTreeSet<String>,
+    /// Those of them that are images in the text, which another page may show in its place.
+    pub(crate) images: BTreeSet<String>,
+    /// Pages that it leads to.
+    pub(crate) links: BTreeSet<String>,
+    /// Those whose link is tagged important.
+    pub(crate) important_links: BTreeSet<String>,
+    /// References to files that are not there.
+    pub(crate) dangling: u64,
+    /// Files of other hosts that a view loads.
+    pub(crate) external: u64,
+}
+
+/// How a file is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// As an image whose size on the page can be told by an attribute.
+    pub(crate) sizable: bool,
+    /// Where its own size counts.
+    pub(crate) fixed: bool,
+    /// Tagged important somewhere.
+    pub(crate) important: bool,
+    /// Tagged degradable somewhere.
+    pub(crate) degradable: bool,
+}
+
+/// Pages and the files that they use.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) pages: BTreeMap<String, Page>,
+    pub(crate) usage: BTreeMap<String, Usage>,
+    /// Of each sheet, the sheets that it loads.
+    pub(crate) imports: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Finds the file for a path.
+pub(crate) type Find<'a> = dyn Fn(&str) -> Option<String> + Sync + 'a;
+
+impl Survey {
+    /// Takes in a page.
+    pub(crate) fn page(&mut self, path: &str, bytes: u64, document: &Document, find: &Find<'_>) {
+        let mut page = Page { bytes, ..Page::default() };
+        for reference in &document.references {
+            let Target::Local(named) = &reference.target else {
+                let embedded = reference.target == Target::Elsewhere && reference.purpose.is_embedded();
+                page.external += u64::from(embedded);
+                continue;
+            };
+            let Some(file) = find(named) else {
+                page.dangling += 1;
+                continue;
+            };
+            let tag = document.tag(reference.element);
+            self.note(&file, reference, tag, &document.elements[reference.element]);
+            match reference.purpose {
+                Use::Link if Kind::of(&file) == Kind::Page && file != path => {
+                    if tag == Some(Tag::Important) {
+                        page.important_links.insert(file.clone());
+                    }
+                    page.links.insert(file);
+                }
+                purpose if purpose.is_embedded() && file != path => {
+                    if purpose == Use::Image {
+                        page.images.insert(file.clone());
+                    }
+                    page.embedded.insert(file);
+                }
+                _ => {}
+            }
+        }
+        self.pages.insert(path.to_owned(), page);
+    }
+
+    fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, element: &Element) {
+        let purpose = reference.purpose;
+        let usage = self.usage.entry(file.to_owned()).or_default();
+        match purpose {
+            // In several sizes, or with places on it to click at, an image has to keep its own.
+            Use::Image if element.get("usemap").is_none() && element.get("srcset").is_none() => {
+                usage.sizable = true
+            }
+            Use::Link | Use::Hint => {}
+            _ => usage.fixed = true,
+        }
+        usage.important |= tag == Some(Tag::Important) && purpose != Use::Link;
+        usage.degradable |= tag == Some(Tag::Degradable);
+    }
+
+    /// Takes in a style sheet.
+    pub(crate) fn sheet(&mut self, path: &str, text: &str, find: &Find<'_>) {
+        for url in css::urls(text) {
+            let Target::Local(named) = resolve(folder(path), &url.url) else { continue };
+            let Some(file) = find(&named) else { continue };
+            self.usage.entry(file.clone()).or_default().fixed = true;
+            if url.purpose == Purpose::Import {
+                self.imports.entry(path.to_owned()).or_default().insert(file);
+            }
+        }
+    }
+
+    /// When all are taken in: sheets bring the sheets that they import.
+    ///
+    /// Which backgrounds and fonts of a sheet a page loads depends on its elements; they are not counted, so that what
+    /// is estimated to be saved is rather too little.
+    pub(crate) fn finish(&mut self) {
+        for page in self.pages.values_mut() {
+            let mut open: Vec<String> = page.embedded.iter().cloned().collect();
+            while let Some(sheet) = open.pop() {
+                for import in self.imports.get(&sheet).into_iter().flatten() {
+                    if page.embedded.insert(import.clone()) {
+                        open.push(import.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many links each page is away from the `first`. Pages in frames are as near as the page that shows them.
+    pub(crate) fn depths(&self, first: &str, important: bool) -> BTreeMap<&str, u32> {
+        let mut depths: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut open = std::collections::VecDeque::new();
+        if let Some((first, _)) = self.pages.get_key_value(first) {
+            depths.insert(first, 0);
+            open.push_back(first.as_str());
+        }
+        while let Some(path) = open.pop_front() {
+            let (page, depth) = (&self.pages[path], depths[path]);
+            let links = page.links.iter().map(|link| {
+                // What is important is as near as can be, and so is what is behind it.
+                (link, if important && page.important_links.contains(link) { 0 } else { depth + 1 })
+            });
+            let frames = page.embedded.iter().map(|frame| (frame, depth));
+            for (to, depth) in frames.chain(links) {
+                let Some((to, _)) = self.pages.get_key_value(to) else { continue };
+                if depths.get(to.as_str()).is_none_or(|&known| depth < known) {
+                    depths.insert(to, depth);
+                    open.push_back(to);
+                }
+            }
+        }
+        depths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survey(pages: &[(&str, &str)]) -> Survey {
+        let mut survey = Survey::default();
+        let names: BTreeSet<&str> =
+            ["a.png", "b.png", "s.css"].into_iter().chain(pages.iter().map(|(p, _)| *p)).collect();
+        let find = |path: &str| names.contains(path).then(|| path.to_owned());
+        for (path, text) in pages {
+            let document = Document::read(path, text.as_bytes()).unwrap();
+            survey.page(path, text.len() as u64, &document, &find);
+        }
+        survey.finish();
+        survey
+    }
+
+    #[test]
+    fn a_view_loads_each_file_once() {
+        let survey = survey(&[(
+            "x.html",
+            "<img src=a.png><img src='a.png?2'><img src=no.png><img src=//h/a.png><a href=b.png>b</a><link rel=stylesheet href=s.css>",
+        )]);
+        let page = &survey.pages["x.html"];
+        assert_eq!(page.embedded.iter().collect::<Vec<_>>(), ["a.png", "s.css"]);
+        assert_eq!((page.images.len(), page.dangling, page.external), (1, 1, 1));
+    }
+
+    #[test]
+    fn depth_is_counted_in_links() {
+        let survey = survey(&[
+            ("i.html", "<a href=1.html>1</a><iframe src=f.html></iframe>"),
+            ("f.html", "<a href=g.html>g</a>"),
+            ("g.html", ""),
+            ("1.html", "<a href=2.html>2</a><a href=i.html>i</a>"),
+            ("2.html", "<a data-plimsoll=important href=3.html>3</a>"),
+            ("3.html", "<a href=4.html></a>"),
+            ("4.html", ""),
+            ("alone.html", ""),
+        ]);
+        let depths = |important| survey.depths("i.html", important).into_iter().collect::<Vec<_>>();
+        let common = [("1.html", 1), ("2.html", 2)];
+        let rest = [("f.html", 0), ("g.html", 1), ("i.html", 0)];
+        assert_eq!(depths(false), [&common[..], &[("3.html", 3), ("4.html", 4)], &rest].concat());
+        assert_eq!(depths(true), [&common[..], &[("3.html", 0), ("4.html", 1)], &rest].concat());
+    }
+}

@@ -1,0 +1,147 @@
+//! A site's folder: its files, its links, and what is wrong with it.
+
+use crate::kind::Kind;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of the site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: u64,
+}
+
+/// What the folder holds. Paths are relative to it, with `/`.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) root: PathBuf,
+    pub(crate) files: BTreeMap<String, File>,
+    /// Links within the folder, and where they lead, relative to where they stand. They are made again as links: so a
+    /// loop of them stays one, and nothing is stored twice.
+    pub(crate) links: BTreeMap<String, PathBuf>,
+    /// What was left out: the path, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+impl Tree {
+    /// Reads the folder, without what is in its files.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub(crate) fn read(root: &Path) -> io::Result<Tree> {
+        let mut tree = Tree { root: root.canonicalize()?, ..Tree::default() };
+        if !tree.root.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a folder"));
+        }
+        tree.folder("")?;
+        Ok(tree)
+    }
+
+    fn folder(&mut self, folder: &str) -> io::Result<()> {
+        let mut entries = fs::read_dir(self.root.join(folder))?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                let shown = format!("{folder}{}", name.to_string_lossy());
+                self.skip(shown, "its name is not UTF-8, no address leads to it");
+                continue;
+            };
+            let path = format!("{folder}{name}");
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                self.folder(&format!("{path}/"))?;
+            } else if kind.is_symlink() {
+                self.link(path)?;
+            } else if kind.is_file() {
+                let file = File { kind: Kind::of(&path), bytes: entry.metadata()?.len() };
+                self.files.insert(path, file);
+            } else {
+                self.skip(path, "neither file nor folder");
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, path: String) -> io::Result<()> {
+        let at = self.root.join(&path);
+        let Ok(target) = at.canonicalize() else {
+            self.skip(path, "a link that leads nowhere, or in a circle");
+            return Ok(());
+        };
+        let Ok(inside) = target.strip_prefix(&self.root) else {
+            self.skip(path, "a link out of the site: what it leads to is not published");
+            return Ok(());
+        };
+        let up = path.matches('/').count();
+        let to: PathBuf = std::iter::repeat_n(Path::new(".."), up).collect::<PathBuf>().join(inside);
+        self.links.insert(path, if to.as_os_str().is_empty() { PathBuf::from(".") } else { to });
+        Ok(())
+    }
+
+    fn skip(&mut self, path: String, why: &str) {
+        self.skipped.push((path, why.to_owned()));
+    }
+
+    /// The file that a server gives for `path`: itself, or its folder's index; through links, too.
+    pub(crate) fn find(&self, path: &str) -> Option<String> {
+        if self.files.contains_key(path) {
+            return Some(path.to_owned());
+        }
+        let index = |folder: &str| {
+            let names = ["index.html", "index.htm"].map(|name| format!("{folder}{name}"));
+            names.into_iter().find(|name| self.files.contains_key(name))
+        };
+        let folder =
+            if path.is_empty() || path.ends_with('/') { path.to_owned() } else { format!("{path}/") };
+        index(&folder).or_else(|| {
+            if self.links.is_empty() {
+                return None;
+            }
+            let real = self.root.join(path).canonicalize().ok()?;
+            let inside = real.strip_prefix(&self.root).ok()?.to_str()?;
+            if self.files.contains_key(inside) {
+                Some(inside.to_owned())
+            } else {
+                index(&format!("{inside}/"))
+            }
+        })
+    }
+
+    pub(crate) fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
+        fs::read(self.root.join(path)).map_err(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_loops_and_strange_names() {
+        let scratch = Scratch::new("tree");
+        scratch.write("site/a/Füße 1.HTML", "x");
+        scratch.write("site/a/index.html", "x");
+        scratch.write("secret", "x");
+        let site = scratch.path("site");
+        symlink("..", site.join("a/up")).unwrap();
+        symlink("loop", site.join("loop")).unwrap();
+        symlink("../secret", site.join("out")).unwrap();
+        symlink(site.join("a"), site.join("absolute")).unwrap();
+        let tree = Tree::read(&site).unwrap();
+        assert_eq!(tree.files.keys().collect::<Vec<_>>(), ["a/Füße 1.HTML", "a/index.html"]);
+        let links: Vec<(&str, &str)> =
+            tree.links.iter().map(|(path, to)| (path.as_str(), to.to_str().unwrap())).collect();
+        assert_eq!(links, [("a/up", "../"), ("absolute", "a")]);
+        assert_eq!(tree.skipped.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["loop", "out"]);
+        for path in ["a", "a/", "a/index.html", "absolute/", "a/up/a/up/absolute"] {
+            assert_eq!(tree.find(path).as_deref(), Some("a/index.html"), "{path}");
+        }
+        assert_eq!(tree.find("secret"), None);
+    }
+}

@@ -1,0 +1,307 @@
+//! A site with many photos, made here, adapted and measured.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where its files do")]
+
+use jpeg_encoder::{ColorType, Encoder};
+use plimsoll_content::{Adapted, Job, Level, Policy, Question, Unwatched, Watch, adapt, impact};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const PAGES: usize = 4;
+const PHOTOS: usize = 3;
+
+/// A folder of this test's own.
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("plimsoll-sample-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Noise with the spectrum of a landscape, 1 / f: its value at a place, in [0, 1).
+fn noise(seed: usize, x: usize, y: usize) -> f64 {
+    let lattice = |octave: usize, x: usize, y: usize| {
+        let hash = (seed * 31 + octave) as u64 ^ (x as u64) << 20 ^ (y as u64) << 40;
+        let hash = (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((hash ^ hash >> 32).wrapping_mul(0x94d0_49bb_1331_11eb) >> 40) as f64 / f64::from(1 << 24)
+    };
+    let octave = |octave: usize| {
+        let step = 128 >> octave;
+        let (column, row) = (x / step, y / step);
+        let [along, down] = [x, y].map(|at| (at % step) as f64 / step as f64);
+        let [upper, lower] = [row, row + 1].map(|row| {
+            lattice(octave, column, row) * (1.0 - along) + lattice(octave, column + 1, row) * along
+        });
+        (upper * (1.0 - down) + lower * down) / f64::from(1 << octave)
+    };
+    (0..7).map(octave).sum::<f64>() / 2.0
+}
+
+/// A sky with hills before it, one behind the other, the nearest the roughest.
+fn photo(seed: usize) -> Vec<u8> {
+    let (width, height) = (720_usize, 540_usize);
+    let pixel = |at: usize| {
+        let (x, y) = (at % width, at / width);
+        let hill = (1..=3).rev().find(|hill| {
+            let top = 90.0 + 120.0 * *hill as f64 - 160.0 * noise(seed + hill * 7, x, 0);
+            y as f64 > top
+        });
+        let grain = noise(seed, x, y) - 0.5;
+        let [red, green, blue] = match hill {
+            None => [150.0 + 40.0 * grain, 180.0 + 40.0 * grain, 230.0],
+            Some(hill) => {
+                let rough = 110.0 * hill as f64 * (noise(seed + hill, 3 * x % 5000, 3 * y) - 0.5);
+                [
+                    120.0 - 20.0 * hill as f64 + rough,
+                    130.0 - 10.0 * hill as f64 + rough,
+                    110.0 - 25.0 * hill as f64 + rough / 2.0,
+                ]
+            }
+        };
+        [red, green, blue].map(|part| part.clamp(0.0, 255.0) as u8)
+    };
+    let samples: Vec<u8> = (0..width * height).flat_map(pixel).collect();
+    let mut written = Vec::new();
+    Encoder::new(&mut written, 88).encode(&samples, width as u16, height as u16, ColorType::Rgb).unwrap();
+    written
+}
+
+fn photos() -> &'static [Vec<u8>] {
+    static PHOTOS_MADE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    PHOTOS_MADE.get_or_init(|| (0..PAGES * PHOTOS).map(photo).collect())
+}
+
+/// A small picture in one colour.
+fn icon(color: u8) -> Vec<u8> {
+    let mut written = Vec::new();
+    let mut encoder = gif::Encoder::new(&mut written, 16, 16, &[color, 90, 200, 0, 0, 0]).unwrap();
+    encoder.write_frame(&gif::Frame::from_indexed_pixels(16, 16, vec![0; 256], None)).unwrap();
+    drop(encoder);
+    written
+}
+
+fn write(root: &Path, path: &str, content: impl AsRef<[u8]>) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// A shop of photos, with all that a folder may hold.
+fn site(root: &Path) -> PathBuf {
+    let site = root.join("site");
+    static LOGO: OnceLock<Vec<u8>> = OnceLock::new();
+    let logo = LOGO.get_or_init(|| photo(1000));
+    for (number, photo) in photos().iter().enumerate() {
+        write(&site, &format!("Photos of ours/Bild {number} ü.JPG"), photo);
+    }
+    write(&site, "img/logo.jpg", logo);
+    for number in 0..8 {
+        write(&site, &format!("img/icon{number}.gif"), icon(number * 30));
+    }
+    write(&site, "style.css", "body { background: #fff url(img/icon7.gif) } h1 { color: navy }");
+    for page in 0..PAGES {
+        let mut text = "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>Shop</title>\
+                        <link rel=stylesheet href=style.css></head><body>\n<img src='img/logo.jpg' alt=Shop width=800>\n<ul>\n"
+            .to_owned();
+        for other in 0..PAGES {
+            text += &format!(
+                "<li><img src=img/icon{other}.gif alt='*'> <a href=page{other}.html>Page {other}</a>\n"
+            );
+        }
+        text += "</ul>\n";
+        for photo in page * PHOTOS..(page + 1) * PHOTOS {
+            text += &format!(
+                "<p><img src=\"Photos%20of%20ours/Bild {photo} ü.JPG\" alt=\"Photo &amp; {photo}\">\n"
+            );
+        }
+        text += "<p><a href=index.html><img src=img/icon5.gif></a> <a href=gone.html>gone</a> <img src=gone.png></body></html>\n";
+        write(&site, &format!("page{page}.html"), text);
+    }
+    symlink("page0.html", site.join("index.html")).unwrap();
+    symlink(".", site.join("loop")).unwrap();
+    write(&site, "broken.jpg", &photos()[0][..photos()[0].len() / 2]);
+    write(&site, "none.png", "no picture");
+    write(&site, "old.html", b"<meta charset=iso-8859-1><p>Gr\xfc\xdfe <img src=img/icon6.gif alt=\"\xe9\">");
+    site
+}
+
+fn job(site: &Path, out: &Path) -> Job {
+    Job { site: site.to_owned(), out: out.to_owned(), levels: Level::ALL.to_vec(), ..Job::default() }
+}
+
+/// Every file under a folder, and what is in it.
+fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = match fs::symlink_metadata(&path).unwrap() {
+                of if of.is_dir() => {
+                    open.push(path);
+                    continue;
+                }
+                of if of.is_symlink() => fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                _ => fs::read(&path).unwrap(),
+            };
+            found.insert(path.strip_prefix(root).unwrap().to_owned(), bytes);
+        }
+    }
+    found
+}
+
+fn made(site: &Path, out: &Path) -> Adapted {
+    adapt(&job(site, out), &Unwatched).unwrap()
+}
+
+#[test]
+fn a_third_of_the_bytes_and_half_of_the_requests() {
+    let root = scratch("savings");
+    let (site, out) = (site(&root), root.join("trees"));
+    let adapted = made(&site, &out);
+    let mut similar: Vec<f64> = adapted.images.values().map(|image| image.similarity).collect();
+    similar.sort_by(f64::total_cmp);
+    assert_eq!(similar.len(), PAGES * PHOTOS + 1);
+    assert!(similar[0] >= 0.75 && similar[similar.len() / 2] >= 0.90, "{similar:?}");
+    let question = Question { site: site.clone(), adapted: Some(out.clone()), ..Question::default() };
+    let measured = impact(&question, &Unwatched).unwrap();
+    let [(_, text), (_, light)] = measured.levels[..] else { panic!("two levels") };
+    let full = measured.full;
+    assert!(full.view_bytes / light.view_bytes >= 3.0, "{full:?} {light:?}");
+    assert!(full.view_requests() / light.view_requests() >= 2.0, "{full:?} {light:?}");
+    assert_eq!(text.embedded, 0.0);
+    // Nothing is saved where nothing is done.
+    let none = Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() };
+    let policy = Policy { without: plimsoll_content::Step::ALL.to_vec(), ..none };
+    let off = impact(&Question { site, policy, ..Question::default() }, &Unwatched).unwrap();
+    assert_eq!(off.levels[1].1, full);
+    fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn the_site_stays_and_runs_agree() {
+    let root = scratch("same");
+    let (site, out) = (site(&root), root.join("trees"));
+    let before = contents(&site);
+    let first = made(&site, &out);
+    assert_eq!(contents(&site), before);
+    assert_eq!(contents(&out.join("full")), before);
+    let problems: Vec<&str> = first.problems.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(problems, ["broken.jpg", "none.png"]);
+    for level in ["text", "light"] {
+        let tree = contents(&out.join(level));
+        assert!(
+            tree.keys().eq(before.keys()),
+            "every file is there, so that pages of another level find their parts"
+        );
+        assert_eq!(tree[Path::new("broken.jpg")], before[Path::new("broken.jpg")]);
+    }
+    let trees = contents(&out);
+    let again = made(&site, &out);
+    assert_eq!((again.reduced_now, again.written), (0, 0), "nothing was changed, nothing is done again");
+    assert!(contents(&out) == trees);
+    made(&site, &root.join("other"));
+    assert!(contents(&root.join("other")) == trees, "the same site makes the same trees");
+    fs::write(site.join("img/logo.jpg"), photo(77)).unwrap();
+    assert_eq!(made(&site, &out).reduced_now, 1, "one image is another");
+    fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn pages_say_what_they_show() {
+    let root = scratch("pages");
+    let (site, out) = (site(&root), root.join("trees"));
+    made(&site, &out);
+    let light = fs::read_to_string(out.join("light/page1.html")).unwrap();
+    assert!(light.contains("<li>* <a href=page3.html>Page 3</a>"), "bullets are their text\n{light}");
+    assert!(light.contains("<a href=index.html>icon5</a>"), "a link keeps something to click at\n{light}");
+    assert!(light.contains("<a href=\"img/logo.jpg\">Shop</a>"), "another page has the logo\n{light}");
+    assert!(light.contains("Bild 5 ü.JPG\" alt=\"Photo &amp; 5\""), "photos stay\n{light}");
+    assert!(
+        light.contains("<a href=gone.html>gone</a> <img src=gone.png>"),
+        "what was broken stays so\n{light}"
+    );
+    assert!(
+        fs::read_to_string(out.join("light/page0.html"))
+            .unwrap()
+            .contains("<img src='img/logo.jpg' alt=Shop width=800>")
+    );
+    assert_eq!(
+        fs::read_to_string(out.join("light/style.css")).unwrap(),
+        "body { background: #fff none } h1 { color: navy }"
+    );
+    assert_eq!(
+        fs::read(out.join("light/old.html")).unwrap(),
+        b"<meta charset=iso-8859-1><p>Gr\xfc\xdfe \xe9"
+    );
+    let text = fs::read_to_string(out.join("text/page1.html")).unwrap();
+    assert!(
+        !text.contains("<img") && !text.contains("stylesheet") && text.contains("<p>Photo &amp; 5"),
+        "{text}"
+    );
+    fs::remove_dir_all(root).unwrap();
+}
+
+/// Wants it to end soon after it has begun.
+struct Impatient(AtomicUsize);
+
+impl Watch for Impatient {
+    fn progress(&self, _: usize, _: usize) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 40
+    }
+}
+
+#[test]
+fn whoever_stops_it_keeps_the_old_trees() {
+    let root = scratch("stopped");
+    let (site, out) = (site(&root), root.join("trees"));
+    let small = Job {
+        policy: Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() },
+        ..job(&site, &out)
+    };
+    adapt(&small, &Unwatched).unwrap();
+    let trees = contents(&root);
+    let error = adapt(&job(&site, &out), &Impatient(AtomicUsize::new(0))).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
+    assert!(contents(&root) == trees, "nothing is changed, and nothing is left");
+    let error = adapt(&job(&site, &site.join("trees")), &Unwatched).unwrap_err();
+    assert!(error.to_string().contains("in the site"), "{error}");
+    fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn tags_rules_and_depth() {
+    let root = scratch("tags");
+    let site = root.join("site");
+    write(
+        &site,
+        "index.html",
+        "<div data-plimsoll=important><img src=a.gif alt=a></div><div data-plimsoll=expendable>ad <p>x</p></div>\
+        <script src=x.js></script><a href=one.html>1</a><a data-plimsoll=important href=two.html>2</a>",
+    );
+    write(&site, "one.html", "<a href=far.html>far</a>");
+    write(&site, "two.html", "<a href=near.html>near</a>");
+    write(&site, "far.html", "x");
+    write(&site, "near.html", "x");
+    write(&site, "a.gif", icon(1));
+    write(&site, "x.js", "1");
+    let rule = plimsoll_content::Rule { pattern: "*.js".to_owned(), tag: plimsoll_content::Tag::Expendable };
+    let policy = Policy { depth: Some(1), rules: vec![rule], ..Policy::default() };
+    let out = root.join("trees");
+    let adapted = adapt(&Job { policy, sparse: true, ..job(&site, &out) }, &Unwatched).unwrap();
+    assert_eq!(
+        fs::read_to_string(out.join("light/index.html")).unwrap(),
+        "<div><img src=a.gif alt=a></div><a href=one.html>1</a><a href=two.html>2</a>"
+    );
+    assert_eq!(fs::read_to_string(out.join("light/one.html")).unwrap(), "<a>far</a>");
+    assert_eq!(adapted.trees[1].missing, ["a.gif", "far.html", "near.html", "two.html", "x.js"], "sparse");
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"far.html\""), "{manifest}");
+    fs::remove_dir_all(root).unwrap();
+}
