@@ -43,6 +43,9 @@ pub(crate) struct Top {
     places: BTreeMap<u64, usize>,
     hashes: Vec<u64>,
     last: (u64, usize),
+    /// No counter is smaller than this; and where the search for one that is not larger goes on.
+    floor: u64,
+    cursor: usize,
 }
 
 impl Top {
@@ -69,16 +72,30 @@ impl Top {
             self.hashes.push(hash);
             self.counters.len() - 1
         } else {
-            let weights = self.counters.iter().enumerate().map(|(place, heavy)| (heavy.weight(), place));
-            let (weight, place) = weights.min().unwrap_or_default();
+            let place = self.smallest();
             self.places.remove(&self.hashes[place]);
-            self.counters[place] = Heavy { error: weight, ..Heavy::default() };
+            self.counters[place] = Heavy { error: self.floor, ..Heavy::default() };
             self.hashes[place] = hash;
             place
         };
         path.clone_into(&mut self.counters[place].path);
         self.places.insert(hash, place);
         place
+    }
+
+    /// A counter that none is smaller than. Counters only grow, so one round finds all that are at the floor, one after
+    /// the other, and only then does the floor rise: a path that is new costs a step, not a walk over all.
+    fn smallest(&mut self) -> usize {
+        loop {
+            let counters = &self.counters;
+            let at_floor = |place: &usize| counters[*place].weight() <= self.floor;
+            if let Some(place) = (self.cursor..counters.len()).find(at_floor) {
+                self.cursor = place + 1;
+                return place;
+            }
+            self.floor = counters.iter().map(Heavy::weight).min().unwrap_or(0);
+            self.cursor = 0;
+        }
     }
 
     /// The heaviest first.
@@ -92,12 +109,17 @@ impl Top {
     }
 }
 
-/// FNV-1a, which is quick for short text, with a final mix of its bits.
+/// Eight bytes at a time, each word multiplied by an odd number and folded: quick, and nobody gains by a collision.
 fn hash(text: &str) -> u64 {
-    let mixed = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    mixed ^ (mixed >> 32)
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let hash = words.iter().fold(text.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(hash, u64::from_le_bytes(last))
 }
 
 #[cfg(test)]

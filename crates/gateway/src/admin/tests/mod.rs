@@ -61,15 +61,6 @@ fn sample() -> Status {
         levels: vec!["only".to_owned()],
         ..ClassStatus::default()
     };
-    let row =
-        Row { site: "shop".to_owned(), guarantee: Guarantee::new(100.0, 1e6), utilization: Some(0.375) };
-    let plan = PlantPlan {
-        plant: "origin".to_owned(),
-        ceiling: 0.85,
-        sum: 0.375,
-        rows: vec![row],
-        ..PlantPlan::default()
-    };
     Status {
         at: plimsoll_core::time::Instant::from_nanos(12_500_000_000),
         mode: Mode::Control,
@@ -82,9 +73,21 @@ fn sample() -> Status {
             utilization: 0.5,
             guaranteed_share: 0.75,
         }],
-        plan: vec![plan],
+        plan: vec![sample_plan()],
         classes: vec![class, odd],
         rejection_cost_seconds: None,
+    }
+}
+
+fn sample_plan() -> PlantPlan {
+    let row =
+        Row { site: "shop".to_owned(), guarantee: Guarantee::new(100.0, 1e6), utilization: Some(0.375) };
+    PlantPlan {
+        plant: "origin".to_owned(),
+        ceiling: 0.85,
+        sum: 0.375,
+        rows: vec![row],
+        ..PlantPlan::default()
     }
 }
 
