@@ -11,6 +11,9 @@
 //! has too many bytes; beside it stands what a view of a page costs as counted, object by object. With an access log,
 //! the same is weighted by the views of each page, which the paper could not do.
 //!
+//! Where a text has a copy compressed beforehand beside it (`page.html.gz`), at full as in a tree, its bytes count: so
+//! browsers get it.
+//!
 //! A level is measured in its tree, where there is one; else its pages are rewritten in memory, and its images taken to
 //! be as small as the policy wants (CA 3.3).
 
@@ -176,7 +179,9 @@ pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
         }
         None => (None, None),
     };
-    let full = figures(&site.survey, views.as_ref(), |path| site.bytes(path));
+    let full = figures(&site.survey, views.as_ref(), |path, _| {
+        packed(&site, path).unwrap_or_else(|| site.bytes(path))
+    });
     let mut levels = Vec::new();
     for level in [Level::Text, Level::Light] {
         let decisions = Decisions::new(&site, &question.policy, level, views.as_ref());
@@ -218,8 +223,11 @@ fn estimated(
             .map_or(site.bytes(path), |sheet| sheet.len() as u64))
     })?;
     let sheet_bytes: BTreeMap<&str, u64> = sheets.iter().map(|path| path.as_str()).zip(sheet_bytes).collect();
-    let bytes = |path: &str| match decisions.reduction(path) {
+    let bytes = |path: &str, text: Option<u64>| match decisions.reduction(path) {
         Some(reduction) => (site.bytes(path) as f64 / reduction.factor) as u64,
+        // A text with a compressed copy gets a new one.
+        None if packed(site, path).is_some() => packed(site, path).unwrap_or(0),
+        None if text.is_some() => text.unwrap_or(0),
         None => sheet_bytes.get(path).copied().unwrap_or_else(|| site.bytes(path)),
     };
     let read = |path: &str| {
@@ -250,8 +258,11 @@ fn measured(
     }
     let read = |path: &str| fs::read(tree.join(path)).or_else(|_| site.tree.read_file(path));
     let survey = survey(site, &read, watch)?;
-    let bytes =
-        |path: &str| fs::metadata(tree.join(path)).map_or_else(|_| site.bytes(path), |found| found.len());
+    let size = |path: &str| fs::metadata(tree.join(path)).ok().map(|found| found.len());
+    let bytes = |path: &str, _: Option<u64>| {
+        let here = size(&format!("{path}.gz")).or_else(|| size(path));
+        here.or_else(|| packed(site, path)).unwrap_or_else(|| site.bytes(path))
+    };
     Ok(Some(figures(&survey, views, bytes)))
 }
 
@@ -278,16 +289,27 @@ fn survey(
     Ok(survey)
 }
 
-fn figures(survey: &Survey, views: Option<&BTreeMap<String, u64>>, bytes: impl Fn(&str) -> u64) -> Figures {
+/// Bytes of the compressed copy beside a file of the site.
+fn packed(site: &Site, path: &str) -> Option<u64> {
+    site.tree.files.get(&format!("{path}.gz")).map(|file| file.bytes)
+}
+
+/// The figures of pages whose files have these `bytes`; of a page, it is told those of its text.
+fn figures(
+    survey: &Survey,
+    views: Option<&BTreeMap<String, u64>>,
+    bytes: impl Fn(&str, Option<u64>) -> u64,
+) -> Figures {
     let pages = survey.pages.len() as f64;
     let objects: BTreeSet<&String> = survey.pages.values().flat_map(|page| &page.embedded).collect();
-    let object_bytes: u64 = objects.iter().map(|path| bytes(path)).sum();
+    let object_bytes: u64 = objects.iter().map(|path| bytes(path, None)).sum();
     let (mut embedded, mut page_bytes, mut view_bytes) = (0, 0, 0);
     let (mut weight, mut popular) = (0.0, (0.0, 0.0));
     for (path, page) in &survey.pages {
-        let view = page.bytes + page.embedded.iter().map(|path| bytes(path)).sum::<u64>();
+        let own = bytes(path, Some(page.bytes));
+        let view = own + page.embedded.iter().map(|path| bytes(path, None)).sum::<u64>();
         embedded += page.embedded.len();
-        page_bytes += page.bytes;
+        page_bytes += own;
         view_bytes += view;
         let count = views.and_then(|views| views.get(path)).copied().unwrap_or(0) as f64;
         weight += count;

@@ -173,6 +173,10 @@ fn a_third_of_the_bytes_and_half_of_the_requests() {
     assert!(full.view_bytes / light.view_bytes >= 3.0, "{full:?} {light:?}");
     assert!(full.view_requests() / light.view_requests() >= 2.0, "{full:?} {light:?}");
     assert_eq!(text.embedded, 0.0);
+    // Compressed copies count.
+    adapt(&Job { gzip: true, ..job(&site, &out) }, &Unwatched).unwrap();
+    let packed = impact(&question, &Unwatched).unwrap();
+    assert!(packed.full == full && packed.levels[1].1.page_bytes < 0.8 * light.page_bytes, "{packed:?}");
     // Nothing is saved where nothing is done.
     let none = Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() };
     let policy = Policy { without: plimsoll_content::Step::ALL.to_vec(), ..none };
