@@ -6,14 +6,17 @@
 
 mod clients;
 mod flight;
+mod outcome;
 mod service;
+
+pub use outcome::{Error, Event, Progress, Run, Watch};
 
 use crate::arrivals::{self, LogNotes, Source};
 use crate::front::{Arriving, Decision, Front, Gateway, Order, Start};
 use crate::plant::{Busy, Server};
 use crate::record::{ClassRow, Recorder, Row};
 use crate::request::Request;
-use crate::top::{Fate, Heavy, Top};
+use crate::top::{Fate, Top};
 use crate::workload::Workload;
 use clients::Clients;
 use flight::{Ended, Flights, Stage};
@@ -21,11 +24,8 @@ use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
-use plimsoll_core::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 use service::ServicePlan;
-use std::ops::ControlFlow;
-use std::{fmt, io};
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -37,106 +37,6 @@ pub struct Setup<'a> {
     /// Of everything random.
     pub seed: u64,
 }
-
-/// What became of it.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// Virtual time at its end.
-    pub ended: Instant,
-    /// False: it was stopped before.
-    pub complete: bool,
-    /// Rows of time, in order.
-    pub rows: Vec<Row>,
-    /// The sums of all rows, by class.
-    pub classes: Vec<ClassRow>,
-    /// Requests that arrived, those for no site included, and those that came again.
-    pub requests: u64,
-    /// Requests of clients that tried again.
-    pub retries: u64,
-    /// Requests whose host no site has.
-    pub unmatched: u64,
-    /// The paths that were degraded or turned away most, heaviest first.
-    pub top: Vec<Heavy>,
-    /// What was found in logs: the stream's number, and the notes.
-    pub notes: Vec<(usize, LogNotes)>,
-    /// The engine's own view at the end; none with a comparator.
-    pub status: Option<Status>,
-    /// Requests in flight at the end.
-    pub in_flight: u64,
-}
-
-/// Why there is no run.
-#[derive(Debug)]
-pub enum Error {
-    /// What in the promises cannot be.
-    Promises(Vec<String>),
-    /// The workload does not fit the promises.
-    Workload(String),
-    /// What a stream reads cannot be read: its name, and why.
-    Stream(String, io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Promises(all) => f.write_str(&all.join("\n")),
-            Error::Workload(what) => f.write_str(what),
-            Error::Stream(name, error) => write!(f, "{name}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Virtual time.
-    pub now: Instant,
-    /// Requests so far.
-    pub requests: u64,
-    /// The part that is done, in [0, 1], where it is known.
-    pub done: Option<f64>,
-}
-
-/// What happens, for whoever watches. `token` names a request from its arrival on.
-#[derive(Clone, Copy, Debug)]
-pub enum Event<'a> {
-    /// A request arrived and was decided on.
-    Arrived {
-        /// Its name.
-        token: Token,
-        /// What it asked for.
-        request: &'a Request,
-        /// Its class.
-        class: u16,
-        /// What was decided.
-        decision: Decision,
-    },
-    /// One that waited was started or turned away.
-    Ordered(Order),
-    /// One that was started, or waited, has ended.
-    Ended {
-        /// Its name.
-        token: Token,
-        /// How.
-        outcome: Outcome,
-    },
-}
-
-/// Who watches a run.
-pub trait Watch {
-    /// Called now and then; may stop the run.
-    fn progress(&mut self, _progress: &Progress) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-
-    /// Called at every event.
-    fn event(&mut self, _now: Instant, _event: &Event<'_>) {}
-}
-
-/// Nobody.
-impl Watch for () {}
 
 impl Setup<'_> {
     /// Runs it with the gateway's own engine.
