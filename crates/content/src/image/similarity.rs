@@ -32,10 +32,13 @@ pub(crate) fn similarity(one: &Plane, other: &Plane) -> f64 {
         }
         if row > 0 {
             for column in 1..columns {
-                let parts = [above[column - 1], above[column], here[column - 1], here[column]];
-                let sums: [u32; 4] =
-                    std::array::from_fn(|which| parts.iter().map(|part| part.0[which]).sum());
-                total += window(sums.map(u64::from), 4 * (BLOCK * BLOCK) as u64);
+                let (one, two, three, four) =
+                    (&above[column - 1].0, &above[column].0, &here[column - 1].0, &here[column].0);
+                let mut sums = [0_u64; 4];
+                for (which, sum) in sums.iter_mut().enumerate() {
+                    *sum = u64::from(one[which] + two[which] + three[which] + four[which]);
+                }
+                total += window(&sums, 4 * (BLOCK * BLOCK) as u64);
             }
         }
         std::mem::swap(&mut above, &mut here);
@@ -73,11 +76,12 @@ fn whole(one: &Plane, other: &Plane) -> f64 {
     for (&x, &y) in one.samples.iter().zip(&other.samples) {
         add(&mut sums, x, y);
     }
-    window(sums, one.samples.len().max(1) as u64)
+    window(&sums, one.samples.len().max(1) as u64)
 }
 
-fn window(sums: [u64; 4], count: u64) -> f64 {
-    let [x, y, squares, products] = sums.map(|sum| sum as f64 / count as f64);
+fn window(sums: &[u64; 4], count: u64) -> f64 {
+    let mean = |which: usize| sums[which] as f64 / count as f64;
+    let (x, y, squares, products) = (mean(0), mean(1), mean(2), mean(3));
     let (c1, c2) = ((0.01_f64 * 255.0).powi(2), (0.03_f64 * 255.0).powi(2));
     let covariance = products - x * y;
     let variances = squares - x * x - y * y;
