@@ -27,8 +27,11 @@ pub struct Promises {
 pub struct Plant {
     /// Its name in the configuration, metrics and status.
     pub name: String,
-    /// How many requests it works on at once (s): Apache's `MaxRequestWorkers`, an application server's processes.
+    /// How many requests it works on at once (s): Apache's `MaxRequestWorkers`, an application server's processes. Where
+    /// it is to be found, what to begin with.
     pub workers: u32,
+    /// The number of workers is not known: the engine finds it between these, and starts no more requests than it found.
+    pub find_workers: Option<WorkerBounds>,
     /// The most requests in service at once, all threads together; beyond it requests wait. At least 1.
     pub max_connections: u32,
     /// The load line: the utilization U* to hold, in (0, 1].
@@ -60,6 +63,15 @@ pub enum Sense {
     /// A reading pushed into `tick`: ORCA's `endpoint-load-metrics` of the upstream, or the gateway's own CPU for a
     /// folder that it serves itself.
     Reported,
+}
+
+/// Between what the number of workers is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerBounds {
+    /// Never fewer are in service at once, if that many want to be.
+    pub least: u32,
+    /// Never more.
+    pub most: u32,
 }
 
 /// The linear model's coefficients, UC eq. 1 and 2: what one request takes of the plant.
@@ -164,6 +176,12 @@ pub struct Site {
     pub default_priority: u8,
     /// The relative deadline of its requests, where their class has none.
     pub deadline: Option<Duration>,
+    /// What the class `default` was promised of its response times.
+    pub default_delay: Option<Delay>,
+    /// The delta of the class `default`.
+    pub default_ratio: Option<f64>,
+    /// Its ratios hold even where work must be left undone for it.
+    pub strict_ratios: bool,
     /// What its requests cost, where that differs from [`Plant::costs`]: a and b belong to one server and one kind of
     /// content.
     pub costs: Option<Costs>,
@@ -192,6 +210,20 @@ pub struct Class {
     /// The relative deadline of its requests: earlier ones wait shorter within a priority, and the plan is stricter. No
     /// more is promised by it.
     pub deadline: Option<Duration>,
+    /// What it was promised of its response times (QM).
+    pub delay: Option<Delay>,
+    /// delta: its mean response time, relative to those of the other classes of its site that have one (PR). Not beside
+    /// a delay.
+    pub ratio: Option<f64>,
+}
+
+/// D_ref: a bound on the response time of a class, arrival to release (QM).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delay {
+    /// D_ref.
+    pub target: Duration,
+    /// Of so many requests in a hundred; `None`: of the mean.
+    pub percentile: Option<f64>,
 }
 
 /// The priority of classes that were given none: after all that were.
@@ -200,7 +232,14 @@ pub const LAST_PRIORITY: u8 = u8::MAX;
 impl Class {
     /// A class without priority or deadline.
     pub fn new(name: &str, condition: Condition) -> Self {
-        Class { name: name.into(), condition, priority: LAST_PRIORITY, deadline: None }
+        Class {
+            name: name.into(),
+            condition,
+            priority: LAST_PRIORITY,
+            deadline: None,
+            delay: None,
+            ratio: None,
+        }
     }
 }
 
@@ -344,6 +383,7 @@ impl Plant {
         Plant {
             name: name.into(),
             workers,
+            find_workers: None,
             max_connections: workers,
             set_point: 0.85,
             sense: Sense::Gap,
@@ -360,6 +400,9 @@ impl Plant {
         let name = &self.name;
         if self.workers == 0 || self.max_connections == 0 {
             wrong.push(format!("{name}: workers and connections must be at least 1"));
+        }
+        if self.find_workers.is_some_and(|bounds| bounds.least == 0 || bounds.least > bounds.most) {
+            wrong.push(format!("{name}: workers are looked for between at least 1 and no fewer"));
         }
         if self.max_connections > u32::from(u16::MAX) {
             wrong.push(format!("{name}: {} connections; at most 65535", self.max_connections));
@@ -400,6 +443,9 @@ impl Site {
             share_excess: true,
             default_priority: LAST_PRIORITY,
             deadline: None,
+            default_delay: None,
+            default_ratio: None,
+            strict_ratios: false,
             costs: None,
         }
     }
@@ -440,6 +486,36 @@ impl Site {
         let deadlines = self.classes.iter().map(|class| class.deadline).chain([self.deadline]);
         if deadlines.flatten().any(|deadline| deadline.is_zero()) {
             wrong.push(format!("{name}: a deadline must be above 0"));
+        }
+        self.validate_response_times(wrong);
+    }
+
+    fn validate_response_times(&self, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        let classes = self.classes.iter().map(|class| (class.delay, class.ratio, class.priority));
+        let own = (self.default_delay, self.default_ratio, self.default_priority);
+        let all: Vec<_> = classes.chain([own]).collect();
+        for delay in all.iter().filter_map(|(delay, ..)| *delay) {
+            if delay.target.is_zero() {
+                wrong.push(format!("{name}: a delay must be above 0"));
+            }
+            if delay.percentile.is_some_and(|p| !(50.0..=99.9).contains(&p)) {
+                wrong.push(format!("{name}: a delay's percentile lies between 50 and 99.9"));
+            }
+        }
+        if all.iter().any(|(delay, ratio, _)| delay.is_some() && ratio.is_some()) {
+            wrong.push(format!("{name}: a class has a delay or a ratio, not both"));
+        }
+        let ratios: Vec<_> =
+            all.iter().filter_map(|(_, ratio, at)| ratio.map(|ratio| (ratio, *at))).collect();
+        if ratios.iter().any(|(ratio, _)| !(ratio.is_finite() && *ratio > 0.0)) {
+            wrong.push(format!("{name}: a ratio must be above 0"));
+        }
+        if ratios.len() == 1 {
+            wrong.push(format!("{name}: one class alone has a ratio; it needs another to be held against"));
+        }
+        if ratios.iter().any(|(_, priority)| *priority != ratios[0].1) {
+            wrong.push(format!("{name}: classes with a ratio have one priority; the ratio sets them apart"));
         }
     }
 }

@@ -132,6 +132,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     Plant {
         name: name.to_owned(),
         workers,
+        find_workers: None,
         max_connections,
         set_point: capacity.load_line.value.0,
         sense: capacity.sense.value,
@@ -176,6 +177,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
     Plant {
         name: name.to_owned(),
         workers: capacity.workers.as_ref().map_or(threads, |workers| workers.value.0 as u32),
+        find_workers: None,
         max_connections: keys.max_connections.value.0 as u32,
         set_point: capacity.load_line.value.0,
         // The gateway's own CPU: a thread that waits for a slow client is not busy, which gap estimation would think.

@@ -90,6 +90,9 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         share_excess: keys.share_excess.value,
         default_priority: priority(keys.default_priority.as_ref()),
         deadline: deadline(keys.deadline.as_ref(), findings),
+        default_delay: None,
+        default_ratio: None,
+        strict_ratios: false,
         costs: super::plants::costs(keys.costs.as_ref()),
     };
     (site, rewrites)
@@ -304,6 +307,8 @@ fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
             .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
         priority: priority(class.priority.as_ref()),
         deadline: deadline(class.deadline.as_ref(), findings),
+        delay: None,
+        ratio: None,
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
 }
