@@ -1,10 +1,12 @@
-//! Models of the plant: what a request costs.
+//! Models of the plant: what a request costs, and how long it waits.
 
 mod cost;
+mod delay;
 mod linear;
 mod tracker;
 
 pub(crate) use cost::EVIDENCE;
 pub use cost::{CostEstimate, Served};
+pub use delay::{Traffic, erlang_c, queue_delay, wait_percentile};
 pub use linear::LinearModel;
 pub use tracker::Tracker;

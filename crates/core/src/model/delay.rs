@@ -1,0 +1,186 @@
+//! How long requests wait for one of s workers, and how many workers a delay takes (QM 2.3).
+//!
+//! `D_q = (C(s, a) / (s / S - lambda)) (c_a^2 + c_s^2) / 2`, Allen and Cunneen's approximation with Erlang's C for the
+//! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
+//! are QM eq. 3.) Response time is `D_q + S`.
+//!
+//! A quota is dithered between whole numbers, so s need not be one: between two of them log C goes along a straight line.
+//! Below one worker and at a >= s everybody waits.
+
+use libm::{exp, fabs, log, pow};
+
+/// A class in front of workers of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Traffic {
+    /// lambda (1/s).
+    pub rate: f64,
+    /// S, mean service time (s).
+    pub service_seconds: f64,
+    /// c_a^2 of the times between arrivals.
+    pub arrival_variability: f64,
+    /// c_s^2 of the service times.
+    pub service_variability: f64,
+}
+
+/// C(s, a): the chance that an arrival has to wait, of Poisson arrivals at a load of `load` erlangs.
+pub fn erlang_c(servers: u32, load: f64) -> f64 {
+    let own = f64::from(servers);
+    if load >= own {
+        return 1.0;
+    }
+    let blocked = (1..=servers).fold(1.0, |b, k| load * b / (f64::from(k) + load * b));
+    blocked / (1.0 - load / own * (1.0 - blocked))
+}
+
+/// C for a number of servers that need not be whole.
+fn chance_to_wait(servers: f64, load: f64) -> f64 {
+    let whole = servers as u32;
+    let part = servers - f64::from(whole);
+    let below = erlang_c(whole, load);
+    if part <= 0.0 {
+        return below;
+    }
+    pow(below, 1.0 - part) * pow(erlang_c(whole + 1, load), part)
+}
+
+/// D_q (s) of `rate` requests a second in front of `servers`; `variability` is (c_a^2 + c_s^2) / 2. Infinite at or above
+/// their capacity.
+pub fn queue_delay(servers: f64, service_seconds: f64, rate: f64, variability: f64) -> f64 {
+    let load = rate * service_seconds;
+    if load >= servers {
+        return f64::INFINITY;
+    }
+    chance_to_wait(servers, load) * service_seconds / (servers - load) * variability
+}
+
+impl Traffic {
+    /// a = lambda S, in erlangs.
+    pub fn load(&self) -> f64 {
+        self.rate * self.service_seconds
+    }
+
+    fn variability(&self) -> f64 {
+        0.5 * (self.arrival_variability + self.service_variability)
+    }
+
+    /// Mean response time (s) with so many workers.
+    pub fn response_seconds(&self, servers: f64) -> f64 {
+        queue_delay(servers, self.service_seconds, self.rate, self.variability()) + self.service_seconds
+    }
+
+    /// The share of requests whose response takes longer than `target_seconds`: an exponential wait for those that wait
+    /// (`t_p = (W / P_w) ln(P_w / (1 - p))`), convolved with the service time, which counts as a fixed part and an
+    /// exponential one of the measured deviation.
+    pub fn late_share(&self, servers: f64, target_seconds: f64) -> f64 {
+        let (mean, load) = (self.service_seconds, self.load());
+        if load >= servers {
+            return 1.0;
+        }
+        let deviation = mean * pow(self.service_variability, 0.5).clamp(1e-3, 1.0);
+        let left = target_seconds - (mean - deviation);
+        if left <= 0.0 {
+            return 1.0;
+        }
+        let waits = chance_to_wait(servers, load);
+        let wait = (mean / (servers - load) * self.variability()).max(1e-9);
+        // Equal means are a limit of the formula; a hair apart they are numbers.
+        let wait = if fabs(wait - deviation) < 1e-4 * deviation { 1.0001 * deviation } else { wait };
+        let (slow, own) = (exp(-left / wait), exp(-left / deviation));
+        let both = (wait * slow - deviation * own) / (wait - deviation);
+        ((1.0 - waits) * own + waits * both).clamp(0.0, 1.0)
+    }
+
+    /// The fewest workers, not above `most`, whose mean response time is at most `target_seconds`; `most` where none is.
+    pub fn servers_for_mean(&self, target_seconds: f64, most: f64) -> f64 {
+        self.fewest(most, |servers| self.response_seconds(servers) <= target_seconds)
+    }
+
+    /// The fewest workers, not above `most`, with at most `late` of the responses over `target_seconds`.
+    pub fn servers_for_share(&self, target_seconds: f64, late: f64, most: f64) -> f64 {
+        self.fewest(most, |servers| self.late_share(servers, target_seconds) <= late)
+    }
+
+    fn fewest(&self, most: f64, enough: impl Fn(f64) -> bool) -> f64 {
+        let (mut low, mut high) = (self.load().min(most), most);
+        if !enough(most) {
+            return most;
+        }
+        while high - low > 1e-4 * high {
+            let middle = 0.5 * (low + high);
+            *(if enough(middle) { &mut high } else { &mut low }) = middle;
+        }
+        high
+    }
+
+    /// The service time (s) at which `servers` workers answer in `target_seconds` on the mean: QM's experiments move the
+    /// speed of the workers, not their number.
+    pub fn service_for_mean(&self, servers: u32, target_seconds: f64) -> f64 {
+        let servers = f64::from(servers);
+        let (mut low, mut high) = (0.0, target_seconds.min(servers / self.rate));
+        while high - low > 1e-9 * high {
+            let middle = 0.5 * (low + high);
+            let tried = Traffic { service_seconds: middle, ..*self };
+            *(if tried.response_seconds(servers) <= target_seconds { &mut low } else { &mut high }) = middle;
+        }
+        low
+    }
+}
+
+/// `t_p` of a wait whose mean is `mean_wait` and chance `waits`: the delay that a share `p` stays within (s).
+pub fn wait_percentile(mean_wait: f64, waits: f64, p: f64) -> f64 {
+    if waits <= 1.0 - p { 0.0 } else { mean_wait / waits * log(waits / (1.0 - p)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn near(found: f64, wanted: f64) {
+        assert!(fabs(found - wanted) <= 1e-3 * fabs(wanted).max(1e-3), "{found} instead of {wanted}");
+    }
+
+    const POISSON: Traffic =
+        Traffic { rate: 1.0, service_seconds: 0.5, arrival_variability: 1.0, service_variability: 1.0 };
+
+    #[test]
+    fn erlang_and_one_server_are_as_in_the_books() {
+        near(erlang_c(8, 4.0), 0.0590);
+        near(erlang_c(1, 0.7), 0.7);
+        // M/M/1: 1 / (mu - lambda); M/D/1 waits half as long.
+        near(POISSON.response_seconds(1.0), 1.0);
+        near(Traffic { service_variability: 0.0, ..POISSON }.response_seconds(1.0), 0.75);
+        assert_eq!(POISSON.response_seconds(0.5), f64::INFINITY);
+        // M/M/1 responses are exponential with that mean.
+        near(POISSON.late_share(1.0, 3.0), exp(-3.0));
+        near(wait_percentile(1.0, 0.5, 0.95), 2.0 * log(10.0));
+    }
+
+    #[test]
+    fn what_is_solved_for_is_what_was_asked_for() {
+        let traffic = Traffic { rate: 100.0, service_seconds: 0.04, ..POISSON };
+        for target in [0.05, 0.2, 2.0] {
+            let servers = traffic.servers_for_mean(target, 64.0);
+            assert!((4.0..8.0).contains(&servers));
+            near(traffic.response_seconds(servers), target);
+        }
+        let servers = traffic.servers_for_share(0.2, 0.05, 64.0);
+        near(traffic.late_share(servers, 0.2), 0.05);
+        assert_eq!(traffic.servers_for_mean(0.03, 64.0), 64.0, "below S no number of workers will do");
+        assert_eq!(traffic.servers_for_mean(0.2, 3.0), 3.0);
+        // QM 2.2: at lambda = 1 a delay of 2 takes mu = 1.5, and lambda = 3 takes 3.5.
+        near(1.0 / POISSON.service_for_mean(1, 2.0), 1.5);
+        near(1.0 / Traffic { rate: 3.0, ..POISSON }.service_for_mean(1, 2.0), 3.5);
+    }
+
+    #[test]
+    fn more_workers_never_wait_longer() {
+        let traffic = Traffic { rate: 100.0, service_seconds: 0.04, ..POISSON };
+        let mut last = (f64::INFINITY, 1.0);
+        for tenth in 41..200 {
+            let servers = f64::from(tenth) * 0.1;
+            let now = (traffic.response_seconds(servers), traffic.late_share(servers, 0.3));
+            assert!(now.0 <= last.0 && now.1 <= last.1 + 1e-9, "{servers}");
+            last = now;
+        }
+    }
+}
