@@ -105,7 +105,7 @@ impl Traffic {
         if !enough(most) {
             return most;
         }
-        while high - low > 1e-4 * high {
+        while high - low > 1e-7 * high {
             let middle = 0.5 * (low + high);
             *(if enough(middle) { &mut high } else { &mut low }) = middle;
         }
