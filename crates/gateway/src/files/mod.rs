@@ -24,12 +24,14 @@
 //! **No path escapes.** [`path`] refuses what could name anything outside by text, and `tree` resolves beneath an
 //! open root in the kernel, in one system call, so that there is no check that a rename could outrun.
 //!
-//! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads, a 404's fallback to
-//! another tree.
+//! **Lower trees may have gaps.** What a tree of `plimsoll adapt` lacks is served from the next ([`order`]).
+//!
+//! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads.
 
 mod cache;
 mod conditional;
 mod encoding;
+mod order;
 mod path;
 mod range;
 mod request;
@@ -42,11 +44,13 @@ mod types;
 
 use cache::Cache;
 use conditional::Precondition;
+use order::Order;
 use range::Selection;
 pub use request::{FileFields, FileRequest};
 use resource::{Found, Resource, Variant};
 pub use response::{FileBody, FileHeaders, FileResponse, FileSlice};
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -91,6 +95,7 @@ pub struct Files {
     index: Vec<String>,
     tree: Tree,
     cache: Cache,
+    order: Order,
 }
 
 impl Files {
@@ -103,6 +108,7 @@ impl Files {
             index: settings.index,
             tree: Tree::open(settings.root, settings.follow_symlinks)?,
             cache: Cache::new(settings.cache_bytes),
+            order: Order::default(),
         })
     }
 
@@ -118,11 +124,35 @@ impl Files {
             Err(status) => return FileResponse::bare(status),
         };
         if self.tree.follow_root(now) {
-            self.cache.clear();
+            self.forget();
         }
-        match self.find(now, &relative) {
-            Ok(Found::File(resource)) => self.answer(request, &relative, &resource),
-            Ok(Found::Folder) => redirect(&relative, request.query),
+        let response = self.look_up(now, request, &relative);
+        // Trees that were exchanged and taken away a moment ago have nothing any more: their place is looked at again
+        // before anybody hears that there is nothing.
+        if response.status == 404 && self.tree.look_again(now) {
+            self.forget();
+            return self.look_up(now, request, &relative);
+        }
+        response
+    }
+
+    fn forget(&mut self) {
+        self.cache.clear();
+        self.order.forget();
+    }
+
+    fn look_up(&mut self, now: Instant, request: &FileRequest<'_>, relative: &[u8]) -> FileResponse {
+        let mut name = Cow::Borrowed(relative);
+        let mut found = self.find(now, &name);
+        while matches!(found, Err(Errno::NOENT))
+            && let Some(above) = self.order.above(&self.tree, now, &name)
+        {
+            found = self.find(now, &above);
+            name = Cow::Owned(above);
+        }
+        match found {
+            Ok(Found::File(resource)) => self.answer(request, &name, &resource),
+            Ok(Found::Folder) => redirect(&name, request.query),
             Err(error) => FileResponse::bare(status_of(error)),
         }
     }

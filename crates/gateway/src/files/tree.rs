@@ -69,6 +69,11 @@ impl Tree {
         if self.followed.is_some_and(|followed| now.saturating_duration_since(followed) < REVALIDATE) {
             return false;
         }
+        self.look_again(now)
+    }
+
+    /// The same at any time.
+    pub(super) fn look_again(&mut self, now: Instant) -> bool {
         self.followed = Some(now);
         match open_root(&self.path) {
             Ok((root, identity)) if identity != self.identity => {

@@ -3,6 +3,7 @@
 mod answers;
 mod changes;
 mod escapes;
+mod order;
 
 use super::*;
 use std::fs;

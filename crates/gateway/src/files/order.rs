@@ -1,0 +1,98 @@
+//! Which trees belong together: what one lacks is served from the next.
+//!
+//! `plimsoll adapt` writes `manifest.json` beside its trees and names them there from lowest to highest quality. A tree
+//! may lack files: pages that were cut, and with `--sparse` all that is the same in the next. Where a name beneath one
+//! tree leads nowhere, the same name beneath the next one counts.
+//!
+//! The disk says what is missing, not the manifest's lists: they would have to be held in memory by every thread, and
+//! would be wrong as soon as somebody takes a file away. So the order of the trees is all that is read. It is looked for
+//! when a name leads nowhere, at most once per [`REVALIDATE`], and read again when the file under its name is another
+//! (`adapt` exchanges the whole folder) or was changed. A folder without a manifest, or with somebody else's file of
+//! that name, has no trees and no fallback.
+
+use super::REVALIDATE;
+use super::tree::Tree;
+use rustix::io::Errno;
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::time::Instant;
+
+/// The manifest's name.
+const MANIFEST: &[u8] = b"manifest.json";
+/// The form that is understood.
+const VERSION: u64 = 1;
+/// A longer one is not read: it would hold the thread up.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The trees beneath a root, and when they were looked for.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    /// With their final slash, from lowest to highest quality.
+    trees: Vec<Vec<u8>>,
+    /// Device, inode, size and modification time of the manifest.
+    identity: Option<[i128; 4]>,
+    looked: Option<Instant>,
+}
+
+impl Order {
+    /// The same name in the tree above, if `name` is in one that has one above it.
+    pub(super) fn above(&mut self, root: &Tree, now: Instant, name: &[u8]) -> Option<Vec<u8>> {
+        self.follow(root, now);
+        let at = self.trees.iter().position(|tree| name.starts_with(tree))?;
+        Some([self.trees.get(at + 1)?, &name[self.trees[at].len()..]].concat())
+    }
+
+    /// The root leads elsewhere.
+    pub(super) fn forget(&mut self) {
+        *self = Order::default();
+    }
+
+    fn follow(&mut self, root: &Tree, now: Instant) {
+        if self.looked.is_some_and(|looked| now.saturating_duration_since(looked) < REVALIDATE) {
+            return;
+        }
+        self.looked = Some(now);
+        match root.open_name(MANIFEST) {
+            Ok(file) => {
+                let identity = identity(&file);
+                if identity.is_none() || identity != self.identity {
+                    *self = Order { trees: read(file).unwrap_or_default(), identity, looked: self.looked };
+                }
+            }
+            // For want of a descriptor, say, the trees are not another.
+            Err(Errno::NOENT) => *self = Order { looked: self.looked, ..Order::default() },
+            Err(_) => {}
+        }
+    }
+}
+
+fn identity(file: &File) -> Option<[i128; 4]> {
+    let of = file.metadata().ok()?;
+    let modified = i128::from(of.mtime()) * 1_000_000_000 + i128::from(of.mtime_nsec());
+    Some([of.dev().into(), of.ino().into(), of.size().into(), modified])
+}
+
+fn read(file: File) -> Option<Vec<Vec<u8>>> {
+    let mut text = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut text).ok()?;
+    if text.len() as u64 > MOST_BYTES {
+        return None;
+    }
+    let manifest: Value = serde_json::from_slice(&text).ok()?;
+    if manifest["plimsoll"] != VERSION {
+        return None;
+    }
+    let trees = manifest["trees"].as_array()?.iter();
+    trees.map(|entry| entry["tree"].as_str().filter(|tree| is_folder(tree))).map(prefix).collect()
+}
+
+/// One folder of the root: nothing else that a manifest says may become part of a path.
+fn is_folder(tree: &str) -> bool {
+    !tree.is_empty() && !tree.starts_with('.') && !tree.contains(['/', '\0'])
+}
+
+fn prefix(tree: Option<&str>) -> Option<Vec<u8>> {
+    tree.map(|tree| [tree.as_bytes(), b"/"].concat())
+}

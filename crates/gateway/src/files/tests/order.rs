@@ -1,0 +1,109 @@
+//! Trees with gaps, and the manifest that says which is above which.
+
+use super::*;
+
+const MANIFEST: &str = r#"{"plimsoll": 1, "trees": [
+    {"level": "text", "tree": "text", "missing": ["a.txt"]}, {"level": "light", "tree": "light"},
+    {"level": "full", "tree": "full"}], "problems": []}"#;
+
+/// Trees beneath a root: what each file holds is where it is.
+fn trees(manifest: &str) -> Place {
+    let place = Place::new();
+    for name in ["text/t.txt", "light/l.txt", "light/dir/index.html", "full/f.txt", "full/deep/index.html"] {
+        place.write(&format!("root/{name}"), name);
+    }
+    place.write("root/full/t.txt", "full/t.txt");
+    place.write("root/full/l.txt", "full/l.txt");
+    place.write("root/elsewhere/e.txt", "elsewhere/e.txt");
+    place.write("root/manifest.json", manifest);
+    place
+}
+
+#[test]
+fn what_a_tree_lacks_is_served_from_the_next() {
+    let place = trees(MANIFEST);
+    let mut server = place.server();
+    for (path, expected) in [
+        ("/text/t.txt", "text/t.txt"),
+        ("/text/l.txt", "light/l.txt"),
+        ("/text/f.txt", "full/f.txt"),
+        ("/light/t.txt", "full/t.txt"),
+        ("/full/t.txt", "full/t.txt"),
+        ("/text/dir/", "light/dir/index.html"),
+        ("/light/deep/", "full/deep/index.html"),
+    ] {
+        let answer = server.get(path);
+        assert_eq!((answer.status, answer.text()), (200, expected), "{path}");
+    }
+    let folder = server.get("/text/deep?q");
+    assert_eq!((folder.status, folder.header("location")), (301, Some("./deep/?q")));
+    for path in ["/text/no.txt", "/full/no.txt", "/elsewhere/t.txt", "/t.txt", "/text/../elsewhere/t.txt"] {
+        assert_ne!(server.get(path).status, 200, "{path}");
+    }
+    // A range and a condition are of the file that is sent.
+    assert_eq!(server.ask("GET", "/text/f.txt", &[("range", "bytes=5-")]).text(), "f.txt");
+    let tag = server.get("/full/f.txt").header("etag").unwrap().to_owned();
+    assert_eq!(server.ask("GET", "/text/f.txt", &[("if-none-match", &tag)]).status, 304);
+}
+
+#[test]
+fn a_new_manifest_is_read_within_a_second() {
+    let place = trees(MANIFEST);
+    let mut server = place.server();
+    assert_eq!(server.get("/text/f.txt").text(), "full/f.txt");
+    // Another file by the same name.
+    place.write("root/new.json", MANIFEST.replace("\"light\"}", "\"elsewhere\"}"));
+    fs::rename(place.0.join("root/new.json"), place.0.join("root/manifest.json")).unwrap();
+    assert_eq!(server.get("/text/e.txt").status, 404, "within the second");
+    server.pass(REVALIDATE);
+    assert_eq!(server.get("/text/e.txt").text(), "elsewhere/e.txt");
+    assert_eq!(server.get("/text/l.txt").text(), "full/l.txt");
+    fs::remove_file(place.0.join("root/manifest.json")).unwrap();
+    server.pass(REVALIDATE);
+    assert_eq!(server.get("/text/e.txt").status, 404);
+    // The folder of the trees is exchanged for another, as `adapt` does it.
+    place.write("other/manifest.json", MANIFEST);
+    place.write("other/full/g.txt", "g");
+    fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
+    fs::rename(place.0.join("other"), place.0.join("root")).unwrap();
+    server.pass(REVALIDATE);
+    assert_eq!(server.get("/text/g.txt").text(), "g");
+}
+
+#[test]
+fn trees_that_are_exchanged_and_taken_away_leave_no_gap() {
+    let place = trees(MANIFEST);
+    let mut server = place.server();
+    place.write("root/full/large", large());
+    assert_eq!(server.get("/text/f.txt").text(), "full/f.txt");
+    assert_eq!(server.get("/full/large").status, 200);
+    place.write("other/manifest.json", MANIFEST);
+    place.write("other/full/new.txt", "new");
+    place.write("other/full/large", large());
+    fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
+    fs::rename(place.0.join("other"), place.0.join("root")).unwrap();
+    fs::remove_dir_all(place.0.join("aside")).unwrap();
+    // No time has passed: what is in memory is served, and what is not is looked for in the new trees.
+    for path in ["/text/new.txt", "/full/large"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    assert_eq!(server.get("/text/no.txt").status, 404);
+}
+
+#[test]
+fn what_is_no_manifest_of_ours_changes_nothing() {
+    for manifest in [
+        "",
+        "[]",
+        "{\"name\": \"an app of the web\", \"trees\": [{\"tree\": \"text\"}, {\"tree\": \"full\"}]}",
+        &MANIFEST.replace(": 1", ": 2"),
+        // Nothing in it may lead out of the folder, or upwards.
+        &MANIFEST.replace("\"light\"}", "\"../full\"}"),
+        &MANIFEST.replace("\"light\"}", "\"\"}"),
+    ] {
+        let place = trees(manifest);
+        let mut server = place.server();
+        assert_eq!(server.get("/text/l.txt").status, 404, "{manifest}");
+        assert_eq!(server.get("/text/t.txt").status, 200, "{manifest}");
+    }
+}
