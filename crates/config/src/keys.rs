@@ -9,7 +9,7 @@ use crate::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
 };
-use crate::scalar::{GainMargin, LawName, Share, Weight, Whole};
+use crate::scalar::{GainMargin, LawName, Percentile, Ratio, Share, Weight, Whole};
 use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, RequestRate, Seconds, Size, Text};
 use plimsoll_core::promises::{Choice, Control, Guarantee, Identity, Mode, Network, QueueBounds, Sense};
 use plimsoll_core::time::Duration;
@@ -66,7 +66,8 @@ section! { "[upstream.NAME]"
         /// Where it listens, HTTP/1.1 without TLS. Several addresses are equal members, together one capacity.
         address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
         /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
-        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here.
+        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
+        /// to be found, the most to look for.
         max_connections: Whole<1, 65_535>, optional;
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
@@ -81,14 +82,17 @@ section! { "[upstream.NAME.capacity]"
     /// What an upstream can carry.
     CapacityKeys {
         /// How many requests it works on at once. Apache: `MaxRequestWorkers`. nginx: `worker_processes`. An
-        /// application server: its processes times their threads. Several addresses: their sum.
-        workers: Whole<1, 1_000_000>, required(
-            "write how many requests it works on at once: Apache's `MaxRequestWorkers`, nginx's \
-             `worker_processes`, an application server's processes times threads"
-        );
+        /// application server: its processes times their threads. Several addresses: their sum. Absent: found while
+        /// the gateway runs, as the number from which on more at once are only slower. Write it if you know it.
+        workers: Whole<1, 1_000_000>, optional;
+        /// Without `workers`: no fewer are looked for. Default: 1.
+        min_workers: Whole<1, 65_535>, optional;
+        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not told either.
+        max_workers: Whole<1, 65_535>, optional;
         /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
-        /// quality.
-        load_line: Share, default(Share(0.85));
+        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay`: then the delay is
+        /// what is held.
+        load_line: Share, optional;
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;
         /// A mean service time over this in one period counts as full load, whatever else is measured.
@@ -185,8 +189,17 @@ section! { "[[site]]"
         weight: Weight, default(Weight(1.0));
         /// Whether it may take of what nobody's guarantee uses. `false` holds it to its own, on an idle server too.
         share_excess: bool, default(true);
-        /// Priority of the class `default`. Absent: after all classes that have one.
+        /// Priority of the class `default`. Absent: 1 if it has a `delay`, else after all classes that have one.
         default_priority: Whole<1, 100>, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
+        /// that has neither a `delay` nor a `ratio` of its own, `default` too.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// The `ratio` of the class `default`.
+        default_ratio: Ratio, optional;
+        /// Whether `ratio`s hold even where a worker must be left idle for it while somebody waits.
+        strict_ratios: bool, default(false);
         /// How soon its requests should be answered. The plan is then stricter, and requests with less time wait shorter
         /// within their priority. No more is promised by it.
         deadline: Duration, optional;
@@ -239,11 +252,19 @@ section! { "[[site.class]]"
         name: Name, required("give the class a name: `name = \"premium\"`");
         /// Who belongs to it.
         condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
-        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: after all
-        /// classes that have one.
+        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
+        /// has a `delay`, else after all classes that have one.
         priority: Whole<1, 100>, optional;
         /// As the site's, for this class.
         deadline: Duration, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
+        /// kept for it as that takes.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
+        /// for its responses twice as long as one with 1. Instead of a `delay`.
+        ratio: Ratio, optional;
     }
 }
 

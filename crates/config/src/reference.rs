@@ -23,13 +23,15 @@ once, what is wrong: where, and what to write instead. Start from one of the [ex
 | [one-site.toml](../examples/one-site.toml) | one server, a light version of its pages |
 | [folder.toml](../examples/folder.toml) | files that the gateway serves itself, in two qualities |
 | [classes.toml](../examples/classes.toml) | several sites, levels and groups of clients |
+| [delays.toml](../examples/delays.toml) | response times that are promised, as times or as ratios ([more](delays.md)) |
 | [observe.toml](../examples/observe.toml) | look first: decide and log, but let everything pass |
 | [demo.toml](../examples/demo.toml) | what `plimsoll demo` runs |
 
 An editor completes keys and shows their meaning if the file begins with
 `#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll.schema.json`.
 
-The smallest file names where clients connect, the server, and how many requests it works on at once:
+The smallest file names where clients connect and the server. How many requests it works on at once is found while the
+gateway runs; tell it if you know it:
 
 ```toml
 [gateway]
@@ -37,7 +39,7 @@ listen = \"0.0.0.0:80\"
 
 [upstream.app]
 address = \"127.0.0.1:8000\"
-capacity = { workers = 8 }
+capacity = { workers = 8 }          # may be left out
 ```
 
 ## How values are written

@@ -5,7 +5,9 @@
 //! its place: the result is thrown away whenever there are findings.
 
 mod plants;
+mod response_times;
 mod sites;
+mod workers;
 
 use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
@@ -21,8 +23,9 @@ use std::ops::Range;
 
 /// The configuration that `file` means. Not to be used if there are findings.
 pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Configuration {
-    let plants = plants::resolve(file, name, findings);
+    let mut plants = plants::resolve(file, name, findings);
     let (sites, rewrites) = sites::resolve(file, &plants, findings);
+    workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control(&file.control.value, keys, findings);
     listeners(keys, findings);

@@ -178,6 +178,56 @@ impl Field for Share {
 numbers! {
     /// A share of what several have or want, relative to the others'.
     Weight: Excluded(0.0), to 1_000_000_000.0;
+    /// A response time relative to others'.
+    Ratio: Excluded(0.0), to 1_000.0;
+}
+
+/// Of a hundred, so many.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Percentile(pub(crate) f64);
+
+impl Percentile {
+    const LEAST: f64 = 50.0;
+    const MOST: f64 = 99.9;
+}
+
+impl Field for Percentile {
+    fn shape() -> Shape {
+        Shape::Number { from: Bound::Included(Self::LEAST), to: Self::MOST }
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        let meant = match value.get_ref() {
+            DeValue::String(text) => {
+                text.trim().trim_start_matches('p').trim_end_matches('%').trim().parse().ok()
+            }
+            other => number(other),
+        };
+        let possible = Self::LEAST..=Self::MOST;
+        let help = match meant {
+            // Text with the right number in it, or a share of one. Rounded: 0.999 of a hundred is 99.9.
+            Some(percent) if possible.contains(&percent) => format!("write `{percent}`"),
+            Some(share) if possible.contains(&(share * 100.0)) => {
+                format!("write it of a hundred: `{}`", (share * 1e5).round() / 1e3)
+            }
+            _ => "write a number from 50, at most 99.9, such as `95`".to_owned(),
+        };
+        match (value.get_ref(), meant) {
+            (DeValue::Integer(_) | DeValue::Float(_), Some(percent)) if possible.contains(&percent) => {
+                return Some(Percentile(percent));
+            }
+            (DeValue::Integer(_) | DeValue::Float(_), _) => {
+                let complaint = Complaint::new("a percentile lies between 50 and 99.9", help);
+                findings.add(Code::OutOfRange, &value.span(), complaint);
+            }
+            _ => wrong_type(value, "a number", help, findings),
+        }
+        None
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
 }
 
 /// A gain margin: above 1.

@@ -2,7 +2,7 @@
 
 use plimsoll_config::{Backend, Code, Configuration, Limits, Rejection, Report, ReportWhen, Timeouts, parse};
 use plimsoll_core::promises::{
-    Choice, Control, Guarantee, Identity, LAST_PRIORITY, Mode, QueueBounds, Sense,
+    Choice, Control, Delay, Guarantee, Identity, LAST_PRIORITY, Mode, QueueBounds, Sense, WorkerBounds,
 };
 use plimsoll_core::time::Duration;
 use std::path::Path;
@@ -97,6 +97,65 @@ fn contracts() {
     let priorities: Vec<u8> = shop.classes.iter().map(|class| class.priority).collect();
     assert_eq!((priorities.as_slice(), shop.default_priority), (&[1, 2][..], 3));
     assert_eq!((others.guarantee, others.default_priority, others.weight), (None, LAST_PRIORITY, 1.0));
+}
+
+#[test]
+fn delays() {
+    let Configuration { promises, .. } = example("delays.toml");
+    let plant = &promises.plants[0];
+    assert_eq!(plant.find_workers, Some(WorkerBounds { least: 1, most: 64 }));
+    assert_eq!((plant.workers, plant.max_connections, plant.set_point), (16, 64, 0.85));
+    let [shop, reports, others] = &promises.sites[..] else { panic!("three sites") };
+    let delay = Delay { target: Duration::from_millis(200), percentile: Some(95.0) };
+    assert_eq!((shop.classes[0].delay, shop.classes[0].priority), (Some(delay), 1));
+    assert_eq!((shop.default_delay, shop.default_priority), (None, LAST_PRIORITY));
+    assert_eq!((reports.classes[0].ratio, reports.default_ratio), (Some(1.0), Some(2.0)));
+    assert_eq!((reports.classes[0].priority, reports.strict_ratios), (LAST_PRIORITY, false));
+    assert!(others.default_delay.is_none() && others.default_ratio.is_none());
+}
+
+#[test]
+fn a_site_s_delay_is_for_whoever_has_none_and_sets_the_load_line() {
+    let source = "gateway.listen = \"127.0.0.1:80\"\n[upstream.a]\naddress = \"a:80\"\ncapacity.workers = 8\n\
+        [[site]]\nname = \"s\"\ndelay = \"1s\"\npercentile = 90\n\
+        [[site.class]]\nname = \"gold\"\nmatch.path = \"/gold/*\"\ndelay = \"200ms\"\n\
+        [[site.class]]\nname = \"told\"\nmatch.path = \"/told/*\"\npriority = 3\n";
+    let parsed =
+        |source: &str| parse(source, "delay.toml").unwrap_or_else(|found| panic!("{found}")).promises;
+    let promises = parsed(source);
+    let site = &promises.sites[0];
+    let of_site = Some(Delay { target: Duration::from_secs(1), percentile: Some(90.0) });
+    let own = Some(Delay { target: Duration::from_millis(200), percentile: None });
+    assert_eq!((site.classes[0].delay, site.classes[0].priority), (own, 1));
+    assert_eq!((site.classes[1].delay, site.classes[1].priority), (of_site, 3));
+    assert_eq!((site.default_delay, site.default_priority), (of_site, 1));
+    assert_eq!(promises.plants[0].set_point, 1.0);
+    // One class that was promised no time, or an operator who says otherwise, and utilization is held.
+    let ratios = "[[site.class]]\nname = \"one\"\nmatch.path = \"/1/*\"\nratio = 1\n\
+        [[site.class]]\nname = \"two\"\nmatch.path = \"/2/*\"\nratio = 2\n";
+    assert_eq!(parsed(&format!("{source}{ratios}")).plants[0].set_point, 0.85);
+    let told = source.replace("capacity.workers = 8", "capacity = { workers = 8, load_line = 0.7 }");
+    assert_eq!(parsed(&told).plants[0].set_point, 0.7);
+}
+
+#[test]
+fn workers_are_looked_for_where_they_are_not_told() {
+    let plant = |upstream: &str| {
+        let source =
+            format!("gateway.listen = \"127.0.0.1:80\"\nupstream.a = {{ address = \"a:80\"{upstream} }}\n");
+        let plant = parse(&source, "workers.toml")
+            .unwrap_or_else(|found| panic!("{found}"))
+            .promises
+            .plants
+            .remove(0);
+        let bounds = plant.find_workers.map(|bounds| (bounds.least, bounds.most));
+        (plant.workers, bounds, plant.max_connections)
+    };
+    assert_eq!(plant(""), (16, Some((1, 1024)), 1024));
+    assert_eq!(plant(", max_connections = 10"), (10, Some((1, 10)), 10));
+    assert_eq!(plant(", capacity.max_workers = 9"), (9, Some((1, 9)), 9));
+    assert_eq!(plant(", capacity.min_workers = 20"), (20, Some((20, 1024)), 1024));
+    assert_eq!(plant(", capacity.workers = 3"), (3, None, 3));
 }
 
 #[test]

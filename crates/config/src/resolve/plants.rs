@@ -1,14 +1,14 @@
 //! Upstreams and folders: the plants of the promises, and what serves each of them.
 
+use super::workers::Workers;
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
 use crate::field::{Located, Within};
 use crate::gateway::Backend;
-use crate::keys::{CapacityKeys, CostKeys, File, FolderKeys, UpstreamKeys};
+use crate::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
 use crate::scalar::Share;
 use crate::suggest::nearest;
 use crate::text::Name;
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether a plant is a server of its own or the gateway.
@@ -124,17 +124,14 @@ pub(super) fn resolve(file: &File, file_name: &str, findings: &mut Findings) -> 
 
 fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
-    let workers = capacity.workers.as_ref().map_or(1, |workers| workers.value.0 as u32);
-    let max_connections = keys.max_connections.as_ref().map_or(workers, |most| most.value.0 as u32);
-    if let (Some(most), Some(_)) = (&keys.max_connections, &capacity.workers) {
-        load_line_is_reachable(most.value.0, &most.span, capacity, findings);
-    }
+    let Workers { begin_with, found, max_connections } = Workers::of(keys, findings);
     Plant {
         name: name.to_owned(),
-        workers,
-        find_workers: None,
+        workers: begin_with,
+        find_workers: found,
         max_connections,
-        set_point: capacity.load_line.value.0,
+        // Where it is not told, `set_load_lines` says, who knows the sites.
+        set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
         sense: capacity.sense.value,
         bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
@@ -142,20 +139,6 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         costs: costs(capacity.costs.as_ref()),
         queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
-    }
-}
-
-/// With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
-fn load_line_is_reachable(most: u64, span: &Range<usize>, capacity: &CapacityKeys, findings: &mut Findings) {
-    let Some(workers) = &capacity.workers else { return };
-    let needed = (capacity.load_line.value.0 * workers.value.0 as f64).ceil() as u64;
-    if capacity.sense.value == Sense::Gap && most < needed {
-        let complaint = Complaint::new(
-            format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
-            format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
-        );
-        let other = Other { span: &workers.span, what: "`workers` is given" };
-        findings.add_with(Code::Unreachable, span, complaint, other);
     }
 }
 

@@ -1,13 +1,14 @@
 //! Sites with their levels and classes, and how each level changes a request.
 
 use super::plants::{Plants, ServedBy};
+use super::response_times::{self, Promised};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::{Located, OneOrMany, Pairs, Within};
 use crate::gateway::Rewrite;
 use crate::http::{HostPattern, Pattern};
 use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use crate::scalar::Whole;
-use plimsoll_core::promises::{Class, Condition, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -60,6 +61,7 @@ fn text_of(name: Option<&Located<crate::text::Name>>) -> String {
 }
 
 fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
+    response_times::check(keys, findings);
     let Located { value: keys, span, sound } = keys;
     let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
     if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
@@ -72,6 +74,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     let plant = plants.find(&by, findings).unwrap_or(0);
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
     let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
+    let Promised { delay: default_delay, ratio: default_ratio } = response_times::of_default(keys, findings);
     let site = Site {
         name: text_of(keys.name.as_ref()),
         hosts: keys
@@ -81,18 +84,18 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
             .collect(),
         plant,
         levels,
-        classes: classes(&keys.class.value.0, findings),
+        classes: classes(keys, findings),
         exempt,
         identity: keys.client.value.0.clone(),
         choice: keys.choice.value,
         guarantee: guarantee(keys, findings),
         weight: keys.weight.value.0,
         share_excess: keys.share_excess.value,
-        default_priority: priority(keys.default_priority.as_ref()),
+        default_priority: priority(keys.default_priority.as_ref(), default_delay),
         deadline: deadline(keys.deadline.as_ref(), findings),
-        default_delay: None,
-        default_ratio: None,
-        strict_ratios: false,
+        default_delay,
+        default_ratio,
+        strict_ratios: keys.strict_ratios.value,
         costs: super::plants::costs(keys.costs.as_ref()),
     };
     (site, rewrites)
@@ -133,8 +136,10 @@ fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
     })
 }
 
-fn priority(keys: Option<&Located<Whole<1, 100>>>) -> u8 {
-    keys.map_or(LAST_PRIORITY, |priority| priority.value.0 as u8)
+/// As told; else a class that was promised a delay comes before those that were promised nothing.
+fn priority(keys: Option<&Located<Whole<1, 100>>>, delay: Option<Delay>) -> u8 {
+    let untold = if delay.is_some() { 1 } else { LAST_PRIORITY };
+    keys.map_or(untold, |priority| priority.value.0 as u8)
 }
 
 fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
@@ -288,7 +293,8 @@ fn class_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     }
 }
 
-fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
+fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
+    let keys = &site.class.value.0;
     super::unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
         if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
@@ -299,16 +305,19 @@ fn classes(keys: &[Located<ClassKeys>], findings: &mut Findings) -> Vec<Class> {
             findings.add(Code::Duplicate, &name.span, complaint);
         }
     }
-    let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| Class {
-        name: text_of(class.name.as_ref()),
-        condition: class
-            .condition
-            .as_ref()
-            .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
-        priority: priority(class.priority.as_ref()),
-        deadline: deadline(class.deadline.as_ref(), findings),
-        delay: None,
-        ratio: None,
+    let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
+        let Promised { delay, ratio } = response_times::of_class(class, site, findings);
+        Class {
+            name: text_of(class.name.as_ref()),
+            condition: class
+                .condition
+                .as_ref()
+                .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+            priority: priority(class.priority.as_ref(), delay),
+            deadline: deadline(class.deadline.as_ref(), findings),
+            delay,
+            ratio,
+        }
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
 }

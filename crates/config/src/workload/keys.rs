@@ -208,7 +208,8 @@ section! { "[plant.NAME]"
     /// A server as it truly is, by the name of the configuration's upstream or folder. What is not said is taken from
     /// the configuration: workers, costs, bandwidth. The gateway sees nothing of this: it learns from what it serves.
     PlantKeys {
-        /// How many requests it works on at once, first come first served: a process pool. Default: as configured.
+        /// How many requests it works on at once, first come first served: a process pool. Default: as configured;
+        /// where the configuration leaves it to be found, this says what is to be found, and must be there.
         workers: Whole<1, 1_000_000>, optional;
         /// Or the cores that everybody in service shares evenly: an event-driven server, or more processes than cores.
         cores: Whole<1, 1_000_000>, optional;

@@ -86,7 +86,8 @@ pub fn parse_workload_as(
 /// An access log without any workload file: servers and levels are as the promises say.
 pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> Understood {
     let plants = plants::as_promised(promises);
-    let (versions, assumptions) = versions::as_promised(promises);
+    let (versions, mut assumptions) = versions::as_promised(promises);
+    assumptions.extend(plants::guessed_workers(promises));
     let truth = truth::Truth { promises, plants: &plants };
     let untimed = truth.untimed_by_logs().into_iter().map(|plant| truth.untimed(plant)).collect();
     let streams = vec![recorded(log, replay)];

@@ -1,7 +1,8 @@
 //! The servers as they truly are: what the file says of each, over what the configuration promises.
 //!
 //! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
-//! so one worker's time is cost times workers, and stays that if the file gives the server other workers.
+//! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
+//! configuration leaves the workers to be found, a workload must tell the truth that there is to find.
 
 use super::keys::{FaultKeys, File, PlantKeys};
 use super::laws;
@@ -73,6 +74,7 @@ fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
 pub(super) fn resolve(file: &File, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
     let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
     let mut plants = as_promised(promises);
+    let mut is_known = file.plant.sound;
     for (name, keys) in &file.plant.value.0 {
         match names.iter().position(|known| *known == name.value) {
             Some(index) => {
@@ -83,11 +85,45 @@ pub(super) fn resolve(file: &File, promises: &Promises, findings: &mut Findings)
             }
             None => {
                 unknown_name(name, "upstream or folder", &names, findings);
+                is_known = false;
                 plants.iter_mut().for_each(|known| known.doubtful = true);
             }
         }
     }
+    if is_known {
+        workers_are_told(file, promises, findings);
+    }
     plants
+}
+
+/// Where there is no file to tell it: the guess that the gateway begins with is taken for the truth, and said so.
+pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = String> {
+    let guessed = promises.plants.iter().filter(|promise| promise.find_workers.is_some());
+    guessed.map(|promise| {
+        format!(
+            "`{}` works on {} requests at once: the configuration leaves the number to be found; `workers` in the \
+             configuration, or in a workload under `[plant.{}]`, tells it",
+            promise.name, promise.workers, promise.name
+        )
+    })
+}
+
+fn workers_are_told(file: &File, promises: &Promises, findings: &mut Findings) {
+    for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
+        let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
+        let keys = section.map(|(_, keys)| &keys.value);
+        if keys.is_some_and(|keys| keys.workers.is_some() || keys.cores.is_some()) {
+            continue;
+        }
+        let name = &promise.name;
+        let complaint = Complaint::new(
+            format!(
+                "how many workers `{name}` truly has is not told: the configuration leaves it to be found"
+            ),
+            format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"),
+        );
+        findings.add(Code::MissingKey, section.map_or(&(0..0), |(_, keys)| &keys.span), complaint);
+    }
 }
 
 /// What the file says of one server.
