@@ -4,6 +4,7 @@
 
 use crate::arguments::ExplainArguments;
 use crate::failure::Failure;
+use crate::promised::{self, Promised};
 use crate::{source, text};
 use plimsoll_config::Configuration;
 use plimsoll_core::door::RequestView;
@@ -104,6 +105,13 @@ impl Told<'_> {
         }
     }
 
+    /// What the class was promised of its response times; the exempt are promised nothing.
+    fn promised(&self) -> Option<Promised<'_>> {
+        let class = self.class();
+        promised::of(self.site())
+            .find(|promised| self.explanation.exempt.is_none() && promised.class == class)
+    }
+
     /// Conditions that were looked at before and do not hold: what they are for, and why not.
     fn misses(&self) -> Vec<(String, String)> {
         let (site, told) = (self.site(), self.explanation);
@@ -197,6 +205,9 @@ impl Told<'_> {
         for (name, why) in self.misses() {
             text += &format!("        not {name}: {why}\n");
         }
+        if let Some(promise) = self.promised().and_then(|promised| promised.sentence(self.site())) {
+            text += &format!("promise {promise}\n");
+        }
         text += &format!("client  {}; its hash is {:.4} of 1\n\n", self.identity(), self.explanation.hash());
         let title = ["level", "name", "from m", "upstream", "request"].map(str::to_owned).to_vec();
         let rows = self.rows().into_iter().map(|row| {
@@ -255,6 +266,7 @@ impl Told<'_> {
             ("site", word(&self.site().name)),
             ("class", word(self.class())),
             ("why", Json::Text(self.why_class())),
+            ("promise", self.promised().map_or(Json::Null, |promised| promised.json())),
             ("not", Json::List(misses.collect())),
             ("exempt", Json::Bool(self.explanation.exempt.is_some())),
             ("client", Json::Text(self.identity())),

@@ -12,6 +12,7 @@ mod impact;
 mod journal;
 mod plan;
 mod profile;
+mod promised;
 mod reload;
 mod resolve;
 mod run;

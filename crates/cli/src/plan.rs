@@ -4,10 +4,12 @@
 //! runs.
 
 use crate::failure::Failure;
-use crate::text;
+use crate::{promised, text};
 use plimsoll_config::{Backend, Configuration, Rewrite};
 use plimsoll_core::plan::{self, Ceiling, PlantPlan, Verdict};
-use plimsoll_core::promises::{Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site};
+use plimsoll_core::promises::{
+    Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
+};
 use plimsoll_gateway::admin::json::Json;
 
 const UNVERIFIED: &str =
@@ -32,9 +34,14 @@ pub(crate) fn table(configuration: &Configuration) -> String {
         Mode::Off => "mode off: nothing is decided\n",
     };
     let costs = if is_verified(configuration) { VERIFIED } else { UNVERIFIED };
-    let contracts: String =
-        plans(promises).iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
-    format!("{}\n{}\n{contracts}{mode}{costs}\n", text::table(&plants, &[2, 3, 4]), text::table(&sites, &[]))
+    let plans = plans(promises);
+    let contracts: String = plans.iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
+    let promised = promised::table(promises, &plans);
+    format!(
+        "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
+        text::table(&plants, &[2, 3, 4]),
+        text::table(&sites, &[])
+    )
 }
 
 /// The plans with the costs that the file tells.
@@ -48,11 +55,11 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 /// [`Failure::Input`] with the table of who takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
-    let broken: Vec<&PlantPlan> = plans.iter().filter(|plan| plan.verdict == Verdict::Exceeds).collect();
-    if broken.is_empty() {
+    let broken = plans.iter().filter(|plan| plan.verdict == Verdict::Exceeds).map(contracts);
+    let tables: Vec<String> = broken.chain(plans.iter().filter_map(promised::refusal)).collect();
+    if tables.is_empty() {
         return Ok(());
     }
-    let tables: Vec<String> = broken.iter().map(|plan| contracts(plan)).collect();
     Err(Failure::Input(format!(
         "{name}: more is guaranteed than can be kept\n\n{}",
         tables.join("\n").trim_end()
@@ -114,7 +121,9 @@ fn plant_row((plant, backend): (&Plant, &Backend)) -> Vec<String> {
     vec![
         plant.name.clone(),
         kind(backend).to_owned(),
-        plant.workers.to_string(),
+        plant.find_workers.map_or(plant.workers.to_string(), |bounds| {
+            format!("found, {} to {}", bounds.least, bounds.most)
+        }),
         format!("{:.2}", plant.set_point),
         plant.max_connections.to_string(),
         format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64()),
@@ -216,6 +225,7 @@ fn plant_json((plant, backend): (&Plant, &Backend)) -> Json {
         ("name", word(&plant.name)),
         ("kind", word(kind(backend))),
         ("workers", Json::Count(plant.workers.into())),
+        ("find_workers", plant.find_workers.map_or(Json::Null, bounds)),
         ("load_line", Json::Number(plant.set_point)),
         ("sense", word(sense)),
         ("max_connections", Json::Count(plant.max_connections.into())),
@@ -224,6 +234,10 @@ fn plant_json((plant, backend): (&Plant, &Backend)) -> Json {
         ("bandwidth_bytes_per_second", number(plant.bandwidth_bytes_per_second)),
         ("requests_per_second", number(carried(plant))),
     ])
+}
+
+fn bounds(bounds: WorkerBounds) -> Json {
+    Json::object([("least", Json::Count(bounds.least.into())), ("most", Json::Count(bounds.most.into()))])
 }
 
 fn contracts_json(plan: &PlantPlan) -> Json {
@@ -242,6 +256,7 @@ fn contracts_json(plan: &PlantPlan) -> Json {
         ("reserve", Json::Number(plan.reserve)),
         ("verdict", word(plan.verdict.as_str())),
         ("guarantees", Json::List(plan.rows.iter().map(row).collect())),
+        ("delays", Json::List(plan.delays.iter().map(promised::planned_json).collect())),
     ])
 }
 
@@ -270,6 +285,8 @@ fn site_json(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Json {
         ("hosts", Json::List(site.hosts.iter().map(word).collect())),
         ("levels", Json::List(levels.collect())),
         ("classes", Json::List(classes(site).iter().map(word).collect())),
+        ("promises", Json::List(promised::of(site).map(|promised| promised.json()).collect())),
+        ("strict_ratios", Json::Bool(site.strict_ratios)),
         ("exempt", Json::Count(site.exempt.len() as u64)),
         ("client", word(client)),
     ])

@@ -4,7 +4,11 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 fn explain(arguments: &[&str]) -> Output {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/classes.toml");
+    explain_of("classes.toml", arguments)
+}
+
+fn explain_of(example: &str, arguments: &[&str]) -> Output {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
     Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .arg("explain")
         .arg(file)
@@ -77,4 +81,21 @@ fn wrong_input_is_exit_code_2_and_what_to_write() {
         let text = String::from_utf8_lossy(&stderr);
         assert!(status.code() == Some(2) && text.contains(said), "{arguments:?}: {text}");
     }
+}
+
+#[test]
+fn what_a_class_was_promised_of_its_response_times_is_told() {
+    let told = |host: &str, arguments: &[&str]| {
+        let request = [&["--request", "/list", "--host", host][..], arguments].concat();
+        String::from_utf8(explain_of("delays.toml", &request).stdout).expect("text")
+    };
+    let premium = ["--cookie", "plan=premium"];
+    let text = told("shop.example", &premium);
+    assert!(text.contains("promise 95 % of its responses within 200 ms\n"), "{text}");
+    assert!(!told("shop.example", &[]).contains("promise"));
+    let text = told("reports.example", &[]);
+    assert!(text.contains("promise response times in the ratio of subscribers 1, default 2\n"), "{text}");
+    let json = told("shop.example", &[&premium[..], &["--json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["promise"]["delay_seconds"], &json["promise"]["priority"]), (&0.2.into(), &1.into()));
 }

@@ -3,7 +3,7 @@
 mod against;
 
 use plimsoll_config::{Reading, Understood, parse_workload, parse_workload_as, replay};
-use plimsoll_core::promises::{Costs, Plant as Promised, Promises, Site};
+use plimsoll_core::promises::{Costs, Plant as Promised, Promises, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{
     Arrivals, Content, Discipline, FaultKind, Input, JsonFields, Law, LogFormat, Page, Phase, Process,
@@ -233,6 +233,20 @@ fn a_log_may_bring_the_times_that_nobody_says() {
     };
     assert_eq!((replay.speed, replay.scale), (2.0, 3.0));
     assert_eq!((alone.workload.plants.len(), alone.workload.versions.len()), (1, 1));
+}
+
+#[test]
+fn workers_that_are_to_be_found_are_told_or_guessed_aloud() {
+    let mut promises = promises();
+    promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });
+    let speed = Replay { speed: 1.0, scale: 1.0 };
+    let guessed = replay(Path::new("access.json"), speed, &promises).assumptions;
+    assert!(guessed.iter().any(|told| told.starts_with("`app` works on 4 requests at once")), "{guessed:?}");
+    let source =
+        "duration = \"60s\"\n[plant.app]\nservice = \"40ms\"\nworkers = 7\n[[stream]]\nrate = \"100/s\"\n";
+    let told = understood(source, &promises);
+    assert_eq!(told.workload.plants[0].discipline, Discipline::Workers(7));
+    assert!(told.assumptions.iter().all(|told| !told.contains("at once")), "{:?}", told.assumptions);
 }
 
 #[test]

@@ -9,11 +9,17 @@
 //!
 //! Of a plant with a second resource (UC eq. 9) the link's share, `b' W` summed, must fit under the same ceiling.
 //!
+//! Delays that were promised beside a contract are planned in `plan/delays.rs`.
+//!
 //! Before a and b are known a plan is *unverified*, not refused. With learned costs the same table is the warning that
 //! what was promised can be kept no more.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
+
+mod delays;
+
+pub use delays::DelayRow;
 
 /// 1 / (1 + sqrt(1/2)): see the module's text.
 pub const DEADLINE_CEILING: f64 = 0.585_786_437_626_905;
@@ -77,8 +83,10 @@ pub struct PlantPlan {
     pub reserve: f64,
     /// U* of all contracts whose costs are known, and the reserve; or the link's share, if that is more.
     pub sum: f64,
-    /// Whether it fits.
+    /// Whether the contracts fit; of each delay its row says.
     pub verdict: Verdict,
+    /// The delays that were promised on it.
+    pub delays: Vec<DelayRow>,
 }
 
 /// A contract.
@@ -148,7 +156,8 @@ fn plan_of(
     } else {
         Verdict::Fits
     };
-    PlantPlan { plant: plant.name.clone(), ceiling, ceiling_from, rows, reserve, sum, verdict }
+    let delays = delays::rows(promises, (number, plant), known);
+    PlantPlan { plant: plant.name.clone(), ceiling, ceiling_from, rows, reserve, sum, verdict, delays }
 }
 
 fn ceiling(promises: &Promises, number: usize, plant: &Plant) -> (f64, Ceiling) {

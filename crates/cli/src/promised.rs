@@ -1,0 +1,245 @@
+//! What classes were promised of their response times, in words: for the plan, its refusal, and `explain`.
+
+use crate::text;
+use plimsoll_core::plan::{DelayRow, PlantPlan, Verdict};
+use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
+use plimsoll_gateway::admin::json::Json;
+
+/// A class as far as it was promised anything of its response times, or comes before others.
+pub(crate) struct Promised<'a> {
+    pub(crate) class: &'a str,
+    priority: u8,
+    delay: Option<Delay>,
+    ratio: Option<f64>,
+}
+
+/// The classes of a site, the built-in `default` last.
+pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
+    let classes = site.classes.iter().map(|class| Promised {
+        class: &class.name,
+        priority: class.priority,
+        delay: class.delay,
+        ratio: class.ratio,
+    });
+    classes.chain([Promised {
+        class: "default",
+        priority: site.default_priority,
+        delay: site.default_delay,
+        ratio: site.default_ratio,
+    }])
+}
+
+impl Promised<'_> {
+    /// Neither delay nor ratio.
+    fn is_empty(&self) -> bool {
+        self.delay.is_none() && self.ratio.is_none()
+    }
+
+    /// `95 % within 200 ms`, `ratio 2`.
+    fn words(&self) -> String {
+        self.delay.map(delay).or(self.ratio.map(|ratio| format!("ratio {ratio}"))).unwrap_or_default()
+    }
+
+    /// As a sentence about its site; `None` if nothing was promised.
+    pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
+        match (self.delay, self.ratio) {
+            (Some(delay), _) => Some(match delay.percentile {
+                Some(p) => format!("{p} % of its responses within {}", time(delay.target.as_secs_f64())),
+                None => format!("its responses take {} on average", time(delay.target.as_secs_f64())),
+            }),
+            (None, Some(_)) => {
+                let all = of(site).filter_map(|other| Some(format!("{} {}", other.class, other.ratio?)));
+                let strict = if site.strict_ratios { ", though workers idle for it" } else { "" };
+                let all: Vec<String> = all.collect();
+                Some(format!("response times in the ratio of {}{strict}", all.join(", ")))
+            }
+            (None, None) => None,
+        }
+    }
+
+    pub(crate) fn json(&self) -> Json {
+        let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
+        Json::object([
+            ("class", Json::Text(self.class.to_owned())),
+            ("priority", priority.map_or(Json::Null, Json::Count)),
+            ("delay_seconds", self.delay.map_or(Json::Null, |delay| seconds(delay.target.as_secs_f64()))),
+            ("percentile", self.delay.and_then(|delay| delay.percentile).map_or(Json::Null, Json::Number)),
+            ("ratio", self.ratio.map_or(Json::Null, Json::Number)),
+        ])
+    }
+}
+
+fn delay(delay: Delay) -> String {
+    let target = time(delay.target.as_secs_f64());
+    delay.percentile.map_or(format!("{target} on average"), |p| format!("{p} % within {target}"))
+}
+
+/// Rounded up, so that what is named as possible is.
+fn time(seconds: f64) -> String {
+    let up = |number: f64| (number - 1e-6).ceil();
+    match seconds {
+        s if s.is_infinite() => "never".to_owned(),
+        s if s < 1.0 => format!("{} ms", up(s * 1e4) / 10.0),
+        s => format!("{} s", up(s * 1e3) / 1e3),
+    }
+}
+
+fn seconds(seconds: f64) -> Json {
+    Json::Number(seconds)
+}
+
+/// All promises of response times, each with what the plan says of it; empty if there are none.
+pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
+    let mut rows = vec![["site", "class", "priority", "response times", "plan"].map(str::to_owned).to_vec()];
+    for site in &promises.sites {
+        for promised in of(site).filter(|promised| !promised.is_empty()) {
+            let planned = plans[site.plant].delays.iter();
+            let planned = planned.filter(|row| row.site == site.name).find(|row| row.class == promised.class);
+            let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
+            rows.push(vec![
+                site.name.clone(),
+                promised.class.to_owned(),
+                priority(promised.priority),
+                promised.words() + strict,
+                planned.map_or("told by status while it runs".to_owned(), |row| {
+                    says(row, &promises.plants[site.plant])
+                }),
+            ]);
+        }
+    }
+    if rows.len() == 1 { String::new() } else { format!("{}\n", text::table(&rows, &[])) }
+}
+
+fn priority(priority: u8) -> String {
+    if priority == LAST_PRIORITY { "last".to_owned() } else { priority.to_string() }
+}
+
+fn says(row: &DelayRow, plant: &Plant) -> String {
+    let missing = match (row.rate, row.service_seconds) {
+        (None, _) => "its site has no guarantee",
+        (Some(_), None) if plant.find_workers.is_some() => "the workers are to be found",
+        (Some(_), _) => "costs unknown",
+    };
+    match (row.verdict(), row.least_seconds) {
+        (Verdict::Fits, Some(least)) => format!("fits: {} can be kept", time(least)),
+        (Verdict::Exceeds, _) => "cannot be kept".to_owned(),
+        _ => format!("unverified: {missing}"),
+    }
+}
+
+/// The delays of a plant that cannot be kept, with the others that were planned; `None` if there are none.
+pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
+    if plan.delays.iter().all(|row| row.verdict() != Verdict::Exceeds) {
+        return None;
+    }
+    let titles = ["delay of", "promised", "at", "one request takes", "at best", "would fit"];
+    let planned = plan.delays.iter().filter_map(|row| {
+        let (rate, service, least) = (row.rate?, row.service_seconds?, row.least_seconds?);
+        Some(vec![
+            format!("{} {}", row.site, row.class),
+            delay(row.delay),
+            format!("{rate:.0}/s"),
+            time(service),
+            time(least),
+            would_fit(row, least),
+        ])
+    });
+    let rows: Vec<_> = std::iter::once(titles.map(str::to_owned).to_vec()).chain(planned).collect();
+    Some(format!(
+        "{}{}: these delays cannot be kept: allow more time, guarantee fewer requests, or add workers\n",
+        text::table(&rows, &[2, 3, 4]),
+        plan.plant
+    ))
+}
+
+fn would_fit(row: &DelayRow, least: f64) -> String {
+    let rate = row.fitting_rate.map(f64::floor).filter(|rate| *rate > 0.0).map(|rate| format!("{rate:.0}/s"));
+    let delay = least.is_finite().then(|| time(least));
+    match row.verdict() {
+        Verdict::Exceeds => match (delay, rate) {
+            (Some(delay), Some(rate)) => format!("{delay}, or {rate}"),
+            (delay, rate) => delay.or(rate).unwrap_or("nothing".to_owned()),
+        },
+        _ => "all".to_owned(),
+    }
+}
+
+/// A row of the plan.
+pub(crate) fn planned_json(row: &DelayRow) -> Json {
+    let number = |value: Option<f64>| value.map_or(Json::Null, Json::Number);
+    Json::object([
+        ("site", Json::Text(row.site.clone())),
+        ("class", Json::Text(row.class.clone())),
+        ("delay_seconds", seconds(row.delay.target.as_secs_f64())),
+        ("percentile", number(row.delay.percentile)),
+        ("requests_per_second", number(row.rate)),
+        ("service_seconds", number(row.service_seconds)),
+        ("least_seconds", number(row.least_seconds)),
+        ("verdict", Json::Text(row.verdict().as_str().to_owned())),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::failure::Failure;
+    use crate::plan;
+    use crate::source::understand;
+
+    /// A worker takes 40 ms.
+    const PREMIUM: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
+        [upstream.app.capacity]\nworkers = 8\ncosts = { request = \"5ms\" }\n\
+        [[site]]\nname = \"shop\"\nguarantee.rate = \"100/s\"\n\
+        [[site.class]]\nname = \"premium\"\nmatch.path = \"/p/*\"\ndelay = \"200ms\"\npercentile = 95\n";
+
+    fn table(source: &str) -> String {
+        plan::table(&understand(source, "test.toml").unwrap_or_else(|_| panic!("refused:\n{source}")))
+    }
+
+    fn refused(source: &str) -> String {
+        match understand(source, "test.toml") {
+            Err(Failure::Input(refusal)) => refusal,
+            _ => panic!("it was not refused"),
+        }
+    }
+
+    #[test]
+    fn a_plan_says_which_delay_can_be_kept() {
+        let plan = table(PREMIUM);
+        for part in ["premium  1         95 % within 200 ms", "fits: 41.7 ms can be kept"] {
+            assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+        let json = plan::json(&understand(PREMIUM, "test.toml").unwrap()).to_string();
+        assert!(json.contains("\"delay_seconds\":0.2,\"percentile\":95,\"ratio\":null"), "{json}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let no_contract = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "");
+        assert!(table(&no_contract).contains("unverified: its site has no guarantee"));
+        assert!(
+            table(&PREMIUM.replace("costs = { request = \"5ms\" }", ""))
+                .contains("unverified: costs unknown")
+        );
+        let to_be_found = table(&PREMIUM.replace("workers = 8", "max_workers = 64"));
+        for part in ["unverified: the workers are to be found", "found, 1 to 64"] {
+            assert!(to_be_found.contains(part), "{part} in\n{to_be_found}");
+        }
+        let ratios = PREMIUM
+            .replace("delay = \"200ms\"\npercentile = 95", "ratio = 1")
+            .replace("guarantee.rate = \"100/s\"", "default_ratio = 3\nstrict_ratios = true");
+        assert!(table(&ratios).contains("last      ratio 3, strict  told by status"), "{}", table(&ratios));
+    }
+
+    #[test]
+    fn a_delay_that_cannot_be_kept_is_refused_with_what_could() {
+        let short = refused(&PREMIUM.replace("200ms", "30ms"));
+        for part in ["test.toml: more is guaranteed", "shop premium", "40 ms", "these delays cannot be kept"]
+        {
+            assert!(short.contains(part), "{part} in\n{short}");
+        }
+        let crowded = refused(&PREMIUM.replace("200ms", "60ms").replace("100/s", "160/s"));
+        assert!(crowded.contains("160/s") && crowded.contains(" ms, or 1"), "{crowded}");
+        // Contracts that fit are no reason to print them.
+        assert!(!crowded.contains("of the upstream"), "{crowded}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Whether promised delays can be kept at the contracted rates.
+//!
+//! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for its requests.
+//! Nothing answers faster than S. Beyond that requests wait: as one line in front of all s workers, which is the most
+//! that a quota can come to, for `D_q` of Erlang and Allen-Cunneen with `c_a^2 = c_s^2 = 1` ([`queue_delay`]). Ahead of a
+//! promise, in that line, is every other contract on the plant whose promise leaves less time to wait: were all of them
+//! given the same room, none would be kept. Promises that leave more can make way; so can what was promised no delay.
+//!
+//! Any class may bring all that its site was promised, so each is planned at the site's whole rate; of the others' classes
+//! the strictest. A percentile is that of the wait, on top of S: how service times vary is not known beforehand, and a
+//! plan should refuse what nobody could keep rather than what might turn out hard.
+//!
+//! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number of
+//! workers S is. Then a promise is *unverified*, and the loop says when it is missed.
+
+use super::{Known, Verdict, utilization};
+use crate::model::{erlang_c, queue_delay, wait_percentile};
+use crate::promises::{Delay, Plant, Promises, Site};
+use alloc::{string::String, vec::Vec};
+
+/// (c_a^2 + c_s^2) / 2 of Poisson arrivals and exponential service.
+const VARIABILITY: f64 = 1.0;
+
+/// A promised delay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelayRow {
+    /// The site.
+    pub site: String,
+    /// The class.
+    pub class: String,
+    /// What was promised.
+    pub delay: Delay,
+    /// R, the site's contracted rate (1/s); `None`: it has no contract.
+    pub rate: Option<f64>,
+    /// S (s); `None` while the costs or the number of workers is not known.
+    pub service_seconds: Option<f64>,
+    /// The delay that can be kept (s), infinite where the workers cannot carry the rate; `None` while not known.
+    pub least_seconds: Option<f64>,
+    /// The highest rate at which the promise could be kept (1/s), 0 if at none; told only of those that cannot.
+    pub fitting_rate: Option<f64>,
+}
+
+impl DelayRow {
+    /// Whether it can be kept.
+    pub fn verdict(&self) -> Verdict {
+        match self.least_seconds {
+            None => Verdict::Unverified,
+            Some(least) if least > self.delay.target.as_secs_f64() => Verdict::Exceeds,
+            Some(_) => Verdict::Fits,
+        }
+    }
+}
+
+/// A promise with all that is needed to plan it.
+#[derive(Clone, Copy)]
+struct Planned {
+    site: usize,
+    delay: Delay,
+    rate: f64,
+    service_seconds: f64,
+}
+
+impl Planned {
+    /// How long a request may wait (s).
+    fn room(&self) -> f64 {
+        self.delay.target.as_secs_f64() - self.service_seconds
+    }
+
+    /// The delay that `servers` give it (s), if it comes at `rate` and the line holds `ahead` besides.
+    fn least(&self, servers: u32, rate: f64, ahead: Line) -> f64 {
+        let line = ahead.with(rate, self.service_seconds);
+        let wait = queue_delay(f64::from(servers), line.work / line.rate, line.rate, VARIABILITY);
+        let waits = match self.delay.percentile {
+            None => wait,
+            Some(_) if wait.is_infinite() => wait,
+            Some(p) => wait_percentile(wait, erlang_c(servers, line.work), p / 100.0),
+        };
+        self.service_seconds + waits
+    }
+
+    /// The highest rate below the promised one at which it is kept, to a millionth; 0 if at none.
+    fn fitting_rate(&self, servers: u32, ahead: Line) -> f64 {
+        let target = self.delay.target.as_secs_f64();
+        let (mut low, mut high) = (0.0, self.rate);
+        for _ in 0..20 {
+            let middle = 0.5 * (low + high);
+            *(if self.least(servers, middle, ahead) <= target { &mut low } else { &mut high }) = middle;
+        }
+        low
+    }
+}
+
+/// Requests that wait together.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    rate: f64,
+    /// Their load, in erlangs.
+    work: f64,
+}
+
+impl Line {
+    fn with(self, rate: f64, service_seconds: f64) -> Self {
+        Line { rate: self.rate + rate, work: self.work + rate * service_seconds }
+    }
+}
+
+/// A class that was promised a delay.
+struct Promise<'a> {
+    index: usize,
+    site: &'a Site,
+    class: &'a str,
+    delay: Delay,
+    service_seconds: Option<f64>,
+}
+
+impl Promise<'_> {
+    fn planned(&self) -> Option<Planned> {
+        let (guarantee, service_seconds) = (self.site.guarantee?, self.service_seconds?);
+        Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
+    }
+
+    fn row(&self, servers: u32, others: &[Planned]) -> DelayRow {
+        let planned = self.planned().map(|own| (own, ahead(&own, others)));
+        let mut row = DelayRow {
+            site: self.site.name.clone(),
+            class: self.class.into(),
+            delay: self.delay,
+            rate: self.site.guarantee.map(|guarantee| guarantee.rate),
+            service_seconds: self.service_seconds,
+            least_seconds: planned.map(|(own, ahead)| own.least(servers, own.rate, ahead)),
+            fitting_rate: None,
+        };
+        if row.verdict() == Verdict::Exceeds {
+            row.fitting_rate = planned.map(|(own, ahead)| own.fitting_rate(servers, ahead));
+        }
+        row
+    }
+}
+
+/// The delays that were promised on a plant.
+pub(super) fn rows(
+    promises: &Promises,
+    (number, plant): (usize, &Plant),
+    known: &impl Fn(usize) -> Option<Known>,
+) -> Vec<DelayRow> {
+    let sites = promises.sites.iter().enumerate().filter(|(_, site)| site.plant == number);
+    let all: Vec<Promise<'_>> = sites
+        .flat_map(|(index, site)| {
+            let service_seconds = service_seconds(plant, site, known(index));
+            promised(site).map(move |(class, delay)| Promise { index, site, class, delay, service_seconds })
+        })
+        .collect();
+    let others: Vec<Planned> = all.iter().filter_map(Promise::planned).collect();
+    all.iter().map(|promise| promise.row(plant.workers, &others)).collect()
+}
+
+/// The classes of a site that have a delay, the built-in `default` last.
+fn promised(site: &Site) -> impl Iterator<Item = (&str, Delay)> {
+    let classes = site.classes.iter().map(|class| (class.name.as_str(), class.delay));
+    let all = classes.chain([("default", site.default_delay)]);
+    all.filter_map(|(name, delay)| Some((name, delay?)))
+}
+
+/// S of the requests of a site at full quality, as contracted; without a contract, of a request without a body.
+fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f64> {
+    let known = known.filter(|_| plant.find_workers.is_none())?;
+    let share = match &site.guarantee {
+        Some(guarantee) => utilization(guarantee, &known) / guarantee.rate,
+        None => known.costs.per_request_seconds,
+    };
+    (share > 0.0).then_some(share * f64::from(plant.workers))
+}
+
+/// What must be served before a promise has any room of its own: of each other site the strictest, if it is stricter.
+fn ahead(own: &Planned, others: &[Planned]) -> Line {
+    let mut line = Line::default();
+    let mut counted = own.site;
+    // The promises of a site stand together, and any that is strict enough brings all of its rate.
+    for other in others.iter().filter(|other| other.site != own.site && other.room() <= own.room()) {
+        if other.site != counted {
+            line = line.with(other.rate, other.service_seconds);
+            counted = other.site;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{PlantPlan, plan, told};
+    use super::*;
+    use crate::promises::{Class, Condition, Costs, Guarantee, WorkerBounds};
+    use crate::time::Duration;
+    use alloc::vec;
+
+    /// One worker that takes 10 ms: at a rate of R it answers in 1 / (100 - R) s.
+    fn plant() -> Plant {
+        let costs = Costs { per_request_seconds: 0.01, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+        Plant { costs: Some(costs), ..Plant::new("origin", 1) }
+    }
+
+    fn delay(milliseconds: u64, percentile: Option<f64>) -> Option<Delay> {
+        Some(Delay { target: Duration::from_millis(milliseconds), percentile })
+    }
+
+    fn site(name: &str, rate: f64, default_delay: Option<Delay>) -> Site {
+        let guarantee = Some(Guarantee { bandwidth_bytes_per_second: None, ..Guarantee::new(rate, 1.0) });
+        Site { guarantee, default_delay, ..Site::new(name, &["full"]) }
+    }
+
+    fn planned(plant: Plant, sites: Vec<Site>) -> PlantPlan {
+        let promises = Promises { sites, ..Promises::of(plant, Site::new("unused", &["full"])) };
+        plan(&promises, |number| told(&promises, &promises.sites[number])).remove(0)
+    }
+
+    fn only(plant: Plant, site: Site) -> DelayRow {
+        planned(plant, vec![site]).delays.remove(0)
+    }
+
+    fn near(found: Option<f64>, wanted: f64) {
+        assert!(found.is_some_and(|found| (found - wanted).abs() < 1e-3 * wanted), "{found:?}, not {wanted}");
+    }
+
+    #[test]
+    fn one_worker_keeps_what_the_books_say() {
+        let row = only(plant(), site("shop", 50.0, delay(21, None)));
+        assert_eq!((row.class.as_str(), row.verdict(), row.fitting_rate), ("default", Verdict::Fits, None));
+        near(row.least_seconds, 0.02);
+        // 1 / (100 - R) = 15 ms.
+        let row = only(plant(), site("shop", 50.0, delay(15, None)));
+        assert_eq!(row.verdict(), Verdict::Exceeds);
+        near(row.fitting_rate, 100.0 / 3.0);
+        // The wait of M/M/1: P(W > t) = rho exp(-t (mu - lambda)).
+        let row = only(plant(), site("shop", 50.0, delay(60, Some(95.0))));
+        near(row.least_seconds, 0.01 + libm::log(10.0) / 50.0);
+        assert_eq!(row.verdict(), Verdict::Fits);
+        assert_eq!(only(plant(), site("shop", 50.0, delay(50, Some(95.0)))).verdict(), Verdict::Exceeds);
+    }
+
+    #[test]
+    fn below_the_service_time_and_beyond_the_workers_nothing_is_kept() {
+        let row = only(plant(), site("shop", 1.0, delay(9, None)));
+        assert_eq!((row.verdict(), row.fitting_rate), (Verdict::Exceeds, Some(0.0)));
+        let row = only(plant(), site("shop", 100.0, delay(1000, Some(95.0))));
+        assert_eq!((row.verdict(), row.least_seconds), (Verdict::Exceeds, Some(f64::INFINITY)));
+        assert!(row.fitting_rate.is_some_and(|rate| rate > 90.0 && rate < 100.0), "{row:?}");
+    }
+
+    #[test]
+    fn many_workers_wait_less_than_one_as_fast_as_all() {
+        // Erlang's C of 8 workers at 4 erlangs is 0.059: they wait 0.059 S / 4.
+        let mut many = Plant { workers: 8, max_connections: 8, ..plant() };
+        many.costs = plant().costs.map(|costs| Costs { per_request_seconds: 0.005, ..costs });
+        near(only(many, site("shop", 100.0, delay(41, None))).least_seconds, 0.04 * (1.0 + 0.059 / 4.0));
+    }
+
+    #[test]
+    fn what_each_could_keep_alone_is_refused_together_unless_one_makes_way() {
+        let pair = |one, other| planned(plant(), vec![site("a", 45.0, one), site("b", 45.0, other)]).delays;
+        // 18 ms alone, 100 ms together.
+        let rows = pair(delay(30, None), delay(40, None));
+        assert_eq!(rows.iter().map(DelayRow::verdict).collect::<Vec<_>>(), [Verdict::Fits, Verdict::Exceeds]);
+        near(rows[0].least_seconds, 1.0 / 55.0);
+        near(rows[1].least_seconds, 0.1);
+        near(rows[1].fitting_rate, 30.0);
+        let rows = pair(delay(30, None), delay(110, None));
+        assert!(rows.iter().all(|row| row.verdict() == Verdict::Fits), "{rows:?}");
+        let rows = pair(delay(30, None), delay(30, None));
+        assert!(rows.iter().all(|row| row.verdict() == Verdict::Exceeds), "{rows:?}");
+        // One without a delay makes way too.
+        assert_eq!(pair(delay(30, None), None).len(), 1);
+        assert_eq!(pair(delay(30, None), None)[0].verdict(), Verdict::Fits);
+    }
+
+    #[test]
+    fn each_class_may_bring_all_that_its_site_was_promised() {
+        let class = |name, delay| Class { delay, ..Class::new(name, Condition::default()) };
+        let classes =
+            vec![class("gold", delay(15, None)), class("plain", None), class("slow", delay(30, None))];
+        let rows = planned(plant(), vec![Site { classes, ..site("shop", 50.0, None) }]).delays;
+        let told: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
+        assert_eq!(told, [("gold", Verdict::Exceeds), ("slow", Verdict::Fits)]);
+        near(rows[1].least_seconds, 0.02);
+    }
+
+    #[test]
+    fn what_is_not_known_is_unverified() {
+        let best_effort = |delay| Site { guarantee: None, ..site("shop", 1.0, delay) };
+        let row = only(plant(), best_effort(delay(5, None)));
+        assert_eq!((row.verdict(), row.rate), (Verdict::Unverified, None));
+        near(row.service_seconds, 0.01);
+        let row = only(Plant { costs: None, ..plant() }, site("shop", 50.0, delay(5, None)));
+        assert_eq!((row.verdict(), row.service_seconds), (Verdict::Unverified, None));
+        let found = Some(WorkerBounds { least: 1, most: 64 });
+        let row = only(Plant { find_workers: found, ..plant() }, site("shop", 50.0, delay(5, None)));
+        assert_eq!(row.verdict(), Verdict::Unverified);
+    }
+}
