@@ -76,7 +76,6 @@ impl Topic {
                 "--rule",
                 "--log",
                 "--sparse",
-                "--gzip",
                 "--json",
                 "--help",
             ],
@@ -332,6 +331,8 @@ Steps at the light level, any of which --without leaves out:
   lazy         images further down load when they are seen
   video        videos load when they are started
   expendable   what is tagged or ruled expendable goes
+  compressed   each text has a compressed copy beside it (page.html.gz), at full too:
+               the gateway sends it, nginx with `gzip_static on`
 
 Tags in a page, on any element: data-plimsoll=\"expendable\" (may go), \"degradable\" (may
 be reduced, but stays), \"important\" (is not touched).
@@ -349,7 +350,6 @@ Options:
       --log ACCESS.LOG    the most popular page keeps an image, not the nearest
       --sparse            leave out of a tree what is the same in the next (for servers
                           that read the manifest)
-      --gzip              put a compressed copy beside each text
       --json              what was made as one JSON object on stdout
   -h, --help              this page
 

@@ -16,7 +16,7 @@ use crate::impact::page_views;
 use crate::kind::Kind;
 use crate::manifest::{self, Image, Known, Manifest, TreeEntry};
 use crate::output::{MANIFEST, Output};
-use crate::policy::{Level, Policy};
+use crate::policy::{Level, Policy, Step};
 use crate::rewrite::{rewritten, width_before};
 use crate::site::Site;
 use crate::tree::Tree;
@@ -27,6 +27,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+
+/// A compressed copy that is not at least so much smaller is not written.
+const WORTH: f64 = 0.95;
 
 /// What is to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,8 +46,6 @@ pub struct Job {
     pub views: Option<BTreeMap<String, u64>>,
     /// Leave out of lower trees what is the same at full.
     pub sparse: bool,
-    /// Put a compressed copy beside each text: `page.html.gz`.
-    pub gzip: bool,
 }
 
 /// What was made.
@@ -187,7 +188,7 @@ fn write_tree(writer: &Writer<'_>, level: Level, watch: &dyn Watch) -> io::Resul
     std::fs::create_dir_all(output.place(level.name())?)?;
     let done = work::each(&paths, watch, |path| {
         let place = format!("{level}/{path}");
-        let text = job.gzip && site.tree.files[*path].kind.is_text(path);
+        let text = job.policy.takes(Step::Compressed) && site.tree.files[*path].kind.is_text(path);
         let outcome = match level {
             Level::Full => Outcome::Same,
             _ => outcome(&decisions, path, images)?,
@@ -202,7 +203,9 @@ fn write_tree(writer: &Writer<'_>, level: Level, watch: &dyn Watch) -> io::Resul
         if text && !site.tree.files.contains_key(&packed_name) {
             let bytes =
                 if let Outcome::Changed(bytes) = outcome { bytes } else { site.tree.read_file(path)? };
-            output.write(&format!("{level}/{packed_name}"), &compressed(&bytes)?)?;
+            if let Some(packed) = worth_compressing(&bytes)? {
+                output.write(&format!("{level}/{packed_name}"), &packed)?;
+            }
         }
         Ok((Some(size), usize::from(written)))
     })?;
@@ -262,6 +265,12 @@ fn stale(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<O
         Outcome::Changed(_) | Outcome::Missing => Outcome::Missing,
         Outcome::Same => Outcome::Same,
     })
+}
+
+/// A text compressed, unless it is hardly smaller so.
+pub(crate) fn worth_compressing(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let packed = compressed(bytes)?;
+    Ok(((packed.len() as f64) < WORTH * bytes.len() as f64).then_some(packed))
 }
 
 /// Without a name or a time in it: the same bytes make the same bytes.

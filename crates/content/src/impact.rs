@@ -17,12 +17,12 @@
 //! A level is measured in its tree, where there is one; else its pages are rewritten in memory, and its images taken to
 //! be as small as the policy wants (CA 3.3).
 
-use crate::adapt::sheet;
+use crate::adapt::{sheet, worth_compressing};
 use crate::decide::Decisions;
 use crate::document::Document;
 use crate::kind::Kind;
 use crate::output::MANIFEST;
-use crate::policy::{Level, Policy};
+use crate::policy::{Level, Policy, Step};
 use crate::rewrite::rewritten;
 use crate::site::Site;
 use crate::survey::Survey;
@@ -216,25 +216,28 @@ fn estimated(
     watch: &dyn Watch,
 ) -> io::Result<Figures> {
     let (site, none) = (decisions.site, BTreeMap::new());
-    let sheets: Vec<&String> =
-        site.tree.files.iter().filter(|(_, file)| file.kind == Kind::Style).map(|(path, _)| path).collect();
-    let sheet_bytes = work::each(&sheets, watch, |path| {
-        Ok(sheet(decisions, path, &site.tree.read_file(path)?)
-            .map_or(site.bytes(path), |sheet| sheet.len() as u64))
-    })?;
-    let sheet_bytes: BTreeMap<&str, u64> = sheets.iter().map(|path| path.as_str()).zip(sheet_bytes).collect();
-    let bytes = |path: &str, text: Option<u64>| match decisions.reduction(path) {
-        Some(reduction) => (site.bytes(path) as f64 / reduction.factor) as u64,
-        // A text with a compressed copy gets a new one.
-        None if packed(site, path).is_some() => packed(site, path).unwrap_or(0),
-        None if text.is_some() => text.unwrap_or(0),
-        None => sheet_bytes.get(path).copied().unwrap_or_else(|| site.bytes(path)),
-    };
     let read = |path: &str| {
         let original = site.tree.read_file(path)?;
-        let document = Document::read(path, &original);
-        let changed = document.and_then(|document| rewritten(decisions, path, &document, &none));
+        let changed = match site.tree.files[path].kind {
+            Kind::Page => Document::read(path, &original)
+                .and_then(|document| rewritten(decisions, path, &document, &none)),
+            Kind::Style => sheet(decisions, path, &original),
+            _ => None,
+        };
         Ok(changed.unwrap_or(original))
+    };
+    let texts = site.tree.files.iter().filter(|(path, file)| file.kind.is_text(path));
+    let texts: Vec<&String> = texts.map(|(path, _)| path).collect();
+    let text_bytes = work::each(&texts, watch, |path| {
+        let text = read(path)?;
+        let copied = decisions.policy.takes(Step::Compressed) || packed(site, path).is_some();
+        let packed = if copied { worth_compressing(&text)? } else { None };
+        Ok(packed.unwrap_or(text).len() as u64)
+    })?;
+    let text_bytes: BTreeMap<&str, u64> = texts.iter().map(|path| path.as_str()).zip(text_bytes).collect();
+    let bytes = |path: &str, _: Option<u64>| match decisions.reduction(path) {
+        Some(reduction) => (site.bytes(path) as f64 / reduction.factor) as u64,
+        None => text_bytes.get(path).copied().unwrap_or_else(|| site.bytes(path)),
     };
     let survey = survey(site, &read, watch)?;
     Ok(figures(&survey, views, bytes))

@@ -59,11 +59,13 @@ pub enum Step {
     Video,
     /// What is tagged or ruled expendable goes, scripts and fonts too.
     Expendable,
+    /// Each text has a compressed copy beside it: `page.html.gz`. At full too.
+    Compressed,
 }
 
 impl Step {
     /// All of them.
-    pub const ALL: [Step; 9] = [
+    pub const ALL: [Step; 10] = [
         Step::Images,
         Step::Medium,
         Step::Cosmetic,
@@ -73,6 +75,7 @@ impl Step {
         Step::Lazy,
         Step::Video,
         Step::Expendable,
+        Step::Compressed,
     ];
 
     /// Its name on the command line.
@@ -87,6 +90,7 @@ impl Step {
             Step::Lazy => "lazy",
             Step::Video => "video",
             Step::Expendable => "expendable",
+            Step::Compressed => "compressed",
         }
     }
 

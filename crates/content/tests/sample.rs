@@ -130,7 +130,9 @@ fn site(root: &Path) -> PathBuf {
 }
 
 fn job(site: &Path, out: &Path) -> Job {
-    Job { site: site.to_owned(), out: out.to_owned(), levels: Level::ALL.to_vec(), ..Job::default() }
+    // Without compressed copies a tree has the files of the site and no others.
+    let policy = Policy { without: vec![plimsoll_content::Step::Compressed], ..Policy::default() };
+    Job { policy, site: site.to_owned(), out: out.to_owned(), levels: Level::ALL.to_vec(), ..Job::default() }
 }
 
 /// Every file under a folder, and what is in it.
@@ -174,9 +176,13 @@ fn a_third_of_the_bytes_and_half_of_the_requests() {
     assert!(full.view_requests() / light.view_requests() >= 2.0, "{full:?} {light:?}");
     assert_eq!(text.embedded, 0.0);
     // Compressed copies count.
-    adapt(&Job { gzip: true, ..job(&site, &out) }, &Unwatched).unwrap();
+    adapt(&Job { policy: Policy::default(), ..job(&site, &out) }, &Unwatched).unwrap();
     let packed = impact(&question, &Unwatched).unwrap();
     assert!(packed.full == full && packed.levels[1].1.page_bytes < 0.8 * light.page_bytes, "{packed:?}");
+    // The estimate is of the same kind: images as small as wanted, texts compressed.
+    let estimate = impact(&Question { adapted: None, ..question }, &Unwatched).unwrap();
+    let (one, other) = (estimate.levels[1].1, packed.levels[1].1);
+    assert!((one.page_bytes / other.page_bytes - 1.0).abs() < 0.05, "{one:?} {other:?}");
     // Nothing is saved where nothing is done.
     let none = Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() };
     let policy = Policy { without: plimsoll_content::Step::ALL.to_vec(), ..none };

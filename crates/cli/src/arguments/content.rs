@@ -17,7 +17,6 @@ pub(crate) struct AdaptArguments {
     pub(crate) policy: Policy,
     pub(crate) log: Option<PathBuf>,
     pub(crate) sparse: bool,
-    pub(crate) gzip: bool,
     pub(crate) json: bool,
 }
 
@@ -45,7 +44,6 @@ pub(super) fn adapt(parser: &mut Parser) -> Result<Command, Failure> {
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
             Arg::Long("json") => arguments.json = true,
             Arg::Long("sparse") => arguments.sparse = true,
-            Arg::Long("gzip") => arguments.gzip = true,
             Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
             Arg::Long("levels") => {
                 let names = word(parser, "levels", "names of levels", "text,light", TOPIC)?;
