@@ -1,7 +1,9 @@
 //! One request over a connection of its own, byte for byte.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrIn};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// An answer, as far as the tests look at it.
@@ -65,6 +67,27 @@ pub fn exchange(server: SocketAddr, request: impl AsRef<[u8]>) -> Response {
 #[must_use]
 pub fn get(server: SocketAddr, path: &str) -> Response {
     exchange(server, format!("GET {path} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n"))
+}
+
+/// The same from a client at an address of its own in 127.0.0.0/8, without compression.
+///
+/// # Errors
+/// The connection fails, or nothing happens for ten seconds.
+pub fn get_from(address: Ipv4Addr, server: SocketAddr, path: &str) -> io::Result<Response> {
+    let SocketAddr::V4(server) = server else { return Err(io::Error::other("not an IPv4 address")) };
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
+    socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, 0)))?;
+    let mut stream = TcpStream::from(socket);
+    let patience = Some(Duration::from_secs(10));
+    stream.set_read_timeout(patience)?;
+    // Connecting, too, is given up after so long.
+    stream.set_write_timeout(patience)?;
+    socket::connect(stream.as_raw_fd(), &SockaddrIn::from(server))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n")?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes)?;
+    Ok(Response::parse(&bytes))
 }
 
 #[cfg(test)]

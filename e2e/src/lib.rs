@@ -2,12 +2,14 @@
 //!
 //! Every server listens on 127.0.0.1, at a port of its own choice or one that was just free, with its files in a folder
 //! that is removed afterwards. A server is ended by its process id when its value is dropped; if the test failed, its
-//! log is printed then. A peer that is not installed is a failure, never a skip.
+//! log is printed then. A peer that is not installed is a failure, never a skip; only
+//! what needs a browser says that it was skipped where there is none.
 //!
 //! The client here is a few lines over a blocking socket, for single requests whose bytes a test wants to choose or to
 //! see. Load comes from `plimsoll-load`.
 
 mod apache;
+mod browser;
 mod client;
 pub mod configuration;
 mod folder;
@@ -17,9 +19,11 @@ pub mod overload;
 pub mod page;
 mod plimsoll;
 mod process;
+pub mod site;
 
 pub use apache::Apache;
-pub use client::{Response, exchange, get};
+pub use browser::{Browser, Viewed};
+pub use client::{Response, exchange, get, get_from};
 pub use folder::Folder;
 pub use nginx::Nginx;
 pub use origin::{Origin, answer};

@@ -1,0 +1,195 @@
+//! A small shop of photos, its lighter copies, and visitors who load whole pages.
+
+use crate::{Folder, Plimsoll, Response, get_from};
+use jpeg_encoder::{ColorType, Encoder};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Pages of the shop: `page0.html` to the last.
+pub const PAGES: usize = 6;
+/// Photos on each.
+const PHOTOS: usize = 3;
+/// The bullets that every page shows.
+const ICONS: usize = 4;
+const PHOTO_SIZE: (usize, usize) = (560, 420);
+
+/// The shop's folder and that of its trees, in one that goes with this value.
+#[derive(Debug)]
+pub struct Shop {
+    folder: Folder,
+}
+
+impl Shop {
+    /// Makes the shop, and its trees by `plimsoll adapt` with these options. Panics if that fails.
+    #[must_use]
+    pub fn adapted(options: &[&str]) -> Shop {
+        let folder = Folder::new();
+        for photo in 0..PAGES * PHOTOS {
+            folder.write(&format!("site/photos/Bild {photo}.JPG"), photo_of(photo));
+        }
+        for icon in 0..ICONS {
+            folder.write(&format!("site/img/icon{icon}.gif"), icon_of(icon as u8));
+        }
+        folder.write("site/style.css", "h1 { color: navy } body { background: #fff url(img/icon0.gif) }\n");
+        for page in 0..PAGES {
+            folder.write(&format!("site/page{page}.html"), page_of(page));
+        }
+        folder.write("site/index.html", page_of(0));
+        let shop = Shop { folder };
+        shop.adapt(options);
+        shop
+    }
+
+    /// Makes the trees again.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn adapt(&self, options: &[&str]) {
+        let (site, trees) = (self.site(), self.trees());
+        let folders = [&site, &trees].map(|path| path.to_string_lossy().into_owned());
+        let arguments: Vec<&str> =
+            ["adapt", &folders[0], &folders[1]].into_iter().chain(options.iter().copied()).collect();
+        let output = Plimsoll::output(&arguments);
+        assert!(output.status.success(), "adapt: {}", String::from_utf8_lossy(&output.stderr));
+        open_to_all(&trees);
+    }
+
+    /// The site as its author made it.
+    #[must_use]
+    pub fn site(&self) -> PathBuf {
+        self.folder.path().join("site")
+    }
+
+    /// Its trees, `text`, `light` and `full`.
+    #[must_use]
+    pub fn trees(&self) -> PathBuf {
+        self.folder.path().join("trees")
+    }
+}
+
+/// For the users that servers change to.
+fn open_to_all(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let opened = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
+    opened.unwrap_or_else(|error| panic!("cannot open {} to all: {error}", path.display()));
+}
+
+fn page_of(page: usize) -> String {
+    let mut text = "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>Shop</title>\n\
+         <link rel=icon href=data:,><link rel=stylesheet href=style.css></head><body><h1>Shop</h1>\n<ul>\n"
+        .to_owned();
+    for other in 0..PAGES {
+        let icon = other % ICONS;
+        text += &format!(
+            "<li><img src=\"img/icon{icon}.gif\" alt=\"*\"> <a href=\"page{other}.html\">Page</a>\n"
+        );
+    }
+    text += "</ul>\n";
+    for photo in page * PHOTOS..(page + 1) * PHOTOS {
+        text += &format!("<p><img src=\"photos/Bild%20{photo}.JPG\" alt=\"Photo {photo}\">\n");
+    }
+    text + "</body></html>\n"
+}
+
+/// Rough light and shade, about 100 KB: a smooth field with finer ones on top.
+fn photo_of(seed: usize) -> Vec<u8> {
+    let (width, height) = PHOTO_SIZE;
+    let at = |x: usize, y: usize, step: usize| {
+        let corner = |x: usize, y: usize| {
+            let hash = ((seed * 7 + step) as u64 ^ (x as u64) << 20 ^ (y as u64) << 40)
+                .wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            ((hash ^ hash >> 31).wrapping_mul(0x94d0_49bb_1331_11eb) >> 48) as f64 / 65536.0
+        };
+        let (column, row) = (x / step, y / step);
+        let (along, down) = ((x % step) as f64 / step as f64, (y % step) as f64 / step as f64);
+        let line = |row| corner(column, row) * (1.0 - along) + corner(column + 1, row) * along;
+        line(row) * (1.0 - down) + line(row + 1) * down
+    };
+    let samples: Vec<u8> = (0..width * height)
+        .flat_map(|pixel| {
+            let (x, y) = (pixel % width, pixel / width);
+            let shade = 110.0 * at(x, y, 96) + 60.0 * at(x, y, 24) + 40.0 * at(x, y, 6) + 35.0 * at(x, y, 2);
+            [shade, 0.9 * shade + 20.0, 230.0 - 0.6 * shade].map(|part| part.clamp(0.0, 255.0) as u8)
+        })
+        .collect();
+    let mut written = Vec::new();
+    let encoded =
+        Encoder::new(&mut written, 92).encode(&samples, width as u16, height as u16, ColorType::Rgb);
+    encoded.unwrap_or_else(|error| panic!("a photo cannot be written: {error}"));
+    written
+}
+
+/// One pixel in a colour of its own.
+fn icon_of(number: u8) -> Vec<u8> {
+    let mut written = b"GIF89a\x01\x00\x01\x00\x80\x00\x00".to_vec();
+    written.extend([number * 40, 90, 200, 0, 0, 0]);
+    written.extend(b",\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;");
+    written
+}
+
+/// What a visitor got.
+#[derive(Clone, Debug, Default)]
+pub struct Visit {
+    /// Requests, and bytes of their bodies.
+    pub requests: usize,
+    /// Bytes of all bodies.
+    pub bytes: usize,
+    /// The levels that the answers tell, where they do.
+    pub levels: BTreeSet<String>,
+    /// What went wrong: the path, and how.
+    pub wrong: Vec<String>,
+}
+
+/// A client at `address` loads the page at `path` and all that it shows, as a browser does, one after the other.
+#[must_use]
+pub fn visit(server: SocketAddr, address: Ipv4Addr, path: &str) -> Visit {
+    let mut visit = Visit::default();
+    let page = visit.take(server, address, path);
+    let folder = &path[..=path.rfind('/').unwrap_or(0)];
+    let mut parts = BTreeSet::new();
+    for (before, _) in page.match_indices("src=\"").chain(page.match_indices("rel=stylesheet href=")) {
+        let value = page[before..].split_once('=').map_or("", |(_, rest)| rest);
+        let value = value.strip_prefix("stylesheet href=").unwrap_or(value);
+        let end = |text: &str| text.find(['"', '>', ' ']).unwrap_or(text.len());
+        let value = value.strip_prefix('"').unwrap_or(value);
+        parts.insert(format!("{folder}{}", &value[..end(value)]));
+    }
+    for part in parts {
+        visit.take(server, address, &part);
+    }
+    visit
+}
+
+impl Visit {
+    fn take(&mut self, server: SocketAddr, address: Ipv4Addr, path: &str) -> String {
+        self.requests += 1;
+        let answer = match get_from(address, server, path) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.wrong.push(format!("{path}: {error}"));
+                return String::new();
+            }
+        };
+        self.bytes += answer.body.len();
+        let level = answer.header("x-plimsoll").and_then(|report| report.split(';').next());
+        self.levels.extend(level.map(str::to_owned));
+        if !is_whole(path, &answer) {
+            self.wrong.push(format!("{path}: {} with {} bytes", answer.status, answer.body.len()));
+        }
+        answer.text()
+    }
+}
+
+/// Whether it is what it should be, from its first byte to its last.
+fn is_whole(path: &str, answer: &Response) -> bool {
+    let body = &answer.body;
+    let length = answer.header("content-length").and_then(|length| length.parse().ok());
+    let framed = match path.rsplit('.').next() {
+        Some("JPG") => body.starts_with(b"\xff\xd8\xff") && body.ends_with(b"\xff\xd9"),
+        Some("gif") => body.starts_with(b"GIF8") && body.ends_with(b";"),
+        Some("html") => body.starts_with(b"<!DOCTYPE") && body.ends_with(b"</html>\n"),
+        _ => !body.is_empty(),
+    };
+    answer.status == 200 && framed && length.is_none_or(|length: usize| length == body.len())
+}

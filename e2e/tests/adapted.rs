@@ -1,0 +1,269 @@
+//! A site and its lighter copies (`plimsoll adapt`): served whole under overload, and whole in a real browser.
+
+use plimsoll_e2e::site::{PAGES, Shop, Visit, visit};
+use plimsoll_e2e::{Apache, Browser, Folder, Plimsoll, Viewed, get};
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{env, thread};
+
+const WORKERS: usize = 4;
+const CROWD: Duration = Duration::from_secs(24);
+/// The loop has found its level after so long.
+const SETTLED: Duration = Duration::from_secs(8);
+
+/// The gateway's own part of the configurations.
+const GATEWAY: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
+                       [report]\nwhen = \"always\"\n\n";
+
+fn levels(site: &str) -> String {
+    let level = |name: &str| format!("[[site.level]]\nname = \"{name}\"\nprefix = \"/{name}\"\n");
+    format!("[[site]]\nname = \"shop\"\n{site}\n") + &["text", "light", "full"].map(level).concat()
+}
+
+fn before(upstream: SocketAddr, mode: &str) -> String {
+    GATEWAY.replace("threads", &format!("mode = \"{mode}\"\nthreads"))
+        + &format!("[upstream.web]\naddress = \"{upstream}\"\ncapacity = {{ workers = {WORKERS} }}\n\n")
+        + &levels("")
+}
+
+/// Visits by visitors at addresses of their own who come at a steady rate, whoever is still there; those that began
+/// `from` so late.
+fn crowd(server: SocketAddr, per_second: f64, lasting: Duration, from: Duration) -> Vec<Visit> {
+    let visits = Mutex::new(Vec::new());
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for number in 0.. {
+            let due = Duration::from_secs_f64(f64::from(number) / per_second);
+            if due > lasting {
+                break;
+            }
+            thread::sleep(due.saturating_sub(start.elapsed()));
+            let visits = &visits;
+            scope.spawn(move || {
+                let address = Ipv4Addr::new(127, 8, (number / 200 % 4) as u8, (number % 200 + 1) as u8);
+                let visit = visit(server, address, &format!("/page{}.html", number as usize % PAGES));
+                if due >= from
+                    && let Ok(mut visits) = visits.lock()
+                {
+                    visits.push(visit);
+                }
+            });
+        }
+    });
+    visits.into_inner().unwrap_or_default()
+}
+
+/// Visits a second that the server carries of the full tree, with twice as many visitors as it has processes.
+fn capacity(server: SocketAddr) -> f64 {
+    let (count, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for visitor in 0..2 * WORKERS {
+            let (count, stop) = (&count, &stop);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let found =
+                        visit(server, Ipv4Addr::LOCALHOST, &format!("/full/page{}.html", visitor % PAGES));
+                    assert!(found.wrong.is_empty(), "{found:?}");
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        thread::sleep(Duration::from_secs(8));
+        stop.store(true, Ordering::Relaxed);
+    });
+    count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64()
+}
+
+fn wrong(visits: &[Visit]) -> Vec<&String> {
+    visits.iter().flat_map(|visit| &visit.wrong).collect()
+}
+
+/// The part of the visits that saw only the site as it is.
+fn full_share(visits: &[Visit]) -> f64 {
+    let full = BTreeSet::from(["level=3".to_owned()]);
+    visits.iter().filter(|visit| visit.levels == full).count() as f64 / visits.len() as f64
+}
+
+fn tell(what: &str, visits: &[Visit]) {
+    let requests: usize = visits.iter().map(|visit| visit.requests).sum();
+    let bytes: usize = visits.iter().map(|visit| visit.bytes).sum();
+    eprintln!(
+        "{what}: {} visits, {requests} requests, {bytes} bytes, {} wrong, full {:.2}",
+        visits.len(),
+        wrong(visits).len(),
+        full_share(visits)
+    );
+}
+
+#[test]
+fn a_shop_at_three_times_what_its_server_carries() {
+    let shop = Shop::adapted(&[]);
+    let apache = Apache::serving(&shop.trees(), WORKERS);
+    let carried = capacity(apache.direct);
+    eprintln!("alone it carries {carried:.1} visits a second");
+    let rate = 3.0 * carried;
+
+    let gateway = Plimsoll::run(&before(apache.upstream, "control"));
+    let visits = crowd(gateway.address, rate, CROWD, SETTLED);
+    tell("with the gateway", &visits);
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    assert!(wrong(&visits).is_empty(), "{:?}", wrong(&visits));
+    // 0.85 of 3 at full and the rest nearly free is 0.28; text and light cost something, and whole visits are counted.
+    let full = full_share(&visits);
+    assert!(full > 0.08 && full < 0.45, "{full:.2} at full quality");
+
+    let twin = Plimsoll::run(&before(apache.upstream, "off"));
+    let visits = crowd(twin.address, rate, Duration::from_secs(20), SETTLED);
+    tell("without control", &visits);
+    assert!(wrong(&visits).len() > visits.len() / 5, "the twin without control failed too few");
+}
+
+#[test]
+fn files_of_its_own_with_gaps_in_lower_trees() {
+    let shop = Shop::adapted(&["--sparse"]);
+    assert!(!shop.trees().join("light/img/icon0.gif").exists(), "the lower trees have gaps");
+    // The link is what is full: a visit at full has some 300 KB.
+    let root = shop.trees();
+    let folder = format!("[folder.www]\nroot = \"{}\"\n", root.display());
+    let folder = folder + "capacity = { bandwidth = \"16 Mbit/s\" }\n\n";
+    let gateway = Plimsoll::run(&(GATEWAY.to_owned() + &folder + &levels("folder = \"www\"")));
+    let full = visit(gateway.address, Ipv4Addr::LOCALHOST, "/page1.html");
+    assert!(full.wrong.is_empty(), "{full:?}");
+    let rate = 3.0 * 2e6 / full.bytes as f64;
+    let exchanged = AtomicBool::new(false);
+    let visits = thread::scope(|scope| {
+        // Meanwhile the trees are made anew, and exchanged.
+        scope.spawn(|| {
+            thread::sleep(SETTLED + Duration::from_secs(2));
+            shop.adapt(&["--sparse"]);
+            shop.adapt(&["--sparse", "--without", "lazy"]);
+            exchanged.store(true, Ordering::Relaxed);
+        });
+        crowd(gateway.address, rate, CROWD, SETTLED)
+    });
+    tell("files of its own", &visits);
+    assert!(exchanged.load(Ordering::Relaxed));
+    assert!(wrong(&visits).is_empty(), "{:?}", wrong(&visits));
+    let full = full_share(&visits);
+    assert!(full > 0.08 && full < 0.40, "{full:.2} at full quality");
+}
+
+/// Every page of a site at each level, in a browser, against the site as it is.
+fn nothing_new_is_wrong(site: &Path, trees: &Path, name: &str) {
+    let roots = [("site", site.to_owned()), ("text", trees.join("text")), ("light", trees.join("light"))];
+    let folders = roots.iter().map(|(name, root)| {
+        format!(
+            "[folder.{name}]\nroot = \"{}\"\nindex = [\"index.html\", \"index.htm\"]\n[[site]]\nname = \"{name}\"\n\
+             host = \"{name}.test\"\nfolder = \"{name}\"\n",
+            root.display()
+        )
+    });
+    let gateway = Plimsoll::run(&(GATEWAY.to_owned() + &folders.collect::<String>()));
+    let Some(mut browser) = Browser::start(gateway.address) else { return };
+    let pages = pages(site, "");
+    let mut dead: BTreeSet<(&str, String)> = BTreeSet::new();
+    let (mut known, mut requests, mut bytes) = (BTreeSet::new(), [0; 3], [0; 3]);
+    for page in &pages {
+        let views = ["site", "text", "light"].map(|host| {
+            let viewed = browser.view(&format!("http://{host}.test/{page}"));
+            without_host(&viewed, host)
+        });
+        for (at, (level, view)) in ["site", "text", "light"].into_iter().zip(&views).enumerate() {
+            requests[at] += view.requests;
+            bytes[at] += view.bytes;
+            let new = |all: fn(&Viewed) -> &BTreeSet<String>| -> Vec<String> {
+                all(view).difference(all(&views[0])).cloned().collect()
+            };
+            let news =
+                [new(|view| &view.failed), new(|view| &view.errors), new(|view| &view.broken)].concat();
+            assert!(news.is_empty(), "{level}/{page}: {news:?}");
+            for link in view.links.iter().filter(|link| link.starts_with('/')) {
+                let path = link.split(['#', '?']).next().unwrap_or_default();
+                if known.insert((level, path.to_owned())) && status(gateway.address, level, path) == 404 {
+                    dead.insert((level, path.to_owned()));
+                }
+            }
+        }
+    }
+    let new: Vec<_> = dead.iter().filter(|(_, path)| !dead.contains(&("site", path.clone()))).collect();
+    assert!(new.is_empty(), "dead links: {new:?}");
+    eprintln!("{name}: {} pages; requests {requests:?}, bytes {bytes:?} of site, text, light", pages.len());
+}
+
+fn status(server: SocketAddr, level: &str, path: &str) -> u16 {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {level}.test\r\nConnection: close\r\nRange: bytes=0-0\r\n\r\n");
+    plimsoll_e2e::exchange(server, request).status
+}
+
+/// The pages under a folder, as addresses.
+fn pages(site: &Path, folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(site.join(folder)).into_iter().flatten().filter_map(Result::ok);
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = format!("{folder}{}", entry.file_name().to_string_lossy());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(pages(site, &format!("{path}/")));
+        } else if path.ends_with(".html") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn without_host(viewed: &Viewed, host: &str) -> Viewed {
+    let host = format!("http://{host}.test");
+    let all = |of: &BTreeSet<String>| of.iter().map(|text| text.replace(&host, "")).collect();
+    Viewed {
+        failed: all(&viewed.failed),
+        errors: all(&viewed.errors),
+        broken: all(&viewed.broken),
+        links: all(&viewed.links),
+        ..*viewed
+    }
+}
+
+#[test]
+fn every_page_is_whole_in_a_browser() {
+    let shop = Shop::adapted(&[]);
+    nothing_new_is_wrong(&shop.site(), &shop.trees(), "the shop");
+    // A site of your own: PLIMSOLL_SITE=/var/www/html.
+    if let Some(site) = env::var_os("PLIMSOLL_SITE") {
+        let folder = Folder::new();
+        let (site, trees) = (Path::new(&site), folder.path().join("trees"));
+        let output = Plimsoll::output(&["adapt", &site.to_string_lossy(), &trees.to_string_lossy()]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        nothing_new_is_wrong(site, &trees, &site.to_string_lossy());
+    }
+}
+
+#[test]
+fn a_broken_page_does_not_pass() {
+    let folder = Folder::new();
+    for (name, page) in [
+        ("site/a.html", "<img src=data:,><a href=b.html>b</a>"),
+        ("site/b.html", "b"),
+        ("site/bad.html", "<img src=gone.png><script>undefined_thing()</script>"),
+    ] {
+        folder.write(name, page);
+    }
+    let root = folder.path().join("site");
+    let text = format!("[folder.www]\nroot = \"{}\"\n", root.display());
+    let gateway = Plimsoll::run(&(GATEWAY.to_owned() + &text));
+    assert_eq!(get(gateway.address, "/b.html").text(), "b");
+    let Some(mut browser) = Browser::start(gateway.address) else { return };
+    let bad = browser.view("http://site.test/bad.html");
+    assert!(bad.failed.iter().any(|failed| failed.ends_with("/gone.png")), "{bad:?}");
+    assert!(
+        bad.broken.len() == 1 && bad.errors.iter().any(|error| error.contains("undefined_thing")),
+        "{bad:?}"
+    );
+    let good = browser.view("http://site.test/a.html");
+    assert!(good.errors.is_empty() && good.links.contains("http://site.test/b.html"), "{good:?}");
+}
