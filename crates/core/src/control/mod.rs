@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `allotment.rs` | who gets how much: contracts, priorities, excess by weight |
+//! | `delay.rs` | the delay law: a model's feed-forward and P or PI on the residual, counted in departures |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `paper.rs` | the PI law of UC 4.4, as printed |
@@ -15,6 +16,7 @@
 //! A new law is one more file here and one line in `utilization.rs`.
 
 mod allotment;
+mod delay;
 mod demand;
 mod feed_forward;
 mod governed;
@@ -24,6 +26,7 @@ mod sharing;
 pub mod tuning;
 pub(crate) mod utilization;
 
+pub use delay::{DelayLaw, Feedback, Residual, slope};
 pub use demand::Demand;
 pub use feed_forward::{Aim, FeedForward};
 pub use paper::PaperPi;
