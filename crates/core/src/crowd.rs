@@ -32,9 +32,17 @@ pub(crate) struct Crowd {
     arrivals: Vec<u64>,
     heavy: Vec<u64>,
     note_shift: u32,
-    /// Buffers: the notes of a period, and the samples before it.
+}
+
+/// Buffers, the same for all classes, so that they stay in the processor's caches.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// The notes of a period.
     fresh: Vec<u64>,
-    before: Vec<(u64, f64)>,
+    /// The samples with them.
+    merged: Vec<(u64, f64)>,
+    /// Who was found heavy, and how heavy.
+    heavy: Vec<(f64, u64)>,
 }
 
 impl Crowd {
@@ -45,8 +53,6 @@ impl Crowd {
             arrivals: alloc::vec![0; lanes],
             heavy: Vec::new(),
             note_shift: 0,
-            fresh: Vec::new(),
-            before: Vec::new(),
         }
     }
 
@@ -61,7 +67,12 @@ impl Crowd {
     }
 
     /// Takes the notes of a period, or of several in which little came; returns whether it did.
-    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
+    pub(crate) fn observe(
+        &mut self,
+        lanes: &[Arc<LaneCounters>],
+        class: usize,
+        scratch: &mut Scratch,
+    ) -> bool {
         let came = |(lane, before): (&Arc<LaneCounters>, &u64)| {
             lane.classes[class].arrivals.get().wrapping_sub(*before)
         };
@@ -70,7 +81,7 @@ impl Crowd {
         }
         let shift = self.note_shift;
         let mut most = 0;
-        self.fresh.clear();
+        scratch.fresh.clear();
         for (lane, before) in lanes.iter().zip(&mut self.arrivals) {
             let counters = &lane.classes[class];
             let arrivals = counters.arrivals.get();
@@ -78,54 +89,53 @@ impl Crowd {
             let (first, end) = (before.div_ceil(1 << shift), arrivals.div_ceil(1 << shift));
             let first = first.max(end.saturating_sub(RECENT as u64));
             let note = |number: u64| counters.recent[number as usize % RECENT].load(Ordering::Relaxed);
-            self.fresh.extend((first..end).map(note));
+            scratch.fresh.extend((first..end).map(note));
             most = most.max(arrivals.wrapping_sub(*before));
             *before = arrivals;
         }
         self.note_shift = (most / ENOUGH + 1).next_power_of_two().trailing_zeros();
-        self.remember();
-        self.judge();
+        self.remember(scratch);
+        self.judge(scratch);
         true
     }
 
-    fn remember(&mut self) {
-        let came = self.fresh.len() as f64;
+    fn remember(&mut self, Scratch { fresh, merged, .. }: &mut Scratch) {
+        let came = fresh.len() as f64;
         let keep = (MEMORY / (self.total + came)).min(1.0);
         // Both are in order, so that one walk takes them together.
-        self.fresh.sort_unstable();
-        let mut fresh = self.fresh.iter().copied().peekable();
-        self.before.clear();
-        core::mem::swap(&mut self.samples, &mut self.before);
-        for (client, count) in &self.before {
+        fresh.sort_unstable();
+        let mut fresh = fresh.iter().copied().peekable();
+        merged.clear();
+        for (client, count) in &self.samples {
             while let Some(other) = fresh.next_if(|other| other < client) {
-                add(&mut self.samples, other);
+                add(merged, other);
             }
             let kept = count * keep;
             if kept > 0.5 {
-                self.samples.push((*client, kept));
+                merged.push((*client, kept));
             }
         }
-        fresh.for_each(|client| add(&mut self.samples, client));
+        fresh.for_each(|client| add(merged, client));
+        self.samples.clone_from(merged);
         self.total = self.total * keep + came;
     }
 
-    fn judge(&mut self) {
+    fn judge(&mut self, Scratch { heavy, .. }: &mut Scratch) {
         if self.total < FEWEST {
             return;
         }
         let enter = ENTER * self.total + 2.0 * sqrt(ENTER * (1.0 - ENTER) * self.total);
         let stay = STAY * self.total;
-        let is_heavy =
-            |client: &u64, count: f64| count > enter || (count > stay && self.heavy.contains(client));
-        let mut heavy: Vec<(f64, u64)> = self
-            .samples
-            .iter()
-            .filter(|(client, count)| is_heavy(client, *count))
-            .map(|(c, n)| (*n, *c))
-            .collect();
+        heavy.clear();
+        for (client, count) in &self.samples {
+            if *count > stay && (*count > enter || self.heavy.contains(client)) {
+                heavy.push((*count, *client));
+            }
+        }
         heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
         heavy.truncate(MOST_HEAVY);
-        self.heavy = heavy.into_iter().map(|(_, client)| client).collect();
+        self.heavy.clear();
+        self.heavy.extend(heavy.iter().map(|(_, client)| *client));
     }
 }
 
@@ -166,7 +176,7 @@ mod tests {
                 }
                 counters.arrivals.add(1);
             }
-            crowd.observe(&lanes, 0);
+            crowd.observe(&lanes, 0, &mut Scratch::default());
         }
         crowd.heavy().len()
     }

@@ -2,7 +2,7 @@
 
 use crate::census::Census;
 use crate::control::utilization::{Period, UtilizationLoop};
-use crate::crowd::Crowd;
+use crate::crowd::{Crowd, Scratch};
 use crate::door::{Readings, Verdicts};
 use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
@@ -21,6 +21,10 @@ use core::sync::atomic::Ordering;
 /// Requests that expire are looked for no more often than this.
 pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
+/// Crowds that are looked at in one period. With five hundred busy classes each has its turn every fourth period, and
+/// then shows at its first look who is heavy: its notes hold as many arrivals as tell.
+const MOST_LOOKS: usize = 128;
+
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
     pub(crate) census: Census,
@@ -37,6 +41,11 @@ pub struct Engine {
     pub(crate) monitors: Vec<ClassMonitor>,
     pub(crate) applied: Vec<f64>,
     pub(crate) crowds: Vec<Crowd>,
+    scratch: Scratch,
+    /// Whose crowd is looked at first in the next period.
+    next_crowd: usize,
+    /// The ticker's own lane has counted requests: it started or dropped some that waited. Most never do.
+    has_counted: bool,
     /// Set by the first tick: what lies before it is no period.
     pub(crate) running: bool,
     /// Set by a reload: there may be room now for those who wait.
@@ -101,6 +110,9 @@ impl Engine {
             monitors: Vec::new(),
             applied: Vec::new(),
             crowds: Vec::new(),
+            scratch: Scratch::default(),
+            next_crowd: 0,
+            has_counted: false,
             running: false,
             reloaded: false,
             seconds: promises.control.period.as_secs_f64(),
@@ -139,7 +151,7 @@ impl Engine {
         let sampled = now.since(self.last_sample);
         // A sliver of a sample would be all noise.
         if sampled >= part || (now >= self.due && sampled >= part / 2) {
-            self.sample(now);
+            self.sample(now, sampled);
         }
         if now >= self.due {
             let period = self.census.promises.control.period;
@@ -149,6 +161,7 @@ impl Engine {
         }
         let mut next = self.due.min(self.last_sample + part);
         let reloaded = core::mem::take(&mut self.reloaded);
+        let told = verdicts.len();
         for plant in 0..self.loops.len() {
             if reloaded {
                 self.lane.dispatch(now, plant, verdicts);
@@ -157,6 +170,7 @@ impl Engine {
             // Who arrives meanwhile may be the next to expire.
             next = next.min(expiry).min(now + self.look_every[plant]);
         }
+        self.has_counted |= verdicts.len() > told;
         next
     }
 
@@ -167,12 +181,14 @@ impl Engine {
         self.due = now + self.census.promises.control.period;
     }
 
-    fn sample(&mut self, now: Instant) {
-        let seconds = now.since(self.last_sample).as_secs_f64();
+    fn sample(&mut self, now: Instant, sampled: Duration) {
+        let seconds = sampled.as_secs_f64();
         self.last_sample = now;
         if seconds > 0.0 {
+            // Nothing arrives at the ticker's own lane.
+            let Some((_, lanes)) = self.counters.split_last() else { return };
             for (class, monitor) in self.monitors.iter_mut().enumerate() {
-                let arrivals = self.counters.iter().map(|lane| lane.classes[class].arrivals.get());
+                let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
                 monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
             }
         }
@@ -185,8 +201,10 @@ impl Engine {
         }
         let seconds = elapsed.as_secs_f64();
         (self.last_run, self.seconds) = (now, seconds);
+        // An idle lane's counters are as many as another's, and would be fetched from far memory for nothing.
+        let lanes = &self.counters[..self.counters.len() - usize::from(!self.has_counted)];
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
-            self.stepped[class] = monitor.observe(&self.counters, class);
+            self.stepped[class] = monitor.observe(lanes, class);
         }
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
@@ -208,18 +226,35 @@ impl Engine {
                 max_wait: queue.max_wait,
             };
             for (class, m) in self.loops[plant].run(&period) {
-                shared.classes[class].knob.set(m);
-                self.applied[class] = m;
+                if self.applied[class] != m {
+                    shared.classes[class].knob.set(m);
+                    self.applied[class] = m;
+                }
             }
             self.loops[plant].doubt(&mut self.monitors, in_service);
         }
-        for (class, crowd) in self.crowds.iter_mut().enumerate() {
-            if !crowd.observe(&self.counters, class) {
-                continue;
+        self.find_heavy();
+    }
+
+    /// Looks for heavy clients in the classes where enough came since the last look; of hundreds in turn, so that the
+    /// step stays short.
+    fn find_heavy(&mut self) {
+        let Some((_, lanes)) = self.counters.split_last() else { return };
+        let classes = self.crowds.len();
+        let mut looks = 0;
+        for _ in 0..classes {
+            let class = self.next_crowd % classes;
+            self.next_crowd = class + 1;
+            let crowd = &mut self.crowds[class];
+            if crowd.observe(lanes, class, &mut self.scratch) {
+                let shared = &self.lane.shared.classes[class];
+                shared.set_heavy(crowd.heavy());
+                shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
+                looks += 1;
+                if looks == MOST_LOOKS {
+                    return;
+                }
             }
-            let shared = &self.lane.shared.classes[class];
-            shared.set_heavy(crowd.heavy());
-            shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
         }
     }
 

@@ -27,39 +27,46 @@ impl ClassTotals {
     /// `levels` is M: what lies above stays zero.
     pub(crate) fn sum(lanes: &[Arc<LaneCounters>], class: usize, levels: usize) -> Self {
         let mut totals = ClassTotals::default();
-        for lane in lanes {
-            totals.add(&lane.classes[class], levels);
-        }
+        totals.take(lanes, class, levels);
         totals
     }
 
-    fn add(&mut self, counters: &ClassCounters, levels: usize) {
-        fn each<'a>(to: &mut [u64], from: impl IntoIterator<Item = &'a Counter>) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = to.wrapping_add(from.get()));
+    /// Writes the sums over all lanes; there is at least one.
+    fn take(&mut self, lanes: &[Arc<LaneCounters>], class: usize, levels: usize) {
+        let mut counters = lanes.iter().map(|lane| &*lane.classes[class]);
+        if let Some(first) = counters.next() {
+            self.read(first, levels, |to, count| *to = count);
         }
+        counters.for_each(|more| self.read(more, levels, |to, count| *to = to.wrapping_add(count)));
+    }
+
+    #[inline]
+    fn read(&mut self, counters: &ClassCounters, levels: usize, put: impl Fn(&mut u64, u64)) {
+        let each = |to: &mut [u64], from: &[Counter]| {
+            to.iter_mut().zip(from).for_each(|(to, from)| put(to, from.get()));
+        };
         let counts = &mut self.counts;
         each(&mut counts.served[..=levels], &counters.served);
         each(&mut self.decided[..=levels], &counters.decided);
         each(&mut counts.reasons, &counters.reasons);
         each(&mut counts.outcomes, &counters.outcomes);
-        for (to, from) in self.services[..=levels].iter_mut().zip(&counters.services) {
-            let from = from.iter().flat_map(|s| [&s.requests, &s.work_ns, &s.bytes]);
-            each(to.as_flattened_mut(), from);
+        let bins = self.services[..=levels].as_flattened_mut().iter_mut();
+        for ([requests, work_ns, bytes], from) in bins.zip(counters.services.as_flattened()) {
+            put(requests, from.requests.get());
+            put(work_ns, from.work_ns.get());
+            put(bytes, from.bytes.get());
         }
-        let rest = [
-            (&mut counts.arrivals, &counters.arrivals),
-            (&mut counts.bytes, &counters.bytes),
-            (&mut counts.unserved, &counters.unserved),
-            (&mut self.started, &counters.started),
-            (&mut self.queue_delay_ns, &counters.queue_delay_ns),
-            (&mut self.released, &counters.released),
-            (&mut self.response_ns, &counters.response_ns),
-        ];
-        rest.into_iter().for_each(|(to, from)| *to = to.wrapping_add(from.get()));
+        put(&mut counts.arrivals, counters.arrivals.get());
+        put(&mut counts.bytes, counters.bytes.get());
+        put(&mut counts.unserved, counters.unserved.get());
+        put(&mut self.started, counters.started.get());
+        put(&mut self.queue_delay_ns, counters.queue_delay_ns.get());
+        put(&mut self.released, counters.released.get());
+        put(&mut self.response_ns, counters.response_ns.get());
     }
 
-    /// Takes what the lanes have counted since the last time: that is the window. In place, since a hundred sites have
-    /// a megabyte of this.
+    /// Takes what the lanes have counted since the last time: that is the window. One walk over both, in place and up to
+    /// the levels in use, since a hundred sites have a megabyte of this and most of the time goes into fetching it.
     fn advance(
         &mut self,
         window: &mut ClassTotals,
@@ -67,12 +74,35 @@ impl ClassTotals {
         class: usize,
         levels: usize,
     ) {
-        *window = *self;
-        self.clear(levels);
-        for lane in lanes {
-            self.add(&lane.classes[class], levels);
+        window.take(lanes, class, levels);
+        window.exchange(self, levels);
+    }
+
+    /// `self` is what was counted up to now and becomes what came since `then`, which becomes what was counted up to now.
+    fn exchange(&mut self, then: &mut ClassTotals, levels: usize) {
+        fn one(window: &mut u64, total: &mut u64) {
+            let now = *window;
+            *window = now.wrapping_sub(*total);
+            *total = now;
         }
-        window.complement(self, levels);
+        fn each(window: &mut [u64], total: &mut [u64]) {
+            window.iter_mut().zip(total).for_each(|(window, total)| one(window, total));
+        }
+        let (counts, known) = (&mut self.counts, &mut then.counts);
+        each(&mut counts.served[..=levels], &mut known.served[..=levels]);
+        each(&mut counts.reasons, &mut known.reasons);
+        each(&mut counts.outcomes, &mut known.outcomes);
+        each(&mut self.decided[..=levels], &mut then.decided[..=levels]);
+        let services =
+            (self.services[..=levels].as_flattened_mut(), then.services[..=levels].as_flattened_mut());
+        each(services.0.as_flattened_mut(), services.1.as_flattened_mut());
+        one(&mut counts.arrivals, &mut known.arrivals);
+        one(&mut counts.bytes, &mut known.bytes);
+        one(&mut counts.unserved, &mut known.unserved);
+        one(&mut self.started, &mut then.started);
+        one(&mut self.queue_delay_ns, &mut then.queue_delay_ns);
+        one(&mut self.released, &mut then.released);
+        one(&mut self.response_ns, &mut then.response_ns);
     }
 
     fn clear(&mut self, levels: usize) {
@@ -82,29 +112,11 @@ impl ClassTotals {
         (self.started, self.queue_delay_ns, self.released, self.response_ns) = (0, 0, 0, 0);
     }
 
-    /// From what was counted then to what came between then and now.
-    fn complement(&mut self, now: &ClassTotals, levels: usize) {
-        fn each(then: &mut [u64], now: &[u64]) {
-            then.iter_mut().zip(now).for_each(|(then, now)| *then = now.wrapping_sub(*then));
-        }
-        let (counts, new) = (&mut self.counts, &now.counts);
-        each(&mut counts.served[..=levels], &new.served);
-        each(&mut counts.reasons, &new.reasons);
-        each(&mut counts.outcomes, &new.outcomes);
-        each(&mut self.decided[..=levels], &now.decided);
-        for (then, now) in self.services[..=levels].iter_mut().zip(&now.services) {
-            each(then.as_flattened_mut(), now.as_flattened());
-        }
-        let rest = [
-            (&mut counts.arrivals, new.arrivals),
-            (&mut counts.bytes, new.bytes),
-            (&mut counts.unserved, new.unserved),
-            (&mut self.started, now.started),
-            (&mut self.queue_delay_ns, now.queue_delay_ns),
-            (&mut self.released, now.released),
-            (&mut self.response_ns, now.response_ns),
-        ];
-        rest.into_iter().for_each(|(then, now)| *then = now.wrapping_sub(*then));
+    /// There is nothing above these levels.
+    fn cut(&mut self, levels: usize) {
+        self.counts.served[levels + 1..].fill(0);
+        self.decided[levels + 1..].fill(0);
+        self.services[levels + 1..].fill(Default::default());
     }
 
     /// The share of the arrivals that was inside the site's contract: those that the knob was not asked about.
@@ -116,24 +128,26 @@ impl ClassTotals {
 
     /// Whether nothing has happened since: every event of a class moves one of these counts.
     fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
-        let sum = |of: fn(&ClassCounters) -> u64| {
-            lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
-        };
-        let ended = |counters: &ClassCounters| {
-            counters.outcomes.iter().fold(0, |sum: u64, outcome| sum.wrapping_add(outcome.get()))
-        };
-        let known = self.counts.outcomes.iter().fold(0, |sum: u64, outcome| sum.wrapping_add(*outcome));
-        sum(|c| c.arrivals.get()) == self.counts.arrivals
-            && sum(|c| c.bytes.get()) == self.counts.bytes
-            && sum(|c| c.started.get()) == self.started
-            && sum(|c| c.released.get()) == self.released
-            && sum(|c| c.unserved.get()) == self.counts.unserved
-            && sum(ended) == known
+        let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+        if arrivals.fold(0, u64::wrapping_add) != self.counts.arrivals {
+            return false;
+        }
+        let counts = &self.counts;
+        let known = [counts.bytes, self.started, self.released, counts.unserved];
+        let mut moved = known.map(u64::wrapping_neg);
+        let mut ended = counts.outcomes.map(u64::wrapping_neg);
+        for counters in lanes.iter().map(|lane| &lane.classes[class]) {
+            let now = [&counters.bytes, &counters.started, &counters.released, &counters.unserved];
+            let pairs = moved.iter_mut().zip(now).chain(ended.iter_mut().zip(&counters.outcomes));
+            pairs.for_each(|(sum, now)| *sum = sum.wrapping_add(now.get()));
+        }
+        moved.into_iter().chain(ended).all(|difference| difference == 0)
     }
 
     /// What was served at one level, all sizes together.
-    pub(crate) fn served_at(&self, level: usize) -> Served {
-        self.services[level].iter().map(served).fold(Served::default(), |a, b| Served {
+    fn served_at(&self, level: usize) -> Served {
+        let some = self.services[level].iter().filter(|bin| **bin != [0; 3]);
+        some.map(served).fold(Served::default(), |a, b| Served {
             requests: a.requests + b.requests,
             work_seconds: a.work_seconds + b.work_seconds,
             bytes: a.bytes + b.bytes,
@@ -177,8 +191,10 @@ impl PlantTotals {
 pub(crate) struct ClassMonitor {
     /// M.
     levels: usize,
-    pub(crate) totals: ClassTotals,
+    totals: ClassTotals,
     pub(crate) window: ClassTotals,
+    /// Of the window, by level.
+    served: [Served; MAX_LEVELS + 1],
     pub(crate) rate: Tracker,
     arrivals: u64,
     /// The rate stepped since the last period's end.
@@ -197,6 +213,7 @@ impl ClassMonitor {
             levels,
             totals: ClassTotals::default(),
             window: ClassTotals::default(),
+            served: Default::default(),
             rate: Tracker::default(),
             arrivals: 0,
             stepped: false,
@@ -214,6 +231,13 @@ impl ClassMonitor {
         self.costs = Default::default();
         self.costs[1..=costs.len()].clone_from_slice(costs);
         self.totals = ClassTotals::sum(lanes, class, self.levels);
+        self.window.cut(self.levels);
+        self.served[self.levels + 1..].fill(Served::default());
+    }
+
+    /// What was served at one level in the last period.
+    pub(crate) fn served_at(&self, level: usize) -> Served {
+        self.served[level]
     }
 
     /// Takes the arrivals of a part of a period.
@@ -228,7 +252,8 @@ impl ClassMonitor {
         if self.totals.is_current(lanes, class) {
             // Most classes are quiet most of the time; there is nothing to learn from zeros.
             if self.active {
-                self.window = ClassTotals::default();
+                self.window.clear(self.levels);
+                self.served[..=self.levels].fill(Served::default());
             }
             (self.active, self.frozen) = (false, true);
             return stepped;
@@ -236,9 +261,11 @@ impl ClassMonitor {
         self.active = true;
         self.totals.advance(&mut self.window, lanes, class, self.levels);
         for (level, cost) in self.costs[..=self.levels].iter_mut().enumerate() {
-            stepped |= cost.learn(self.window.served_at(level));
+            self.served[level] = self.window.served_at(level);
+            stepped |= cost.learn(self.served[level]);
         }
-        let samples = self.window.services[..=self.levels].as_flattened().iter().map(served);
+        let samples = self.window.services[..=self.levels].as_flattened().iter();
+        let samples = samples.filter(|bin| bin[0] > 0).map(served);
         self.frozen = !self.line.learn(samples);
         stepped
     }

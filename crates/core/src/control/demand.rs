@@ -23,7 +23,10 @@ pub struct Demand {
 impl Demand {
     /// U(m) of the arriving requests and of `drain` times the backlog; the bottleneck's of two resources.
     pub fn offered(&self, m: f64, drain: f64) -> f64 {
-        let m = m.clamp(0.0, f64::from(self.top));
+        if m <= 0.0 {
+            return self.at(0, drain);
+        }
+        let m = m.min(f64::from(self.top));
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
         let fraction = m - low as f64;
         self.at(low, drain)
@@ -33,6 +36,9 @@ impl Demand {
     /// The work that waits, in periods of the plant's capacity, priced at m (at least at the lowest level: what waits
     /// was admitted).
     pub fn backlog(&self, m: f64) -> f64 {
+        if self.waiting[..=usize::from(self.top)].iter().all(|waiting| *waiting == 0.0) {
+            return 0.0;
+        }
         let m = m.clamp(1.0_f64.min(f64::from(self.top)), f64::from(self.top));
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1)).max(usize::from(self.top > 0));
         let high = (low + 1).min(usize::from(self.top));

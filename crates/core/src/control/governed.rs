@@ -24,6 +24,11 @@ pub(super) struct Governed {
     pub(super) priority: u8,
     /// Of requests behind the fraction of clients.
     pub(super) share: Share,
+    /// Cost of one request at level l, in seconds of the whole plant, as known in this period; 0 before any level was
+    /// seen, and where the plant does not serve it.
+    pub(super) costs: [f64; MAX_LEVELS + 1],
+    /// `costs` are no longer what the monitor knows.
+    pub(super) stale: bool,
     /// The first guess of C_l / C_{l+1}.
     pub(super) cost_ratio: [f64; MAX_LEVELS + 1],
 }
@@ -47,12 +52,10 @@ impl Governed {
 
     /// What this plant served of the class in the period.
     pub(super) fn served(&self, monitor: &ClassMonitor) -> Served {
-        self.levels_here().map(|level| monitor.window.served_at(level)).fold(Served::default(), |a, b| {
-            Served {
-                requests: a.requests + b.requests,
-                work_seconds: a.work_seconds + b.work_seconds,
-                bytes: a.bytes + b.bytes,
-            }
+        self.levels_here().map(|level| monitor.served_at(level)).fold(Served::default(), |a, b| Served {
+            requests: a.requests + b.requests,
+            work_seconds: a.work_seconds + b.work_seconds,
+            bytes: a.bytes + b.bytes,
         })
     }
 
@@ -86,6 +89,8 @@ pub(super) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
                     .get(member.place)
                     .map_or(site.default_priority, |class| class.priority),
                 share: Share::default(),
+                costs: Default::default(),
+                stale: true,
                 cost_ratio,
             });
         }

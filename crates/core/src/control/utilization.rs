@@ -181,6 +181,7 @@ impl UtilizationLoop {
         let window = period.totals.since(&self.before);
         self.before = period.totals;
         self.sense(period, &window);
+        self.price(period.monitors);
         self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
         let mut sharing = self.sharing.take();
         let demand = match &mut sharing {
@@ -286,17 +287,35 @@ impl UtilizationLoop {
             return;
         }
         let mut requests = 0.0;
-        for class in &self.classes {
+        for class in &mut self.classes {
             let monitor = &mut monitors[class.class];
             requests += class.served(monitor).requests;
+            class.stale = true;
             for level in class.levels_here() {
-                if monitor.window.served_at(level).requests < EVIDENCE {
+                if monitor.served_at(level).requests < EVIDENCE {
                     monitor.costs[level].doubt();
                 }
             }
         }
         if let Some(line) = self.reported_line.as_mut().filter(|_| requests < EVIDENCE) {
             line.doubt();
+        }
+    }
+
+    /// Notes what the classes' requests cost, where that may have moved: most classes are quiet most of the time, and
+    /// the others are asked several times a period.
+    fn price(&mut self, monitors: &[ClassMonitor]) {
+        for index in 0..self.classes.len() {
+            let class = &self.classes[index];
+            if class.stale || monitors[class.class].active || self.reported_line.is_some() {
+                let cost = |level| self.cost(class, level, monitors).unwrap_or(0.0);
+                let costs =
+                    core::array::from_fn(
+                        |level| if level > 0 && level <= class.top { cost(level) } else { 0.0 },
+                    );
+                let class = &mut self.classes[index];
+                (class.costs, class.stale) = (costs, false);
+            }
         }
     }
 
@@ -433,15 +452,11 @@ impl UtilizationLoop {
             (monitor.rate.mean() * self.rejection_cost, 0.0)
         } else {
             let bytes = if class.here[given] { monitor.costs[given].bytes().unwrap_or(0.0) } else { 0.0 };
-            let cost = self.cost(class, given, period.monitors).unwrap_or(0.0);
-            (monitor.rate.mean() * cost, monitor.rate.mean() * bytes)
+            (monitor.rate.mean() * class.costs[given], monitor.rate.mean() * bytes)
         };
         let waiting = match period.waiting[class.class] {
             0 => 0.0,
-            waiting => {
-                let cost = self.cost(class, class.level_at(given), period.monitors).unwrap_or(0.0);
-                f64::from(waiting) / period.nominal_seconds * cost
-            }
+            waiting => f64::from(waiting) / period.nominal_seconds * class.costs[class.level_at(given)],
         };
         let link = self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
         Load { arriving, link, waiting }
@@ -452,8 +467,7 @@ impl UtilizationLoop {
         let monitor = &period.monitors[class.class];
         let at = |level| {
             let rate = class.starts(monitor, level, period.seconds);
-            let cost = self.cost(class, level, period.monitors).unwrap_or(0.0);
-            (rate * cost, rate * monitor.costs[level].bytes().unwrap_or(0.0))
+            (rate * class.costs[level], rate * monitor.costs[level].bytes().unwrap_or(0.0))
         };
         class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
@@ -475,7 +489,7 @@ impl UtilizationLoop {
             let mut served = 0.0;
             for level in class.levels_here() {
                 let rate = class.starts(monitor, level, period.seconds);
-                let work = rate * self.cost(class, level, period.monitors).unwrap_or(0.0);
+                let work = rate * class.costs[level];
                 (served, sum) = (served + work, sum + work);
             }
             if class.ours {

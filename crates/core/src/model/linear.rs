@@ -13,7 +13,7 @@
 //! state stays unclipped, so that it finds its way back.
 
 use super::Served;
-use libm::{atan2, cos, exp, fabs, sin, sqrt};
+use libm::{fabs, sqrt};
 
 /// a and b with the information behind them.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub struct LinearModel {
     periods: u32,
 }
 
-/// Periods after which an excited direction has forgotten all but 1/e.
-const TIME_CONSTANT_PERIODS: f64 = 30.0;
+/// What an excited direction forgets in a period: `1 - exp(-1/30)`, so that all but 1/e is forgotten after 30.
+const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 /// Bytes are counted in KiB inside, so that both columns of the regression are of one magnitude.
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
@@ -72,7 +72,7 @@ impl LinearModel {
         if count == 0.0 {
             return false;
         }
-        self.information = forget(self.information, batch, 1.0 - exp(-1.0 / TIME_CONSTANT_PERIODS));
+        self.information = forget(self.information, batch, MOST_FORGOTTEN);
         for (kept, new) in self.information.iter_mut().zip(batch) {
             *kept += new;
         }
@@ -139,13 +139,13 @@ fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
     let w00 = batch[0] / (l00 * l00);
     let w01 = (batch[1] / l00 - l10 * w00) / l11;
     let w11 = (batch[2] - 2.0 * l10 * batch[1] / l00 + l10 * l10 * w00) / (l11 * l11);
-    // Its eigenvectors (cos, sin), (-sin, cos), and what of the identity is left along them.
-    let angle = 0.5 * atan2(2.0 * w01, w00 - w11);
-    let (c, s) = (cos(angle), sin(angle));
-    let first = 1.0 - most.min(c * c * w00 + 2.0 * c * s * w01 + s * s * w11);
-    let second = 1.0 - most.min((s * s * w00 - 2.0 * c * s * w01 + c * c * w11).max(0.0));
-    let (d00, d01, d11) =
-        (c * c * first + s * s * second, c * s * (first - second), s * s * first + c * c * second);
+    // Its eigenvectors (c, s), (-s, c), by the double angle, and what of the identity is left along them.
+    let (difference, spread) = (w00 - w11, sqrt((w00 - w11) * (w00 - w11) + 4.0 * w01 * w01));
+    let (double, cs) = if spread > 0.0 { (difference / spread, w01 / spread) } else { (1.0, 0.0) };
+    let (cc, ss) = (0.5 * (1.0 + double), 0.5 * (1.0 - double));
+    let first = 1.0 - most.min(cc * w00 + 2.0 * cs * w01 + ss * w11);
+    let second = 1.0 - most.min((ss * w00 - 2.0 * cs * w01 + cc * w11).max(0.0));
+    let (d00, d01, d11) = (cc * first + ss * second, cs * (first - second), ss * first + cc * second);
     // L D L^T
     [
         l00 * l00 * d00,
