@@ -20,8 +20,9 @@ const ENOUGH: u64 = 32;
 const MEMORY: f64 = 300.0;
 /// Fewer samples say nothing.
 const FEWEST: f64 = 30.0;
-/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more.
-const BATCH: u64 = 16;
+/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
+/// tell.
+const BATCH: u64 = FEWEST as u64 + 2;
 
 /// What is known of a class's clients.
 pub(crate) struct Crowd {

@@ -147,11 +147,11 @@ impl Engine {
                 reported.add(*utilization);
             }
         }
-        let part = self.sample_every;
-        let sampled = now.since(self.last_sample);
+        let part_ns = self.sample_every.as_nanos() as u64;
+        let sampled_ns = now.nanos_since(self.last_sample);
         // A sliver of a sample would be all noise.
-        if sampled >= part || (now >= self.due && sampled >= part / 2) {
-            self.sample(now, sampled);
+        if sampled_ns >= part_ns || (now >= self.due && sampled_ns >= part_ns / 2) {
+            self.sample(now, sampled_ns as f64 / 1e9);
         }
         if now >= self.due {
             let period = self.census.promises.control.period;
@@ -159,7 +159,7 @@ impl Engine {
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
-        let mut next = self.due.min(self.last_sample + part);
+        let mut next = self.due.min(self.last_sample + self.sample_every);
         let reloaded = core::mem::take(&mut self.reloaded);
         let told = verdicts.len();
         for plant in 0..self.loops.len() {
@@ -181,8 +181,7 @@ impl Engine {
         self.due = now + self.census.promises.control.period;
     }
 
-    fn sample(&mut self, now: Instant, sampled: Duration) {
-        let seconds = sampled.as_secs_f64();
+    fn sample(&mut self, now: Instant, seconds: f64) {
         self.last_sample = now;
         if seconds > 0.0 {
             // Nothing arrives at the ticker's own lane.

@@ -39,7 +39,7 @@ impl Hosts {
 
     /// The first site that has `host`; `has(site, host)` tells it of sites with patterns, for a host in lower case.
     pub(crate) fn site(&self, host: &str, has: impl Fn(usize, &str) -> bool) -> Option<usize> {
-        if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        if has_capitals(host) {
             return self.site_of_capitals(host, has);
         }
         let named = self.names.binary_search_by(|(name, _)| name.as_str().cmp(host));
@@ -59,5 +59,41 @@ impl Hosts {
         copy.copy_from_slice(host.as_bytes());
         copy.make_ascii_lowercase();
         self.site(core::str::from_utf8(copy).ok()?, has)
+    }
+}
+
+/// Eight bytes at a time: one by one this takes a tenth of a decision.
+fn has_capitals(host: &str) -> bool {
+    let (words, rest) = host.as_bytes().as_chunks::<8>();
+    words.iter().any(|word| word_has_capitals(u64::from_le_bytes(*word)))
+        || rest.iter().any(u8::is_ascii_uppercase)
+}
+
+/// The highest bit of each byte's sum says whether it is at least `A`, and whether it is beyond `Z`; bytes that are not
+/// ASCII are no capitals.
+fn word_has_capitals(word: u64) -> bool {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    let low = word & !HIGH;
+    let from_a = low + (0x80 - b'A' as u64) * EACH;
+    let beyond_z = low + (0x80 - b'Z' as u64 - 1) * EACH;
+    (from_a & !beyond_z & !word & HIGH) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capitals_are_seen_wherever_they_stand() {
+        for byte in 0..=127_u8 {
+            for place in 0..11 {
+                let mut host = *b"a-z.[@`{09~";
+                host[place] = byte;
+                let host = core::str::from_utf8(&host).expect("ASCII");
+                assert_eq!(has_capitals(host), byte.is_ascii_uppercase(), "{host}");
+            }
+        }
+        assert!(!has_capitals("\u{c1}\u{da}\u{c1}\u{da}\u{c1}\u{da}"), "not ASCII");
     }
 }

@@ -99,6 +99,8 @@ struct Simulation<'a> {
     /// A buffer to change places with the one before.
     obeyed: Vec<Order>,
     readings: Readings,
+    /// There is something to read for the engine's senses.
+    senses: bool,
     recorder: Recorder,
     top: Top,
     plan: ServicePlan,
@@ -134,6 +136,7 @@ impl<'a> Simulation<'a> {
             streams.push(Coming { source, due, request: Some(Box::new(request)) });
         }
         let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
+        let rejection_seconds = rejection_seconds(promises, workload);
         let servers = workload.plants.iter().map(|plant| plant.discipline.servers()).collect();
         Ok(Simulation {
             setup,
@@ -146,6 +149,7 @@ impl<'a> Simulation<'a> {
             orders: Vec::new(),
             obeyed: Vec::new(),
             readings: Readings::default(),
+            senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
             recorder: Recorder::new(promises.control.period, servers, classes),
             top: Top::default(),
             plan: ServicePlan::new(promises, workload),
@@ -156,7 +160,7 @@ impl<'a> Simulation<'a> {
             requests: 0,
             unmatched: 0,
             rejected: 0,
-            rejection_seconds: rejection_seconds(promises, workload),
+            rejection_seconds,
         })
     }
 
@@ -174,7 +178,7 @@ impl<'a> Simulation<'a> {
             match next {
                 Next::Plant(plant) => self.step_plant(plant),
                 Next::Client => self.step_client(),
-                Next::Tick => self.tick(),
+                Next::Tick => self.tick(end),
                 Next::Period => {
                     self.end_period();
                     if self.is_over() {
@@ -195,20 +199,35 @@ impl<'a> Simulation<'a> {
 
     /// What is due next. The first of equals.
     fn next(&self) -> (Instant, Next) {
-        let mut first = (Instant::FAR, Next::Tick);
-        let mut look = |due: Instant, next: Next| {
-            if due < first.0 {
-                first = (due, next);
-            }
-        };
-        for (plant, server) in self.servers.iter().enumerate() {
-            look(server.due(), Next::Plant(plant));
+        let (before, after) = (self.before_tick(), self.after_tick());
+        if self.tick_due < before.0 && self.tick_due <= after.0 {
+            (self.tick_due, Next::Tick)
+        } else if after.0 < before.0 {
+            after
+        } else {
+            before
         }
-        look(self.clients.due(), Next::Client);
-        look(self.tick_due, Next::Tick);
-        look(self.recorder.due(), Next::Period);
+    }
+
+    /// The first of what comes before a tick of the same instant.
+    fn before_tick(&self) -> (Instant, Next) {
+        let mut first = (self.clients.due(), Next::Client);
+        for (plant, server) in self.servers.iter().enumerate().rev() {
+            let due = server.due();
+            if due <= first.0 {
+                first = (due, Next::Plant(plant));
+            }
+        }
+        first
+    }
+
+    /// The first of what comes after a tick of the same instant.
+    fn after_tick(&self) -> (Instant, Next) {
+        let mut first = (self.recorder.due(), Next::Period);
         for (stream, coming) in self.streams.iter().enumerate() {
-            look(coming.due, Next::Stream(stream));
+            if coming.due < first.0 {
+                first = (coming.due, Next::Stream(stream));
+            }
         }
         first
     }
@@ -435,14 +454,27 @@ impl<'a> Simulation<'a> {
         self.start(token, start);
     }
 
-    fn tick(&mut self) {
-        self.read();
-        self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
-        self.obey();
+    /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
+    fn tick(&mut self, end: Instant) {
+        let (before, after) = (self.before_tick().0, self.after_tick().0.min(end));
+        loop {
+            self.read();
+            self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
+            if !self.orders.is_empty() {
+                return self.obey();
+            }
+            if self.tick_due >= before || self.tick_due > after {
+                return;
+            }
+            self.now = self.tick_due;
+        }
     }
 
     /// The senses: utilization of plants that report it, once a period; the CPU time of rejections where they cost.
     fn read(&mut self) {
+        if !self.senses {
+            return;
+        }
         self.readings.utilization.clear();
         let (promises, workload) = (self.setup.promises, self.setup.workload);
         for (number, plant) in workload.plants.iter().enumerate().filter(|(_, plant)| plant.reports) {

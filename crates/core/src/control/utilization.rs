@@ -218,7 +218,8 @@ impl UtilizationLoop {
         ours.map(move |(number, class)| {
             let top = class.top as f64;
             let m = sharing.map_or(decision.m, |sharing| sharing.level(number));
-            class.share.learn(&period.monitors[class.class].window.decided);
+            let monitor = &period.monitors[class.class];
+            class.share.learn(if monitor.active { &monitor.window.decided[..=class.top] } else { &[] });
             (class.class, class.share.knob(m.min(top), top))
         })
     }

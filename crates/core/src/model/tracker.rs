@@ -49,12 +49,17 @@ impl Tracker {
     pub const SAMPLES_PER_PERIOD: u32 = 4;
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
+    #[inline]
     pub fn count(&mut self, count: u64, seconds: f64) -> bool {
         if count == 0 && self.mean == 0.0 && self.variance == 0.0 && self.samples > 0 {
             // Nothing comes where nothing came, and a run below a mean of zero means nothing.
             self.rose = false;
             return false;
         }
+        self.take(count, seconds)
+    }
+
+    fn take(&mut self, count: u64, seconds: f64) -> bool {
         let rate = count as f64 / seconds;
         let innovation = rate - self.mean;
         let above = innovation > 0.0;

@@ -31,6 +31,12 @@ impl Gateway {
     /// Hands on what the engine decided about those who waited.
     #[inline]
     fn hand_on(&mut self, orders: &mut Vec<Order>) {
+        if !self.verdicts.is_empty() {
+            self.hand_on_all(orders);
+        }
+    }
+
+    fn hand_on_all(&mut self, orders: &mut Vec<Order>) {
         let Gateway { permits, verdicts, .. } = self;
         for verdict in verdicts.drain(..) {
             match verdict {
