@@ -64,39 +64,8 @@ impl Topic {
             Topic::Explain => {
                 &["--request", "--host", "--client", "--header", "--cookie", "--json", "--help"]
             }
-            Topic::Adapt => &[
-                "--levels",
-                "--without",
-                "--image-limit",
-                "--medium-limit",
-                "--factor",
-                "--similarity",
-                "--cosmetic-limit",
-                "--depth",
-                "--rule",
-                "--log",
-                "--sparse",
-                "--json",
-                "--help",
-            ],
-            Topic::Impact => &[
-                "--log",
-                "--adapted",
-                "--costs",
-                "--per-request",
-                "--per-kb",
-                "--without",
-                "--image-limit",
-                "--medium-limit",
-                "--factor",
-                "--similarity",
-                "--cosmetic-limit",
-                "--depth",
-                "--rule",
-                "--json",
-                "--report",
-                "--help",
-            ],
+            Topic::Adapt => ADAPT_OPTIONS,
+            Topic::Impact => IMPACT_OPTIONS,
             Topic::Profile => &[
                 "--sizes",
                 "--rejecting",
@@ -132,6 +101,44 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Impact => IMPACT,
     }
 }
+
+const ADAPT_OPTIONS: &[&str] = &[
+    "--policy",
+    "--levels",
+    "--without",
+    "--image-limit",
+    "--medium-limit",
+    "--factor",
+    "--similarity",
+    "--cosmetic-limit",
+    "--depth",
+    "--rule",
+    "--log",
+    "--snapshot",
+    "--sparse",
+    "--json",
+    "--help",
+];
+
+const IMPACT_OPTIONS: &[&str] = &[
+    "--log",
+    "--adapted",
+    "--costs",
+    "--per-request",
+    "--per-kb",
+    "--policy",
+    "--without",
+    "--image-limit",
+    "--medium-limit",
+    "--factor",
+    "--similarity",
+    "--cosmetic-limit",
+    "--depth",
+    "--rule",
+    "--json",
+    "--report",
+    "--help",
+];
 
 const MAIN: &str = "\
 A gateway that holds a web server at its load line: under load it serves a part of
@@ -333,11 +340,13 @@ Steps at the light level, any of which --without leaves out:
   expendable   what is tagged or ruled expendable goes
   compressed   each text has a compressed copy beside it (page.html.gz), at full too:
                the gateway sends it, nginx with `gzip_static on`
+  vector       SVG images lose what no browser draws
 
 Tags in a page, on any element: data-plimsoll=\"expendable\" (may go), \"degradable\" (may
 be reduced, but stays), \"important\" (is not touched).
 
 Options:
+      --policy FILE       a file that says all of this; docs/adaptation.md has its keys
       --levels LIST       of text, light, full (default all)
       --without LIST      steps to leave out
       --image-limit N     bytes above which images are reduced (default 32768)
@@ -348,6 +357,8 @@ Options:
       --depth N           leave out pages more than N links from the first
       --rule GLOB=TAG     tag files by path; several times, the last that fits counts
       --log ACCESS.LOG    the most popular page keeps an image, not the nearest
+      --snapshot URL      store the dynamic page at URL under its path in the lower trees
+                          as it is now; http only; several times
       --sparse            leave out of a tree what is the same in the next (for servers
                           that read the manifest)
       --json              what was made as one JSON object on stdout
@@ -374,6 +385,7 @@ improves by how much. What adapt takes to set its steps, this takes too: see
 
 Options:
       --adapted OUT     measure the trees that adapt made of the site
+      --policy FILE     how it is adapted, as adapt takes it
       --log ACCESS.LOG  weigh pages by their views, too
       --per-request MS  what a request costs the server, a (default 1.6)
       --per-kb MS       what 1024 bytes cost it, b (default 0.065)

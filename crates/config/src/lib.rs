@@ -1,4 +1,4 @@
-//! The files of Plimsoll, configuration and workload: TOML in, plain structs or exact diagnostics out.
+//! The files of Plimsoll, configuration, workload and the adapter's policy: TOML in, plain structs or exact diagnostics out.
 //!
 //! ```text
 //! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
@@ -15,6 +15,7 @@
 //!
 //! Nothing here touches the file system or the network: names are looked up and folders opened by whoever serves.
 
+mod adaptation;
 mod diagnostic;
 mod field;
 mod gateway;
@@ -30,10 +31,11 @@ mod suggest;
 mod text;
 mod workload;
 
+pub use adaptation::{Adaptation, parse_adaptation};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
-pub use reference::{reference, workload_reference};
-pub use schema::{json_schema, workload_schema};
+pub use reference::{adaptation_reference, reference, workload_reference};
+pub use schema::{adaptation_schema, json_schema, workload_schema};
 pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
 
 use diagnostic::{Complaint, Findings};

@@ -1,7 +1,8 @@
-//! docs/configuration.md and docs/workload.md, made from the tables of keys.
+//! docs/configuration.md, docs/workload.md and docs/adaptation.md, made from the tables of keys.
 //!
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
+use crate::adaptation;
 use crate::diagnostic::Code;
 use crate::field::Section;
 use crate::keys::File;
@@ -67,6 +68,16 @@ pub fn reference() -> String {
 pub fn workload_reference() -> String {
     let mut page = workload::INTRODUCTION.to_owned();
     for section in sections(workload::keys::File::shape()) {
+        let _ = write_section(&mut page, &section);
+    }
+    write_codes(&mut page);
+    page
+}
+
+/// The reference of all keys of the adapter's policy, in Markdown.
+pub fn adaptation_reference() -> String {
+    let mut page = adaptation::INTRODUCTION.to_owned();
+    for section in sections(adaptation::keys::File::shape()) {
         let _ = write_section(&mut page, &section);
     }
     write_codes(&mut page);

@@ -20,6 +20,11 @@ pub fn workload_schema() -> String {
     schema_of(workload::File::shape(), "Plimsoll workload")
 }
 
+/// The JSON Schema of the adapter's policy.
+pub fn adaptation_schema() -> String {
+    schema_of(crate::adaptation::keys::File::shape(), "Plimsoll adaptation")
+}
+
 fn schema_of(file: SectionShape, title: &str) -> String {
     let all = sections(file);
     let root = section(&all[0]);

@@ -36,3 +36,13 @@ fn the_reference_of_workloads_is_current() {
 fn the_schema_of_workloads_is_current() {
     same("plimsoll-workload.schema.json", &plimsoll_config::workload_schema());
 }
+
+#[test]
+fn the_reference_of_adaptation_is_current() {
+    same("adaptation.md", &plimsoll_config::adaptation_reference());
+}
+
+#[test]
+fn the_schema_of_adaptation_is_current() {
+    same("plimsoll-adaptation.schema.json", &plimsoll_config::adaptation_schema());
+}

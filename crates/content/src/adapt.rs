@@ -16,9 +16,11 @@ use crate::impact::page_views;
 use crate::kind::Kind;
 use crate::manifest::{self, Image, Known, Manifest, TreeEntry};
 use crate::output::{MANIFEST, Output};
-use crate::policy::{Level, Policy, Step};
+use crate::policy::{Level, Policy, Step, Tag};
 use crate::rewrite::{rewritten, width_before};
 use crate::site::Site;
+use crate::snapshot;
+use crate::svg;
 use crate::tree::Tree;
 use crate::work::{self, Watch};
 use flate2::Compression;
@@ -44,6 +46,8 @@ pub struct Job {
     pub policy: Policy,
     /// Requests by path, as they stand in an access log: an image stays on the most popular page that has it.
     pub views: Option<BTreeMap<String, u64>>,
+    /// Addresses of dynamic pages, which lower trees have as they are now.
+    pub snapshots: Vec<String>,
     /// Leave out of lower trees what is the same at full.
     pub sparse: bool,
 }
@@ -78,10 +82,13 @@ enum Outcome {
 /// `InvalidInput`: the site or the output cannot be taken; `Interrupted`: the user stopped it; or a file cannot be read
 /// or written. The old trees are then as they were.
 pub fn adapt(job: &Job, watch: &dyn Watch) -> io::Result<Adapted> {
-    let tree = Tree::read(&job.site).map_err(|error| {
+    let mut tree = Tree::read(&job.site).map_err(|error| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", job.site.display()))
     })?;
     let output = Output::begin(&tree.root, &job.out)?;
+    for snapshot in work::each(&job.snapshots, watch, |address| snapshot::fetch(address))? {
+        tree.take(snapshot);
+    }
     let site = Site::read(tree, watch)?;
     let known = Known::read(&output.old(MANIFEST));
     let mut adapted = Adapted { problems: site.problems.clone(), ..Adapted::default() };
@@ -188,13 +195,21 @@ fn write_tree(writer: &Writer<'_>, level: Level, watch: &dyn Watch) -> io::Resul
     std::fs::create_dir_all(output.place(level.name())?)?;
     let done = work::each(&paths, watch, |path| {
         let place = format!("{level}/{path}");
-        let text = job.policy.takes(Step::Compressed) && site.tree.files[*path].kind.is_text(path);
+        let dynamic = level == Level::Full && site.tree.snapshots.contains_key(*path);
+        let text =
+            job.policy.takes(Step::Compressed) && site.tree.files[*path].kind.is_text(path) && !dynamic;
         let outcome = match level {
             Level::Full => Outcome::Same,
             _ => outcome(&decisions, path, images)?,
         };
         let (size, written) = match &outcome {
             Outcome::Missing => return Ok((None, 0)),
+            // At full the page is made anew for everybody; a file that has its path stands for its program.
+            Outcome::Same if site.tree.snapshots.contains_key(*path) => match level {
+                Level::Full if !site.tree.root.join(path).is_file() => return Ok((None, 0)),
+                Level::Full => (site.bytes(path), output.copy(&site.tree.root.join(path), &place)?),
+                _ => (site.bytes(path), output.write(&place, &site.tree.snapshots[*path])?),
+            },
             Outcome::Same if job.sparse && level != Level::Full => return Ok((None, 0)),
             Outcome::Same => (site.bytes(path), output.copy(&site.tree.root.join(path), &place)?),
             Outcome::Changed(bytes) => (bytes.len() as u64, output.write(&place, bytes)?),
@@ -233,6 +248,9 @@ fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result
     if decisions.cut.contains(path) {
         return Ok(Outcome::Missing);
     }
+    if decisions.file_tag(path) == Some(Tag::Important) {
+        return Ok(Outcome::Same);
+    }
     let changed = match site.tree.files[path].kind {
         Kind::Page => {
             let document = Document::read(path, &site.tree.read_file(path)?);
@@ -240,10 +258,17 @@ fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result
         }
         Kind::Style => sheet(decisions, path, &site.tree.read_file(path)?),
         Kind::Image => images.files.get(path).map(|(_, bytes)| bytes.clone()),
+        Kind::OtherImage if is_svg(path) && decisions.policy.takes(Step::Vector) => {
+            svg::without_silence(&site.tree.read_file(path)?)
+        }
         Kind::Compressed => return stale(decisions, path, images),
         _ => None,
     };
     Ok(changed.map_or(Outcome::Same, Outcome::Changed))
+}
+
+fn is_svg(path: &str) -> bool {
+    path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("svg"))
 }
 
 /// A style sheet without what it loses.

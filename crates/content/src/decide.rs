@@ -58,6 +58,12 @@ impl<'a> Decisions<'a> {
             let depths = site.survey.depths(&first, true);
             let far = depths.into_iter().filter(|(_, links)| *links > depth).map(|(path, _)| path);
             decisions.cut = far.filter(|path| decisions.file_tag(path) != Some(Tag::Important)).collect();
+            // A page that is not touched keeps its links, so they have to lead somewhere.
+            for (path, page) in &site.survey.pages {
+                if decisions.file_tag(path) == Some(Tag::Important) {
+                    decisions.cut.retain(|cut| !page.links.contains(*cut));
+                }
+            }
         }
         decisions
     }

@@ -22,7 +22,7 @@ use crate::decide::Decisions;
 use crate::document::Document;
 use crate::kind::Kind;
 use crate::output::MANIFEST;
-use crate::policy::{Level, Policy, Step};
+use crate::policy::{Level, Policy, Step, Tag};
 use crate::rewrite::rewritten;
 use crate::site::Site;
 use crate::survey::Survey;
@@ -219,6 +219,7 @@ fn estimated(
     let read = |path: &str| {
         let original = site.tree.read_file(path)?;
         let changed = match site.tree.files[path].kind {
+            _ if decisions.file_tag(path) == Some(Tag::Important) => None,
             Kind::Page => Document::read(path, &original)
                 .and_then(|document| rewritten(decisions, path, &document, &none)),
             Kind::Style => sheet(decisions, path, &original),

@@ -12,7 +12,8 @@
 //! - No page gets a dead link or a broken image that it did not have: what leaves the page stays in its tree.
 //! - The same site and policy make the same trees; what is known from the last run is not done again.
 //!
-//! Not here: dynamic pages, whose snapshots would have to be fetched; WebP, AVIF and SVG, which are copied.
+//! Not here: WebP and AVIF, which are copied: no encoder of WebP with loss is written in safe Rust, and an address that ends
+//! in `.jpg` would have to be answered by what the client accepts.
 
 mod adapt;
 mod charset;
@@ -31,7 +32,9 @@ mod rewrite;
 #[cfg(test)]
 mod scratch;
 mod site;
+mod snapshot;
 mod survey;
+mod svg;
 mod text_level;
 mod tree;
 mod work;

@@ -61,11 +61,13 @@ pub enum Step {
     Expendable,
     /// Each text has a compressed copy beside it: `page.html.gz`. At full too.
     Compressed,
+    /// What no browser draws goes from SVG images.
+    Vector,
 }
 
 impl Step {
     /// All of them.
-    pub const ALL: [Step; 10] = [
+    pub const ALL: [Step; 11] = [
         Step::Images,
         Step::Medium,
         Step::Cosmetic,
@@ -76,6 +78,7 @@ impl Step {
         Step::Video,
         Step::Expendable,
         Step::Compressed,
+        Step::Vector,
     ];
 
     /// Its name on the command line.
@@ -91,6 +94,7 @@ impl Step {
             Step::Video => "video",
             Step::Expendable => "expendable",
             Step::Compressed => "compressed",
+            Step::Vector => "vector",
         }
     }
 

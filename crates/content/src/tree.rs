@@ -1,6 +1,7 @@
 //! A site's folder: its files, its links, and what is wrong with it.
 
 use crate::kind::Kind;
+use crate::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -21,6 +22,8 @@ pub(crate) struct Tree {
     /// Links within the folder, and where they lead, relative to where they stand. They are made again as links: so a
     /// loop of them stays one, and nothing is stored twice.
     pub(crate) links: BTreeMap<String, PathBuf>,
+    /// Dynamic pages as they were fetched. They are among the files, too, and in place of one of the same path.
+    pub(crate) snapshots: BTreeMap<String, Vec<u8>>,
     /// What was left out: the path, and why.
     pub(crate) skipped: Vec<(String, String)>,
 }
@@ -110,7 +113,17 @@ impl Tree {
         })
     }
 
+    /// Takes in a dynamic page that was fetched.
+    pub(crate) fn take(&mut self, snapshot: Snapshot) {
+        let Snapshot { path, bytes } = snapshot;
+        self.files.insert(path.clone(), File { kind: Kind::Page, bytes: bytes.len() as u64 });
+        self.snapshots.insert(path, bytes);
+    }
+
     pub(crate) fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        if let Some(bytes) = self.snapshots.get(path) {
+            return Ok(bytes.clone());
+        }
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
         fs::read(self.root.join(path)).map_err(named)
     }

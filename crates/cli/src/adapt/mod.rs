@@ -16,9 +16,9 @@ use watch::Bar;
 /// Makes them.
 pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
-    let AdaptArguments { site, out, levels, policy, sparse, .. } = arguments.clone();
+    let AdaptArguments { site, out, levels, policy, snapshots, sparse, .. } = arguments.clone();
     let views = arguments.log.as_deref().map(views).transpose()?;
-    let job = Job { site, out, levels, policy, views, sparse };
+    let job = Job { site, out, levels, policy, views, snapshots, sparse };
     let bar = Bar::new("adapt", &interrupt);
     let adapted = plimsoll_content::adapt(&job, &bar).map_err(failed);
     drop(bar);

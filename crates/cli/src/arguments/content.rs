@@ -5,6 +5,7 @@ use crate::bounds;
 use crate::failure::Failure;
 use crate::help::{self, Topic};
 use lexopt::{Arg, Parser};
+use plimsoll_config::Adaptation;
 use plimsoll_content::{Level, Policy, Rule, Step, Tag};
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub(crate) struct AdaptArguments {
     pub(crate) levels: Vec<Level>,
     pub(crate) policy: Policy,
     pub(crate) log: Option<PathBuf>,
+    pub(crate) snapshots: Vec<String>,
     pub(crate) sparse: bool,
     pub(crate) json: bool,
 }
@@ -44,6 +46,19 @@ pub(super) fn adapt(parser: &mut Parser) -> Result<Command, Failure> {
             Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
             Arg::Long("json") => arguments.json = true,
             Arg::Long("sparse") => arguments.sparse = true,
+            Arg::Long("snapshot") => {
+                let example = "http://127.0.0.1:8000/catalog.php";
+                arguments.snapshots.push(word(parser, "snapshot", "a page's address", example, TOPIC)?);
+            }
+            Arg::Long("policy") => {
+                let said = policy_file(&mut arguments.policy, parser, TOPIC)?;
+                let levels: Vec<Level> = said.levels.iter().filter_map(|name| Level::named(name)).collect();
+                if !levels.is_empty() {
+                    arguments.levels = levels;
+                }
+                arguments.sparse = said.sparse.unwrap_or(arguments.sparse);
+                arguments.snapshots.extend(said.snapshots);
+            }
             Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
             Arg::Long("levels") => {
                 let names = word(parser, "levels", "names of levels", "text,light", TOPIC)?;
@@ -80,6 +95,7 @@ pub(super) fn impact(parser: &mut Parser) -> Result<Command, Failure> {
             Arg::Long("json") => arguments.json = true,
             Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
             Arg::Long("report") => path_once(&mut arguments.report, parser, "report", TOPIC)?,
+            Arg::Long("policy") => drop(policy_file(&mut arguments.policy, parser, TOPIC)?),
             Arg::Long("adapted") => path_once(&mut arguments.adapted, parser, "adapted", TOPIC)?,
             Arg::Long("costs") => path_once(&mut arguments.costs, parser, "costs", TOPIC)?,
             Arg::Long("per-request") => {
@@ -107,6 +123,35 @@ pub(super) fn impact(parser: &mut Parser) -> Result<Command, Failure> {
         () => return Ok(Command::Impact(arguments)),
     };
     Err(wrong(what, TOPIC))
+}
+
+/// What a policy file says, taken up into `policy`; the rest is for the caller.
+fn policy_file(policy: &mut Policy, parser: &mut Parser, topic: Topic) -> Result<Adaptation, Failure> {
+    let mut path = None;
+    path_once(&mut path, parser, "policy", topic)?;
+    let path = path.unwrap_or_default();
+    let name = path.display().to_string();
+    let source = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::Input(format!(
+            "cannot read {name}: {error}\nName a policy; examples/adaptation/shop.toml is one to begin with."
+        ))
+    })?;
+    let said =
+        plimsoll_config::parse_adaptation(&source, &name).map_err(|all| Failure::Input(all.to_string()))?;
+    if let Some(without) = &said.without {
+        policy.without = without.iter().filter_map(|name| Step::named(name)).collect();
+    }
+    policy.image_limit_bytes = said.image_limit_bytes.unwrap_or(policy.image_limit_bytes);
+    policy.medium_limit_bytes = said.medium_limit_bytes.unwrap_or(policy.medium_limit_bytes);
+    policy.cosmetic_limit_bytes = said.cosmetic_limit_bytes.unwrap_or(policy.cosmetic_limit_bytes);
+    policy.factor = said.factor.unwrap_or(policy.factor);
+    policy.similarity = said.similarity.unwrap_or(policy.similarity);
+    policy.depth = said.depth.or(policy.depth);
+    let rules = said.rules.iter();
+    policy
+        .rules
+        .extend(rules.filter_map(|(path, tag)| Some(Rule { pattern: path.clone(), tag: Tag::named(tag)? })));
+    Ok(said)
 }
 
 /// The options that both have: how a site is adapted.

@@ -16,7 +16,7 @@ use super::types::{self, ContentType};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -106,7 +106,10 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
         return Ok(Found::Folder);
     }
     let mut opened = vec![Opened { coding: None, name: name.into(), file, stamp }];
-    let content_type = types::of(name);
+    let mut content_type = types::of(name);
+    if content_type.is_page() && names_its_encoding(&opened[0].file) {
+        content_type = content_type.without_charset();
+    }
     if content_type.compressible {
         opened.extend(Coding::ALL.into_iter().filter_map(|coding| open_copy(tree, name, coding, stamp)));
     }
@@ -123,6 +126,16 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
         Rc::new(Variant { content, ..Variant::describe(kind, stamp, now) })
     });
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
+}
+
+/// How far in a page its encoding is looked for (WHATWG HTML, 13.2.3.2).
+const PRESCAN: usize = 1024;
+
+/// Whether a page says how it is encoded, by `<meta charset>` or the like.
+fn names_its_encoding(file: &File) -> bool {
+    let mut head = [0; PRESCAN];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    head[..read].windows(7).any(|part| part.eq_ignore_ascii_case(b"charset"))
 }
 
 fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Option<Opened> {

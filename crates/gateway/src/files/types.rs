@@ -2,7 +2,7 @@
 //!
 //! A table of what web sites hold, after the IANA registry and nginx's `mime.types`. The crates for this carry a
 //! thousand types, build scripts and a hash table; a site needs these. Text says that it is UTF-8, as every tool
-//! writes it today; a page in another encoding can still say so itself only if its type is taken out of here.
+//! writes it today; a page that names its encoding itself is served without a word on it, since the header would count more.
 
 /// What a name's ending says of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,17 @@ pub(super) struct ContentType {
     pub(super) text: &'static str,
     /// Whether a compressed copy beside it can be worth a look: false for what is compressed already.
     pub(super) compressible: bool,
+}
+
+impl ContentType {
+    /// For a page that says itself how it is encoded.
+    pub(super) fn without_charset(self) -> ContentType {
+        ContentType { text: if self.is_page() { "text/html" } else { self.text }, ..self }
+    }
+
+    pub(super) fn is_page(self) -> bool {
+        self.text.starts_with("text/html")
+    }
 }
 
 const UNKNOWN: ContentType = ContentType { text: "application/octet-stream", compressible: true };
@@ -43,6 +54,12 @@ const COMPRESSIBLE: &[(&str, &str)] = &[
     ("xml", "text/xml; charset=utf-8"),
     ("htm", "text/html; charset=utf-8"),
     ("xhtml", "application/xhtml+xml"),
+    // What a program makes at full, a content tree has as a page of the same name.
+    ("php", "text/html; charset=utf-8"),
+    ("cgi", "text/html; charset=utf-8"),
+    ("asp", "text/html; charset=utf-8"),
+    ("aspx", "text/html; charset=utf-8"),
+    ("jsp", "text/html; charset=utf-8"),
     ("map", "application/json"),
     ("webmanifest", "application/manifest+json"),
     ("jsonld", "application/ld+json"),

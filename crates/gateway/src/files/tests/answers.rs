@@ -246,3 +246,23 @@ fn a_copy_older_than_its_original_is_passed_over() {
     let answer = server.ask("GET", "/a.js", &[("accept-encoding", "gzip")]);
     assert_eq!((answer.text(), answer.header("vary")), ("new", None));
 }
+
+#[test]
+fn a_page_that_names_its_encoding_is_believed() {
+    let place = Place::new();
+    place.write(
+        "root/old.html",
+        b"<META http-equiv=content-type content='text/html; Charset=iso-8859-1'><p>\xfc",
+    );
+    place.write("root/new.html", "<p>\u{fc}");
+    place.write("root/list.php", "<p>\u{fc}");
+    let mut server = place.server();
+    for (path, expected) in [
+        ("/old.html", "text/html"),
+        ("/new.html", "text/html; charset=utf-8"),
+        ("/list.php", "text/html; charset=utf-8"),
+    ] {
+        assert_eq!(server.get(path).header("content-type"), Some(expected), "{path}");
+    }
+    assert!(server.get("/old.html").body.ends_with(b"\xfc"));
+}

@@ -1,0 +1,200 @@
+//! `plimsoll adapt` as its users run it: a policy in a file, dynamic pages, a full disk, bad input.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread;
+
+/// A folder of this test's own, gone when it ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("plimsoll-adapt-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> &Folder {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("it can be made");
+        fs::write(path, text).expect("it can be written");
+        self
+    }
+
+    fn read(&self, name: &str) -> String {
+        String::from_utf8_lossy(&fs::read(self.0.join(name)).unwrap_or_default()).into_owned()
+    }
+
+    fn adapt(&self, options: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.current_dir(&self.0).args(["adapt", "site", "trees"]).args(options);
+        command.output().expect("the binary runs")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn said(output: &Output) -> (Option<i32>, String) {
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_policy_says_how_and_options_after_it_count_more() {
+    let folder = Folder::new("policy");
+    folder
+        .write("site/index.html", "<script src=x.js></script><a href=far.html>far</a>")
+        .write("site/x.js", "1");
+    folder.write("site/far.html", "<p data-plimsoll=important>x");
+    folder
+        .write("p.toml", "levels = \"light\"\ndepth = 0\n[[rule]]\npath = \"*.js\"\ntag = \"expendable\"\n");
+    assert_eq!(said(&folder.adapt(&["--policy", "p.toml"])), (Some(0), String::new()));
+    assert_eq!(folder.read("trees/light/index.html"), "<a>far</a>");
+    assert!(!folder.0.join("trees/full").exists());
+    assert_eq!(said(&folder.adapt(&["--policy", "p.toml", "--depth", "1"])), (Some(0), String::new()));
+    assert_eq!(folder.read("trees/light/index.html"), "<a href=far.html>far</a>");
+    folder.write("p.toml", "dept = 0\n");
+    let (code, text) = said(&folder.adapt(&["--policy", "p.toml"]));
+    assert!(
+        code == Some(2) && text.contains("p.toml:1:1") && text.contains("did you mean `depth`?"),
+        "{text}"
+    );
+}
+
+/// A server of one page; where it listens.
+fn program(page: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for stream in listener.incoming().take(2) {
+            let mut stream = stream.expect("a connection");
+            let read = stream.read(&mut [0; 2048]).expect("a request");
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{page}");
+            assert!(read > 0 && stream.write_all(answer.as_bytes()).is_ok());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_dynamic_page_is_stored_and_adapted() {
+    let folder = Folder::new("snapshot");
+    folder
+        .write("site/index.html", "<a href=shop/list.php>all</a>")
+        .write("site/shop/list.php", "<?php secret");
+    folder.write("site/b.js", "1");
+    let address = program("<script src=../b.js></script><p>3 left");
+    let url = format!("http://{address}/shop/list.php");
+    let rule = ["--rule", "*.js=expendable", "--without", "compressed"];
+    let output = folder.adapt(&[&["--snapshot", &url], &rule[..]].concat());
+    assert_eq!(said(&output), (Some(0), String::new()));
+    assert_eq!(folder.read("trees/light/shop/list.php"), "<p>3 left");
+    assert_eq!(folder.read("trees/full/shop/list.php"), "<?php secret", "at full it is made anew");
+    let (code, text) = said(&folder.adapt(&["--snapshot", &format!("{url}?page=2")]));
+    assert!(code == Some(2) && text.contains("has no query"), "{text}");
+    let (code, text) = said(&folder.adapt(&["--snapshot", "http://127.0.0.1:1/x.php"]));
+    assert!(code == Some(1) && text.contains("cannot store http://127.0.0.1:1/x.php"), "{text}");
+    assert_eq!(folder.read("trees/light/shop/list.php"), "<p>3 left", "the old trees stay");
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_trees() {
+    let folder = Folder::new("full");
+    folder.write("site/a.html", "<p>old");
+    assert_eq!(said(&folder.adapt(&[])).0, Some(0));
+    folder.write("site/a.html", "<p>new").write("site/large.html", vec![b'x'; 4 << 20]);
+    // A limit on the size of a file fails as a full disk does, in the midst of a write.
+    let limited = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 1024; exec \"$0\" adapt site trees"])
+        .arg(env!("CARGO_BIN_EXE_plimsoll"))
+        .current_dir(&folder.0)
+        .output()
+        .expect("a shell");
+    let (code, text) = said(&limited);
+    assert!(code == Some(1) && text.contains("large.html"), "{code:?} {text}");
+    assert_eq!(folder.read("trees/light/a.html"), "<p>old");
+    let left: Vec<_> = fs::read_dir(&folder.0).expect("a folder").filter_map(Result::ok).collect();
+    assert_eq!(left.len(), 2, "nothing else is left: {left:?}");
+    assert_eq!(said(&folder.adapt(&[])).0, Some(0));
+    assert_eq!(folder.read("trees/light/a.html"), "<p>new");
+}
+
+#[test]
+fn pages_in_any_encoding_and_files_that_are_none() {
+    let folder = Folder::new("encodings");
+    let tagged = "<p data-plimsoll=degradable>";
+    let utf16: Vec<u8> = format!("\u{feff}{tagged}ü").encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let pages: [(&str, Vec<u8>); 6] = [
+        ("utf8.html", format!("{tagged}ü").into_bytes()),
+        ("utf16.html", utf16),
+        ("latin.html", [tagged.as_bytes(), b"\xfc"].concat()),
+        ("japanese.html", [b"<meta charset=shift_jis>", tagged.as_bytes(), b"\x93\xfa\x96\x7b"].concat()),
+        ("empty.html", Vec::new()),
+        ("Foto \u{fc} 1.HTML", tagged.as_bytes().to_vec()),
+    ];
+    for (name, page) in &pages {
+        folder.write(&format!("site/{name}"), page);
+    }
+    // Cut short, and broken in the midst; an image by name only; one that says it is larger than memory.
+    folder
+        .write("site/cut.gif", b"GIF89a\x10")
+        .write("site/none.jpg", "<html>")
+        .write("site/bomb.png", bomb());
+    std::os::unix::fs::symlink("loop", folder.0.join("site/loop")).expect("a link");
+    let output = folder.adapt(&["--json"]);
+    assert_eq!(said(&output), (Some(0), String::new()));
+    for (name, page) in &pages {
+        let light = fs::read(folder.0.join("trees/light").join(name)).expect("it is there");
+        let tag: Vec<u8> = match *name {
+            "utf16.html" => " data-plimsoll=degradable".encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            _ => b" data-plimsoll=degradable".to_vec(),
+        };
+        let at = page.windows(tag.len()).position(|part| part == tag);
+        let expected = at.map_or(page.clone(), |at| [&page[..at], &page[at + tag.len()..]].concat());
+        assert_eq!(light, expected, "{name}");
+    }
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let problems = all["problems"].as_array().expect("a list");
+    let paths: Vec<&str> = problems.iter().filter_map(|problem| problem["path"].as_str()).collect();
+    assert_eq!(paths, ["bomb.png", "cut.gif", "loop", "none.jpg"]);
+    for name in ["bomb.png", "cut.gif", "none.jpg"] {
+        let [before, after] = ["site", "trees/light"].map(|root| fs::read(folder.0.join(root).join(name)));
+        assert_eq!(before.expect("a file"), after.expect("copied as it is"), "{name}");
+    }
+}
+
+/// The head of a PNG of 65,535 by 65,535 pixels, and nothing else of note.
+fn bomb() -> Vec<u8> {
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xff\xff\0\0\xff\xff\x08\x02\0\0\0".to_vec();
+    bytes.resize(40_000, 0);
+    bytes
+}
+
+#[test]
+fn what_cannot_be_the_output_is_refused() {
+    let folder = Folder::new("refused");
+    folder.write("site/a.html", "x").write("mine/letter", "x");
+    for (out, why) in [
+        ("site", "in the site"),
+        ("site/trees", "in the site"),
+        (".", "no name for a folder"),
+        ("mine", "did not make"),
+        ("no/where", "no: No such file"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["adapt", "site", out])
+            .current_dir(&folder.0)
+            .output()
+            .expect("the binary runs");
+        let (code, text) = said(&output);
+        assert!(code == Some(2) && text.contains(why), "{out}: {code:?} {text}");
+    }
+    assert!(Path::new(&folder.0.join("mine/letter")).is_file());
+    assert_eq!(fs::read_dir(folder.0.join("site")).expect("a folder").count(), 1);
+}

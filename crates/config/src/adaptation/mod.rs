@@ -1,0 +1,135 @@
+//! The policy file of `plimsoll adapt` and `plimsoll impact`: how a site's lighter copies are made.
+//!
+//! It is read by the same machinery as the configuration, from a table of keys of its own (`keys.rs`). Every key may be
+//! absent: what nobody says is the adapter's default, and an option of the command line says the same as its key. Names
+//! of levels, steps and tags are given as words; the adapter has them as types of its own.
+
+pub(crate) mod keys;
+
+use crate::diagnostic::Diagnostics;
+use crate::field::{Field, Located, OneOrMany};
+
+/// What a policy file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Adaptation {
+    /// The levels to make, by name; empty if it does not say.
+    pub levels: Vec<String>,
+    /// The steps to leave out, by name.
+    pub without: Option<Vec<String>>,
+    /// Images above this size are reduced (byte).
+    pub image_limit_bytes: Option<u64>,
+    /// Images above this size are of medium size (byte).
+    pub medium_limit_bytes: Option<u64>,
+    /// Images below this size are cosmetic (byte).
+    pub cosmetic_limit_bytes: Option<u64>,
+    /// By this factor in bytes.
+    pub factor: Option<f64>,
+    /// But not below this structural similarity.
+    pub similarity: Option<f64>,
+    /// Pages so many links from the first are the last.
+    pub depth: Option<u32>,
+    /// Lower trees have only what differs.
+    pub sparse: Option<bool>,
+    /// Addresses of dynamic pages to store.
+    pub snapshots: Vec<String>,
+    /// A pattern of paths and a tag, in the file's order.
+    pub rules: Vec<(String, String)>,
+}
+
+/// Reads a policy. `name` is the file's name as the user gave it: it stands in diagnostics.
+///
+/// # Errors
+/// All that is wrong with the file, at once.
+pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
+    crate::understand(source, name, |file: &keys::File, _| resolve(file))
+}
+
+fn resolve(file: &keys::File) -> Adaptation {
+    let size = |size: &Option<Located<crate::text::Size>>| size.as_ref().map(|size| size.value.0);
+    let rules = file.rule.value.0.iter().flat_map(|rule| {
+        let paths = rule.value.path.iter().flat_map(|paths| &paths.value.0);
+        let tag = rule.value.tag.as_ref().map(|tag| word(&tag.value)).unwrap_or_default();
+        paths.map(move |path| (path.value.0.clone(), tag.clone())).collect::<Vec<_>>()
+    });
+    Adaptation {
+        levels: file.levels.as_ref().map(|all| words(&all.value)).unwrap_or_default(),
+        without: file.without.as_ref().map(|all| words(&all.value)),
+        image_limit_bytes: size(&file.image_limit),
+        medium_limit_bytes: size(&file.medium_limit),
+        cosmetic_limit_bytes: size(&file.cosmetic_limit),
+        factor: file.factor.as_ref().map(|factor| factor.value.0),
+        similarity: file.similarity.as_ref().map(|similarity| similarity.value.0),
+        depth: file.depth.as_ref().map(|depth| depth.value.0 as u32),
+        sparse: file.sparse.as_ref().map(|sparse| sparse.value),
+        snapshots: file
+            .snapshot
+            .iter()
+            .flat_map(|all| &all.value.0)
+            .map(|address| address.value.0.clone())
+            .collect(),
+        rules: rules.collect(),
+    }
+}
+
+fn words<T: Field>(all: &OneOrMany<T>) -> Vec<String> {
+    all.0.iter().map(|one| word(&one.value)).collect()
+}
+
+fn word<T: Field>(value: &T) -> String {
+    value.show().trim_matches('"').to_owned()
+}
+
+/// What docs/adaptation.md says before the keys.
+pub(crate) const INTRODUCTION: &str = "\
+<!-- Generated from crates/config/src/adaptation/keys.rs: do not edit. Rewrite it with
+     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
+# How a site is adapted
+
+`plimsoll adapt SITE OUT --policy FILE` makes lighter copies of a site as FILE says, and `plimsoll impact SITE --policy FILE`
+says what they are worth. Every key may be absent, and so may the file. The options of the command line say the same; those
+that stand after `--policy` count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
+
+An editor completes keys and shows their meaning if the file begins with
+`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll-adaptation.schema.json`.
+
+A *size* has a unit: B, kB, MB by thousands; KiB, MiB by 1024. `\"32 KiB\"`. *One or a list* takes a single value or several.
+
+In the pages themselves, on any element, `data-plimsoll=\"expendable\"`, `\"degradable\"` or `\"important\"` says more than a
+rule; `important` more than both.
+
+## How the gateway serves it
+
+```toml
+[folder.shop]
+root = \"/srv/trees\"        # the OUT of `plimsoll adapt`
+
+[[site]]
+name = \"shop\"
+folder = \"shop\"
+
+[[site.level]]
+name = \"text\"
+prefix = \"/text\"
+
+[[site.level]]
+name = \"light\"
+prefix = \"/light\"
+
+[[site.level]]
+name = \"full\"
+prefix = \"/full\"
+```
+
+`manifest.json` in OUT says which tree is above which. What a tree lacks the gateway serves from the next one: pages that
+`depth` cut, and with `sparse` all that is the same. When the trees are made again they are exchanged at once, and the
+gateway follows within a second. nginx says the same with a rule for each tree, and sends the compressed copies too:
+
+```nginx
+location ~ ^/light(/.*)$ {
+    root /srv/trees;
+    gzip_static on;
+    try_files $uri $uri/index.html /full$1 /full$1/index.html =404;
+}
+```
+
+";
