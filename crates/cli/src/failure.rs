@@ -12,6 +12,13 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// What is printed.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Failure::Input(text) | Failure::Failed(text) => text,
+        }
+    }
+
     /// Tells the user, on stderr.
     pub(crate) fn report(self) -> ExitCode {
         let (text, code) = match self {

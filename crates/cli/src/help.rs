@@ -357,8 +357,8 @@ Options:
       --depth N           leave out pages more than N links from the first
       --rule GLOB=TAG     tag files by path; several times, the last that fits counts
       --log ACCESS.LOG    the most popular page keeps an image, not the nearest
-      --snapshot URL      store the dynamic page at URL under its path in the lower trees
-                          as it is now; http only; several times
+      --snapshot URL      store the dynamic page at URL as it is now, under its path
+                          in the lower trees; http only; several times
       --sparse            leave out of a tree what is the same in the next (for servers
                           that read the manifest)
       --json              what was made as one JSON object on stdout
@@ -391,7 +391,8 @@ Options:
       --per-kb MS       what 1024 bytes cost it, b (default 0.065)
       --costs FILE      both from a configuration, the first upstream that states them
       --json            the figures as one JSON object on stdout
-      --report FILE     a page with plots, as one HTML file
+      --report FILE     a page with plots, as one HTML file; with --adapted, pages and
+                        images before and after (pages by a browser, if there is one)
   -h, --help            this page
 
 Example:

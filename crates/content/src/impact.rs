@@ -143,9 +143,23 @@ pub struct Impact {
     pub measured: bool,
     /// Views of the log that are of pages of the site, and all.
     pub matched: Option<(u64, u64)>,
+    /// What is worth a look, in the site and in its trees.
+    pub examples: Examples,
     /// References to files that are not there; files of other hosts that views load. Neither is counted.
     pub uncounted: (u64, u64),
 }
+
+/// Paths of what is worth a look.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Examples {
+    /// The first page, and the most popular ones.
+    pub pages: Vec<String>,
+    /// Images that the light level has in fewer bytes: those that save the most.
+    pub images: Vec<String>,
+}
+
+/// So many of each.
+const EXAMPLES: usize = 3;
 
 /// What is to be looked at.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -193,7 +207,27 @@ pub fn impact(question: &Question, watch: &dyn Watch) -> io::Result<Impact> {
     }
     let pages = site.survey.pages.values();
     let uncounted = pages.fold((0, 0), |sum, page| (sum.0 + page.dangling, sum.1 + page.external));
-    Ok(Impact { full, levels, measured: question.adapted.is_some(), matched, uncounted })
+    let examples = examples(&site, question.adapted.as_deref(), views.as_ref());
+    Ok(Impact { full, levels, measured: question.adapted.is_some(), matched, examples, uncounted })
+}
+
+fn examples(site: &Site, trees: Option<&Path>, views: Option<&BTreeMap<String, u64>>) -> Examples {
+    let first = site.first();
+    let ranked = site.ranked(views).into_iter().map(|(path, _)| path.clone());
+    let others = ranked.filter(|path| Some(path) != first.as_ref());
+    let pages = first.iter().cloned().chain(others).take(EXAMPLES).collect();
+    let Some(light) = trees.map(|trees| trees.join(Level::Light.name())) else {
+        return Examples { pages, images: Vec::new() };
+    };
+    let images = site.tree.files.iter().filter(|(_, file)| file.kind == Kind::Image);
+    let mut images: Vec<(u64, &String)> = images
+        .filter_map(|(path, file)| {
+            let after = fs::metadata(light.join(path)).ok()?.len();
+            (after < file.bytes).then(|| (file.bytes - after, path))
+        })
+        .collect();
+    images.sort_by_key(|(saved, _)| std::cmp::Reverse(*saved));
+    Examples { pages, images: images.into_iter().take(EXAMPLES).map(|(_, path)| path.clone()).collect() }
 }
 
 /// Views by page, from requests by path; and how many requests were for pages.

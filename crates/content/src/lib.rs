@@ -39,7 +39,7 @@ mod text_level;
 mod tree;
 mod work;
 pub use adapt::{Adapted, Job, adapt};
-pub use impact::{Costs, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
+pub use impact::{Costs, Examples, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
 pub use manifest::{Image, TreeEntry};
 pub use policy::{Level, Policy, Rule, Step, Tag};
 pub use work::{Unwatched, Watch};

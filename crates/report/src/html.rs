@@ -1,8 +1,9 @@
 //! The document around sections: head, policy, lead facts, contents, footer.
 
 use crate::chart::Figures;
+use crate::digest::base64;
 use crate::text::{escape, paragraphs};
-use crate::{Block, Fact, Note, Page, Section, Verdict, digest};
+use crate::{Block, Fact, Note, Page, Picture, Section, Verdict, digest};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
@@ -45,17 +46,23 @@ impl Page {
             out,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; script-src {}; \
-             base-uri 'none'; form-action 'none'\">\n\
+             {}base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>",
             digest::source(STYLE),
-            digest::source(SCRIPT)
+            digest::source(SCRIPT),
+            if self.has_pictures() { "img-src data:; " } else { "" }
         );
         escape(out, &self.title);
         out.push_str("</title>\n<style>");
         out.push_str(STYLE);
         out.push_str("</style>\n</head>\n<body>\n");
+    }
+
+    fn has_pictures(&self) -> bool {
+        let mut blocks = self.sections.iter().flat_map(|section| &section.blocks);
+        blocks.any(|block| matches!(block, Block::Pictures(_)))
     }
 
     fn write_contents(&self, out: &mut String) {
@@ -84,6 +91,7 @@ impl Section {
                 Block::Charts(charts) => figures.write(out, charts),
                 Block::Multiples(charts) => figures.write_multiples(out, charts),
                 Block::Table(table) => table.write(out),
+                Block::Pictures(pictures) => write_pictures(out, pictures),
                 Block::Note(note) => note.write(out),
             }
         }
@@ -97,6 +105,30 @@ impl Note {
         paragraphs(out, &self.text);
         out.push_str("</div>\n");
     }
+}
+
+/// In the page as data: no other address may be loaded.
+fn write_pictures(out: &mut String, pictures: &[Picture]) {
+    out.push_str("<div class=\"pictures\">\n");
+    for Picture { caption, bytes } in pictures {
+        // By its first bytes, not by what somebody says that it is: SVG could hold anything.
+        let kind = match bytes.as_slice() {
+            [0x89, b'P', b'N', b'G', ..] => "png",
+            [0xff, 0xd8, 0xff, ..] => "jpeg",
+            [b'G', b'I', b'F', b'8', ..] => "gif",
+            _ => continue,
+        };
+        let _ = write!(
+            out,
+            "<figure class=\"picture\"><img src=\"data:image/{kind};base64,{}\" alt=\"",
+            base64(bytes)
+        );
+        escape(out, caption);
+        out.push_str("\"><figcaption>");
+        escape(out, caption);
+        out.push_str("</figcaption></figure>\n");
+    }
+    out.push_str("</div>\n");
 }
 
 fn write_lead(out: &mut String, facts: &[Fact]) {

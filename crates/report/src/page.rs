@@ -67,8 +67,19 @@ pub enum Block {
     Multiples(Vec<Chart>),
     /// A table.
     Table(Table),
+    /// Pictures side by side, to be compared.
+    Pictures(Vec<Picture>),
     /// A remark.
     Note(Note),
+}
+
+/// A picture, in the page itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Picture {
+    /// What it shows; it stands below it, and for whoever does not see it.
+    pub caption: String,
+    /// Its file: PNG, JPEG or GIF. Anything else is left out.
+    pub bytes: Vec<u8>,
 }
 
 /// A remark that must not be missed.

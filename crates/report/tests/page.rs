@@ -1,8 +1,8 @@
 //! The page as a whole: its structure, what it must not contain, its size.
 
 use plimsoll_report::{
-    Block, Cell, Chart, Color, Column, ColumnKind, Fact, Mark, Note, Page, Section, Series, Style, Table,
-    Verdict, XAxis,
+    Block, Cell, Chart, Color, Column, ColumnKind, Fact, Mark, Note, Page, Picture, Section, Series, Style,
+    Table, Verdict, XAxis,
 };
 
 /// The document without style and script: what depends on the data.
@@ -147,4 +147,24 @@ fn ten_charts_of_four_series_of_a_thousand_points_are_below_a_megabyte() {
 fn a_hundred_times_the_points_are_not_a_hundred_times_the_page() {
     let size = many(1, 100_000).to_html().len();
     assert!(size < 300_000, "{size}");
+}
+
+#[test]
+fn pictures_are_in_the_page_and_nothing_else_is() {
+    let picture =
+        |caption: &str, bytes: &[u8]| Picture { caption: caption.to_owned(), bytes: bytes.to_vec() };
+    let pictures = vec![
+        picture("before \"<x>\"", b"\x89PNG\r\n"),
+        picture("after", b"\xff\xd8\xff\xe0"),
+        picture("a drawing", b"<svg onload=alert(1)>"),
+    ];
+    let section = Section::new("Pages").block(Block::Pictures(pictures));
+    let html = Page { sections: vec![section], ..Page::default() }.to_html();
+    assert!(html.contains("img-src data:;"));
+    assert!(
+        html.contains("<img src=\"data:image/png;base64,iVBORw0K\" alt=\"before &quot;&lt;x&gt;&quot;\">"),
+        "{html}"
+    );
+    assert!(html.contains("data:image/jpeg;base64,/9j/4A==") && !html.contains("a drawing"));
+    assert!(!Page::default().to_html().contains("img-src"), "without pictures none may be loaded");
 }

@@ -1,6 +1,7 @@
 //! `plimsoll impact SITE...`: what adaptation is worth.
 
 mod page;
+mod pictures;
 mod text;
 
 use crate::adapt::watch::Bar;
@@ -43,7 +44,11 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
         sites.push(Site { name: site.display().to_string(), impact, ratios: all });
     }
     if let Some(path) = &arguments.report {
-        let written = std::fs::write(path, page::page(&sites, costs).to_html());
+        let mut page = page::page(&sites, costs);
+        if let ([site], [folder], Some(trees)) = (&sites[..], &arguments.sites[..], &arguments.adapted) {
+            page.sections.extend(pictures::pictures(folder, trees, &site.impact.examples));
+        }
+        let written = std::fs::write(path, page.to_html());
         written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
     }
     match arguments.json {
