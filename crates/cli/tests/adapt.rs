@@ -198,3 +198,19 @@ fn what_cannot_be_the_output_is_refused() {
     assert!(Path::new(&folder.0.join("mine/letter")).is_file());
     assert_eq!(fs::read_dir(folder.0.join("site")).expect("a folder").count(), 1);
 }
+
+#[test]
+fn policies_know_every_level_step_and_tag() {
+    use plimsoll_content::{Level, Step, Tag};
+    let list = |names: Vec<&str>| format!("{names:?}");
+    let mut source = format!("levels = {}\n", list(Level::ALL.map(Level::name).to_vec()));
+    source += &format!("without = {}\n", list(Step::ALL.map(Step::name).to_vec()));
+    for tag in Tag::ALL {
+        source += &format!("[[rule]]\npath = \"x\"\ntag = \"{}\"\n", tag.name());
+    }
+    let said =
+        plimsoll_config::parse_adaptation(&source, "all.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!(said.without.map(|all| all.len()), Some(Step::ALL.len()));
+    assert!(said.levels.iter().all(|name| Level::named(name).is_some()));
+    assert!(said.rules.iter().all(|(_, tag)| Tag::named(tag).is_some()));
+}
