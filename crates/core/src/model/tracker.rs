@@ -37,8 +37,6 @@ const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
 /// Below so many the gain is the smallest.
 const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
-/// One request in thirty years [1/s]: nothing comes any more, and nothing need be computed.
-const NOTHING: f64 = 1e-9;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 const STEP_DEVIATIONS: f64 = 4.5;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
@@ -80,9 +78,6 @@ impl Tracker {
         let expected = self.mean * seconds;
         let gain = if expected < FEW { SMALLEST_GAIN } else { (GAIN * sqrt(expected / AMPLE)).min(GAIN) };
         self.mean += step.unwrap_or(gain * innovation);
-        if self.mean < NOTHING && count == 0 {
-            (self.mean, self.variance) = (0.0, 0.0);
-        }
         self.rose = step.is_some() && above && self.run.samples == 1;
         if step.is_some() {
             self.run = Run::default();
