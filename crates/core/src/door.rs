@@ -77,6 +77,8 @@ pub struct Permit {
     pub(crate) stage: Stage,
     /// Its bytes count against a contract.
     pub(crate) metered: bool,
+    /// It is counted in the quota of its class while in service.
+    pub(crate) counted: bool,
     /// Of the promises by which it was given.
     pub(crate) generation: u32,
     /// In service at the plant right after this one started, for the share of a worker that it had.

@@ -1,7 +1,9 @@
 //! The engine: built from promises, driven by `tick`, which alone moves set points.
 
 use crate::census::Census;
+use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
+use crate::control::workers::Search;
 use crate::crowd::{Crowd, Scratch};
 use crate::door::{Readings, Verdicts};
 use crate::exchange::{Exchange, Held};
@@ -38,6 +40,13 @@ pub struct Engine {
     /// The ticker's own lane: its counters take what `tick` itself accounts.
     pub(crate) lane: Lane,
     pub(crate) loops: Vec<UtilizationLoop>,
+    /// Of promised delays and ratios.
+    pub(crate) responses: ResponseLoops,
+    pub(crate) responses_due: Instant,
+    /// By plant: where the number of workers is looked for.
+    pub(crate) searches: Vec<Option<Search>>,
+    /// By plant: service that takes longer is not healthy; no more requests are started at once then.
+    pub(crate) guards: Vec<Duration>,
     pub(crate) monitors: Vec<ClassMonitor>,
     pub(crate) applied: Vec<f64>,
     pub(crate) crowds: Vec<Crowd>,
@@ -107,6 +116,10 @@ impl Engine {
             counters,
             lane,
             loops: Vec::new(),
+            responses: ResponseLoops::default(),
+            responses_due: Instant::FAR,
+            searches: Vec::new(),
+            guards: Vec::new(),
             monitors: Vec::new(),
             applied: Vec::new(),
             crowds: Vec::new(),
@@ -153,17 +166,23 @@ impl Engine {
         if sampled_ns >= part_ns || (now >= self.due && sampled_ns >= part_ns / 2) {
             self.sample(now, sampled_ns as f64 / 1e9);
         }
+        if now >= self.responses_due {
+            let shared: &Shared = &self.lane.shared;
+            let workers = |plant: usize| shared.plants[plant].capacity.workers();
+            let seen = Now { at: now, lanes: &self.counters, monitors: &self.monitors, workers: &workers };
+            self.responses_due = self.responses.run(&seen);
+        }
         if now >= self.due {
             let period = self.census.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
-        let mut next = self.due.min(self.last_sample + self.sample_every);
+        let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
         let reloaded = core::mem::take(&mut self.reloaded);
         let told = verdicts.len();
         for plant in 0..self.loops.len() {
-            if reloaded {
+            if reloaded || self.may_have_room(plant) {
                 self.lane.dispatch(now, plant, verdicts);
             }
             let expiry = self.lane.expire(now, plant, verdicts);
@@ -172,6 +191,13 @@ impl Engine {
         }
         self.has_counted |= verdicts.len() > told;
         next
+    }
+
+    /// Whether there may be room for one who waits although nothing was released: a limit was raised, or one who was
+    /// held may start.
+    fn may_have_room(&self, plant: usize) -> bool {
+        let SharedPlant { gate, capacity, .. } = &self.shared().plants[plant];
+        gate.is_waited_at() && gate.in_service() < capacity.limit()
     }
 
     fn start_clock(&mut self, now: Instant) {
@@ -190,6 +216,22 @@ impl Engine {
                 let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
                 monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
             }
+            self.search(now);
+        }
+    }
+
+    /// Looks for the number of workers, where it is not known.
+    fn search(&mut self, now: Instant) {
+        for plant in 0..self.searches.len() {
+            if self.searches[plant].is_none() {
+                continue;
+            }
+            self.lane.touch(now, plant);
+            let SharedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
+            let Some(search) = &mut self.searches[plant] else { continue };
+            let slow = self.loops[plant].status.service_time > self.guards[plant];
+            search.observe(&self.counters, plant, gate.is_waited_at(), slow);
+            capacity.set(search.finder.workers(), search.finder.limit());
         }
     }
 
@@ -209,7 +251,7 @@ impl Engine {
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
             let shared: &Shared = &self.lane.shared;
-            let SharedPlant { gate, queue, .. } = &shared.plants[plant];
+            let SharedPlant { gate, queue, capacity } = &shared.plants[plant];
             gate.waiting_by_class(&mut self.waiting);
             let in_service = gate.in_service();
             let period = Period {
@@ -223,6 +265,9 @@ impl Engine {
                 rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
                 stepped: &self.stepped,
                 max_wait: queue.max_wait,
+                workers: capacity.workers(),
+                capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
+                pressure: self.responses.pressure(plant),
             };
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {
@@ -261,7 +306,9 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let gate = &self.shared().plants[number].gate;
+            let SharedPlant { gate, capacity, .. } = &self.shared().plants[number];
+            (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
@@ -273,6 +320,9 @@ impl Engine {
         let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
         for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.monitors)) {
             classes[class].level_cost_seconds = costs;
+        }
+        for (class, status) in self.responses.status() {
+            classes[class].response = Some(status);
         }
         for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
             classes[class].site_level = Some(m);
@@ -303,7 +353,7 @@ impl Engine {
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
         let monitor = &self.monitors[class];
         let window = &monitor.window;
-        let workers = f64::from(self.census.promises.plants[row.plant].workers);
+        let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
@@ -323,6 +373,7 @@ impl Engine {
                 frozen: monitor.frozen,
             },
             site_level: None,
+            response: None,
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,

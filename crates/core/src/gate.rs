@@ -17,20 +17,16 @@
 //! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
 //! finds the queue empty. `model_check.rs` checks this file under loom.
 //!
-//! Who waits stands in a *line*, and lines are ordered: exempt requests, those inside a contract, others of sites that
-//! have one, those of sites without, each by priority; of
-//! lines of one rank the one whose first request has the earliest deadline is served next. Each line is first come first
-//! served and has one relative deadline, so that it is in the order of deadlines too, and no line is ever sorted. If as
-//! many wait as may, one more takes the place of the oldest of the lowest rank below its own: a flood of best effort does
-//! not keep a contract out of the queue.
+//! A queue that is not empty may still have nobody who may start (a strict ratio holds them): then there is room, the bit
+//! is set, and whoever comes next, or `tick`, dispatches.
 //!
-//! Not here: who is rejected, at which level, and any clock.
+//! Not here: who waits and who of them is next (`queue.rs`), who is rejected, at which level, and any clock.
 
-use crate::door::Token;
 use crate::lock::Lock;
+use crate::queue::{Queue, Rank, Waiting};
+use crate::quota::Quota;
 use crate::time::{Duration, Instant};
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use alloc::sync::Arc;
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -61,29 +57,6 @@ pub(crate) struct Change {
     pub(crate) elapsed_ns: u64,
     /// Somebody waits.
     pub(crate) waits: bool,
-}
-
-/// A request in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    pub(crate) token: Token,
-    pub(crate) class: u16,
-    pub(crate) client: u64,
-    pub(crate) standing: Standing,
-    /// Of its line.
-    pub(crate) rank: Rank,
-    pub(crate) arrived: Instant,
-}
-
-/// What a request was found to be when it arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Not controlled.
-    Exempt,
-    /// Inside its site's contract.
-    Guaranteed,
-    /// At the loop's choice.
-    Ordinary,
 }
 
 /// What became of a request at a gate that was full.
@@ -160,12 +133,12 @@ impl Gate {
     pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut start: impl FnMut(Waiting, Change)) {
         let mut queue = self.queue.lock();
         while !queue.is_empty() {
-            let Some(change) = self.change(now, |w| (w & COUNT < u64::from(limit)).then_some(w + 1)) else {
+            // Only this lock adds while somebody waits; so what is free stays free.
+            if self.in_service() >= limit {
                 return;
-            };
-            if let Some(waiting) = queue.pop() {
-                start(waiting, change);
             }
+            let Some(waiting) = queue.pop(now) else { return };
+            start(waiting, self.always(now, |word| word + 1));
         }
         self.change_quietly(|word| Some(word & !WAITS));
     }
@@ -175,10 +148,9 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
-    /// Makes room to count so many classes' waiting requests.
-    pub(crate) fn grow(&self, classes: usize) {
-        let by_class = &mut self.queue.lock().by_class;
-        by_class.resize(classes.max(by_class.len()), 0);
+    /// Makes room for classes, and takes what each was promised of its response times.
+    pub(crate) fn promise(&self, quotas: &[Option<Arc<Quota>>]) {
+        self.queue.lock().promise(quotas);
     }
 
     /// Starts the clock: the first interval begins at `now`, however far that is from the origin. Not a change.
@@ -187,27 +159,20 @@ impl Gate {
         self.change_quietly(|word| Some(word & (COUNT | WAITS) | time));
     }
 
-    /// Takes out those who have waited `max_wait`, exempt requests excepted; returns when the next one will have.
-    pub(crate) fn expire(&self, now: Instant, max_wait: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
+    /// Takes out those who have waited `max_wait`, or as long as their class may, exempt requests excepted; returns when
+    /// the next one will have, or may start who was held.
+    pub(crate) fn expire(&self, now: Instant, max_wait: Duration, drop: impl FnMut(Waiting)) -> Instant {
         if !self.is_waited_at() {
             return Instant::FAR;
         }
         let mut queue = self.queue.lock();
-        while let Some(oldest) = queue.oldest() {
-            if oldest + max_wait > now {
-                return oldest + max_wait;
-            }
-            if let Some(waiting) = queue.pop_oldest() {
-                drop(waiting);
-            }
-        }
-        Instant::FAR
+        queue.expire(now, max_wait, drop).min(queue.next_held(now))
     }
 
     /// Waiting requests by class.
     pub(crate) fn waiting_by_class(&self, by_class: &mut [u32]) {
         if self.is_waited_at() {
-            by_class.copy_from_slice(&self.queue.lock().by_class);
+            by_class.copy_from_slice(self.queue.lock().by_class());
         } else {
             by_class.fill(0);
         }
@@ -255,184 +220,12 @@ impl Gate {
     }
 }
 
-/// The rank of a line: the lower, the sooner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    /// 0 exempt, 1 inside a contract, from 2 on by priority, first of sites with a contract, then of those without.
-    pub(crate) band: u16,
-    /// The relative deadline of its requests (ns); the most there is if they have none.
-    pub(crate) deadline_ns: u64,
-}
-
-impl Rank {
-    pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
-
-    /// Of a request inside a contract.
-    pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
-        Rank { band: 1, ..Rank::contracted(0, deadline) }
-    }
-
-    /// Of a class of this priority, where its site has a contract: what that carries must not wait for best effort.
-    pub(crate) fn contracted(priority: u8, deadline: Option<Duration>) -> Self {
-        let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
-        Rank { band: 2 + u16::from(priority), deadline_ns }
-    }
-
-    /// Of a class of this priority, best effort.
-    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
-        let Rank { band, deadline_ns } = Rank::contracted(priority, deadline);
-        Rank { band: band + 1 + u16::from(u8::MAX), deadline_ns }
-    }
-}
-
-/// Who waits. A ticket names a place in a line for good: taking a request out of the middle leaves a hole that is
-/// skipped.
-struct Queue {
-    /// In the order of their ranks; one is made when the first request of its rank waits.
-    lines: Vec<Line>,
-    by_class: Vec<u32>,
-    live: usize,
-}
-
-struct Line {
-    rank: Rank,
-    /// For life, as its tickets know it.
-    number: u16,
-    places: VecDeque<Option<Waiting>>,
-    first_ticket: u64,
-}
-
-/// A ticket's upper bits name the line.
-const LINE_SHIFT: u32 = 48;
-
-impl Queue {
-    fn new(classes: usize) -> Self {
-        Queue { lines: Vec::new(), by_class: alloc::vec![0; classes], live: 0 }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.live == 0
-    }
-
-    fn len(&self) -> usize {
-        self.live
-    }
-
-    fn push(&mut self, waiting: Waiting) -> u64 {
-        self.live += 1;
-        self.by_class[usize::from(waiting.class)] += 1;
-        let place = match self.lines.binary_search_by_key(&waiting.rank, |line| line.rank) {
-            Ok(place) => place,
-            Err(place) => {
-                let number = self.lines.len() as u16;
-                let line = Line { rank: waiting.rank, number, places: VecDeque::new(), first_ticket: 0 };
-                self.lines.insert(place, line);
-                place
-            }
-        };
-        let line = &mut self.lines[place];
-        u64::from(line.number) << LINE_SHIFT | line.push(waiting)
-    }
-
-    /// The next to start.
-    fn pop(&mut self) -> Option<Waiting> {
-        let mut best: Option<(Rank, usize)> = None;
-        for (number, line) in self.lines.iter_mut().enumerate() {
-            if best.is_some_and(|(rank, _)| rank.band < line.rank.band) {
-                break;
-            }
-            let Some(oldest) = line.oldest() else { continue };
-            let deadline_ns = oldest.as_nanos().saturating_add(line.rank.deadline_ns);
-            let rank = Rank { deadline_ns, ..line.rank };
-            if best.is_none_or(|(other, _)| rank < other) {
-                best = Some((rank, number));
-            }
-        }
-        let waiting = best.and_then(|(_, number)| self.lines[number].pop());
-        self.forget(waiting)
-    }
-
-    /// When the oldest that is not exempt came, and its line.
-    fn oldest_line(&mut self) -> Option<(Instant, usize)> {
-        let lines = self.lines.iter_mut().enumerate().filter(|(_, line)| line.rank != Rank::EXEMPT);
-        lines.filter_map(|(number, line)| Some((line.oldest()?, number))).min()
-    }
-
-    fn oldest(&mut self) -> Option<Instant> {
-        self.oldest_line().map(|(arrived, _)| arrived)
-    }
-
-    fn pop_oldest(&mut self) -> Option<Waiting> {
-        let (_, number) = self.oldest_line()?;
-        let waiting = self.lines[number].pop();
-        self.forget(waiting)
-    }
-
-    /// The last line that somebody waits in, if its band is lower.
-    fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
-        let last = self.lines.iter_mut().rposition(|line| line.oldest().is_some())?;
-        (self.lines[last].rank.band > rank.band).then_some(last)
-    }
-
-    fn may_displace(&mut self, rank: Rank) -> bool {
-        self.lowest_below(rank).is_some()
-    }
-
-    fn displace(&mut self, rank: Rank) -> Option<Waiting> {
-        let lowest = self.lowest_below(rank)?;
-        let waiting = self.lines[lowest].pop();
-        self.forget(waiting)
-    }
-
-    fn remove(&mut self, ticket: u64) -> bool {
-        let number = (ticket >> LINE_SHIFT) as u16;
-        let line = self.lines.iter_mut().find(|line| line.number == number);
-        let waiting = line.and_then(|line| line.remove(ticket & (u64::MAX >> (64 - LINE_SHIFT))));
-        self.forget(waiting).is_some()
-    }
-
-    fn forget(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
-        if let Some(gone) = waiting {
-            self.live -= 1;
-            self.by_class[usize::from(gone.class)] -= 1;
-        }
-        waiting
-    }
-}
-
-impl Line {
-    fn push(&mut self, waiting: Waiting) -> u64 {
-        self.places.push_back(Some(waiting));
-        self.first_ticket + self.places.len() as u64 - 1
-    }
-
-    fn pop(&mut self) -> Option<Waiting> {
-        self.skip_holes();
-        self.first_ticket += u64::from(!self.places.is_empty());
-        self.places.pop_front().flatten()
-    }
-
-    fn oldest(&mut self) -> Option<Instant> {
-        self.skip_holes();
-        self.places.front().copied().flatten().map(|waiting| waiting.arrived)
-    }
-
-    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
-        let place = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
-        self.places.get_mut(place)?.take()
-    }
-
-    fn skip_holes(&mut self) {
-        while let Some(None) = self.places.front() {
-            self.places.pop_front();
-            self.first_ticket += 1;
-        }
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::door::Token;
+    use crate::queue::Standing;
+    use alloc::vec::Vec;
 
     fn at(ns: u64) -> Instant {
         Instant::from_nanos(ns)

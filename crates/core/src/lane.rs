@@ -10,13 +10,14 @@
 
 use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
 use crate::exchange::Held;
-use crate::gate::{Change, Entry, MOST_IN_SERVICE, Standing, Waiting};
+use crate::gate::{Change, Entry, MOST_IN_SERVICE};
 use crate::knob::FRACTION_ONE;
 use crate::meter::Meter;
 use crate::promises::{Choice, Mode};
+use crate::queue::{Standing, Waiting};
 use crate::random::Random;
 use crate::reason::Reason;
-use crate::shared::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant};
+use crate::shared::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant, load_bin};
 use crate::time::Instant;
 use alloc::sync::Arc;
 use core::cell::Cell;
@@ -64,7 +65,12 @@ impl Lane {
         }
         let mut permit = permit(&self.shared, now, asks, decided);
         let plant = &self.shared.plants[permit.plant()];
-        let limit = limit(&self.shared, permit.plant());
+        let mut limit = limit(&self.shared, permit.plant());
+        if let Some(quota) = &self.shared.classes[usize::from(target.class)].quota {
+            counters.timing.arrive(quota.arrive(now));
+            // Who is held waits before all else.
+            limit = if quota.hold_ns() > 0 && !target.exempt { 0 } else { limit };
+        }
         let change = match plant.gate.enter(now, limit) {
             Some(change) => change,
             None => {
@@ -117,12 +123,19 @@ impl Lane {
         let class = &self.counters.classes[usize::from(permit.class)];
         class.released.add(1);
         class.response_ns.add(now.nanos_since(permit.arrived));
+        if permit.counted {
+            self.leave_quota(now, permit, service_ns);
+        }
         let counters = &self.counters.plants[permit.plant()];
         counters.releases.add(1);
         counters.service_ns.add(service_ns);
+        if plant.capacity.found {
+            counters.by_load.departures[load_bin(change.before)].add(1);
+        }
         // A level or a plant may have changed its meaning in between.
         if service.representative && permit.generation == self.shared.generation() {
-            let work_ns = work_ns(service_ns, permit.in_service_at_start, change.before, plant.workers);
+            let work_ns =
+                work_ns(service_ns, permit.in_service_at_start, change.before, plant.capacity.workers());
             let bin = SIZE_BINS.iter().position(|bound| service.response_bytes < *bound).unwrap_or(BINS - 1);
             let services = &class.services[usize::from(permit.level)][bin];
             services.requests.add(1);
@@ -132,6 +145,15 @@ impl Lane {
         if change.waits {
             self.dispatch(now, permit.plant(), verdicts);
         }
+    }
+
+    /// Accounts the end of service of a class that was promised a delay or a ratio.
+    #[inline(never)]
+    fn leave_quota(&self, now: Instant, permit: &Permit, service_ns: u64) {
+        let Some(quota) = &self.shared.classes[usize::from(permit.class)].quota else { return };
+        quota.leave();
+        let late = now.nanos_since(permit.arrived) > quota.target_ns;
+        self.counters.classes[usize::from(permit.class)].timing.release(service_ns, late);
     }
 
     /// The request's end, exactly once; releases the plant if it is still held, and leaves the queue if it waits. A
@@ -257,7 +279,7 @@ struct Start {
 
 /// The most in service at once: the promised connections; without control no bound of ours.
 fn limit(shared: &Shared, plant: usize) -> u32 {
-    if shared.mode == Mode::Control { shared.plants[plant].limit } else { MOST_IN_SERVICE }
+    if shared.mode == Mode::Control { shared.plants[plant].capacity.limit() } else { MOST_IN_SERVICE }
 }
 
 /// What an arrival is. One that is inside its site's contract is served at the highest level: the loop is not asked.
@@ -297,6 +319,7 @@ fn permit(shared: &Shared, arrived: Instant, asks: Asks, decided: u8) -> Permit 
         reason: reason(decided, class.top_level, asks.standing),
         stage: Stage::InService,
         metered: class.meter.is_some() && asks.standing != Standing::Exempt,
+        counted: class.quota.is_some() && asks.standing != Standing::Exempt,
         generation: shared.generation,
         in_service_at_start: 0,
         arrived,
@@ -310,6 +333,11 @@ fn start(shared: &Shared, counters: &LaneCounters, permit: &mut Permit, start: S
     permit.started = start.now;
     permit.in_service_at_start = start.change.after;
     account(shared, counters, permit.plant(), start.change);
+    if permit.counted
+        && let Some(quota) = &shared.classes[usize::from(permit.class)].quota
+    {
+        quota.enter();
+    }
     let class = &counters.classes[usize::from(permit.class)];
     class.served[usize::from(start.decided)].add(1);
     class.reasons[permit.reason as usize].add(1);
@@ -318,8 +346,13 @@ fn start(shared: &Shared, counters: &LaneCounters, permit: &mut Permit, start: S
 }
 
 fn account(shared: &Shared, counters: &LaneCounters, plant: usize, change: Change) {
-    let busy_servers = u64::from(change.before.min(shared.plants[plant].workers));
-    counters.plants[plant].busy_ns.add(busy_servers * change.elapsed_ns);
+    let capacity = &shared.plants[plant].capacity;
+    let busy_servers = u64::from(change.before.min(capacity.workers()));
+    let counters = &counters.plants[plant];
+    counters.busy_ns.add(busy_servers * change.elapsed_ns);
+    if capacity.found && change.before > 0 {
+        counters.by_load.time_ns[load_bin(change.before)].add(change.elapsed_ns);
+    }
 }
 
 fn reason(decided: u8, top_level: u8, standing: Standing) -> Reason {

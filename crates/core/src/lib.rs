@@ -39,5 +39,7 @@ pub mod model;
 #[cfg(all(test, loom))]
 mod model_check;
 mod monitor;
+mod queue;
+mod quota;
 mod reload;
 mod shared;

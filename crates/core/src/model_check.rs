@@ -4,7 +4,8 @@
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
 use crate::exchange::{Exchange, Held};
-use crate::gate::{Entry, Gate, Rank, Standing, Waiting};
+use crate::gate::{Entry, Gate};
+use crate::queue::{Rank, Standing, Waiting};
 use crate::time::Instant;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};

@@ -155,6 +155,11 @@ impl ClassTotals {
     }
 }
 
+/// The sum of one counter of a class over all lanes.
+pub(crate) fn sum_over(lanes: &[Arc<LaneCounters>], class: usize, of: fn(&ClassCounters) -> u64) -> u64 {
+    lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
+}
+
 fn served(bin: &[u64; 3]) -> Served {
     Served { requests: bin[0] as f64, work_seconds: bin[1] as f64 * 1e-9, bytes: bin[2] as f64 }
 }

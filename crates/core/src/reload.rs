@@ -11,16 +11,21 @@
 
 use crate::census::{Census, Member};
 use crate::classify::Rules;
+use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
+use crate::control::workers::Search;
 use crate::crowd::Crowd;
 use crate::engine::{ClassRow, Engine, Mean, SHORTEST_LOOK};
-use crate::gate::{Gate, MOST_IN_SERVICE, Rank};
+use crate::gate::{Gate, MOST_IN_SERVICE};
 use crate::knob::Knob;
 use crate::meter::Meter;
 use crate::model::{LinearModel, Tracker};
 use crate::monitor::ClassMonitor;
-use crate::promises::{Class, Level, MAX_LEVELS, Plant, Promises, Site};
-use crate::shared::{Shared, SharedClass, SharedPlant};
+use crate::promises::{Class, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
+use crate::queue::Rank;
+use crate::quota::{Quota, Turn};
+use crate::shared::{Capacity, Shared, SharedClass, SharedPlant};
+use crate::time::{Duration, Instant};
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 use core::sync::atomic::AtomicU32;
 
@@ -112,6 +117,7 @@ impl Engine {
         self.follow_plants(&was);
         self.rows = self.next_rows();
         self.publish();
+        self.follow_responses();
         self.follow_time();
         changes
     }
@@ -166,10 +172,65 @@ impl Engine {
         for (number, one) in self.loops.iter_mut().enumerate() {
             one.reload(&was.promises, &self.census, number, m);
         }
+        self.follow_searches();
         for number in self.loops.len()..self.census.promises.plants.len() {
             self.loops.push(UtilizationLoop::new(&self.census, number));
             self.reported.push(Mean::default());
         }
+    }
+
+    /// Where the number of workers is looked for; what was found stays, within bounds that stay.
+    fn follow_searches(&mut self) {
+        let plants = &self.census.promises.plants;
+        self.searches.resize_with(plants.len(), || None);
+        for (search, plant) in self.searches.iter_mut().zip(plants) {
+            let Some(bounds) = plant.find_workers else {
+                *search = None;
+                continue;
+            };
+            if search.as_ref().is_none_or(|known| known.finder.bounds() != bounds) {
+                let start = search.as_ref().map_or(plant.workers, |known| known.finder.limit());
+                *search = Some(Search::new(bounds, start));
+            }
+        }
+        self.guards = plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
+        for member in self.census.members() {
+            let guard = &mut self.guards[member.site.plant];
+            if let (Some(delay), _) = response_promise(member.site, member.place) {
+                *guard = (*guard).min(delay.target / 2);
+            }
+        }
+    }
+
+    /// The loops of promised response times.
+    fn follow_responses(&mut self) {
+        let shared: &Shared = &self.lane.shared;
+        let lowest = |plant: usize| {
+            let others = self.census.members().filter(|member| !member.exempt && member.site.plant == plant);
+            others.map(|member| ranks(member.site, member.place)[0]).max()
+        };
+        let promised = self.census.members().filter_map(|member| {
+            let quota = shared.classes[member.class].quota.clone()?;
+            let rank = ranks(member.site, member.place)[0];
+            let promise = match response_promise(member.site, member.place) {
+                (Some(delay), _) => Promise::Delay(delay),
+                (None, ratio) => Promise::Ratio { delta: ratio?, strict: member.site.strict_ratios },
+            };
+            let plant = member.site.plant;
+            let lowest = lowest(plant) == Some(rank);
+            Some(Promised {
+                class: member.class,
+                site: member.site_number,
+                plant,
+                rank,
+                promise,
+                quota,
+                lowest,
+            })
+        });
+        let promised = promised.collect();
+        self.responses.promise(promised);
+        self.responses_due = if self.responses.is_empty() { Instant::FAR } else { self.last_run };
     }
 
     /// How often the engine looks at what.
@@ -227,19 +288,19 @@ impl Engine {
             if number >= before.plants.len() && self.running {
                 gate.start_clock(self.last_sample);
             }
-            gate.grow(self.census.class_count());
-            let limit = plant.max_connections.min(MOST_IN_SERVICE);
-            SharedPlant { gate, workers: plant.workers, limit, queue: plant.queue }
+            SharedPlant { gate, capacity: capacity(plant, before.plants.get(number)), queue: plant.queue }
         };
         let mut classes: Vec<SharedClass> = before.classes.iter().map(SharedClass::kept).collect();
         // New numbers come in their order.
         let mut meter: Option<(usize, Arc<Meter>)> = None;
-        for Member { class, site, site_number, place, .. } in self.census.members() {
+        for Member { class, site, site_number, place, exempt, .. } in self.census.members() {
             if meter.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 meter = self.meter(site_number, before).map(|meter| (site_number, meter));
             }
             let meter = meter.as_ref().map(|(_, meter)| meter.clone());
-            let fresh = SharedClass { meter, ranks: ranks(site, place), ..self.shared_class(class, site) };
+            let quota = quota(site, place, exempt, before.classes.get(class));
+            let fresh =
+                SharedClass { meter, quota, ranks: ranks(site, place), ..self.shared_class(class, site) };
             match classes.get_mut(class) {
                 Some(known) => *known = fresh,
                 None => classes.push(fresh),
@@ -254,6 +315,8 @@ impl Engine {
             plants: promises.plants.iter().enumerate().map(plant).collect(),
             lanes: self.counters.clone(),
         };
+        let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
+        shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
         self.exchange.publish(Arc::new(shared));
         self.lane.look();
     }
@@ -282,6 +345,7 @@ impl Engine {
             note_shift: AtomicU32::new(self.crowds[class].note_shift()),
             meter: None,
             ranks: [Rank::EXEMPT; 2],
+            quota: None,
         };
         fresh.set_heavy(self.crowds[class].heavy());
         fresh
@@ -295,6 +359,37 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
     let deadline = class.and_then(|class| class.deadline).or(site.deadline);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
     [others(priority, deadline), Rank::guaranteed(deadline)]
+}
+
+/// What a class was promised of its response times: delta, or D_ref.
+pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Option<f64>) {
+    let own = site.classes.get(place).map(|class| (class.delay, class.ratio));
+    own.unwrap_or((site.default_delay, site.default_ratio))
+}
+
+/// The words of that promise, as they stand if it does.
+fn quota(site: &Site, place: usize, exempt: bool, before: Option<&SharedClass>) -> Option<Arc<Quota>> {
+    let (delay, ratio) = response_promise(site, place);
+    let turn = if delay.is_some() { Turn::Quota } else { ratio.map(|_| Turn::Weight)? };
+    let fresh = Quota::new(turn, delay.map(|delay| delay.target));
+    let known = before.and_then(|class| class.quota.as_ref());
+    let known = known.filter(|known| known.turn == turn && known.target_ns == fresh.target_ns);
+    (!exempt).then(|| known.map_or_else(|| Arc::new(fresh), Arc::clone))
+}
+
+/// A plant's workers and the most in service: what was found stays found, within the bounds.
+fn capacity(plant: &Plant, before: Option<&SharedPlant>) -> Arc<Capacity> {
+    let most = plant.max_connections.min(MOST_IN_SERVICE);
+    let Some(bounds) = plant.find_workers else {
+        return Arc::new(Capacity::new(plant.workers, most, false));
+    };
+    let known = before.map(|plant| &plant.capacity).filter(|capacity| capacity.found);
+    let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
+    if let Some(known) = known.filter(|known| fit(known.limit()) == known.limit()) {
+        return known.clone();
+    }
+    let (workers, limit) = known.map_or((plant.workers, plant.workers), |c| (c.workers(), c.limit()));
+    Arc::new(Capacity::new(fit(workers), fit(limit), true))
 }
 
 fn level_names(site: &Site) -> Vec<String> {

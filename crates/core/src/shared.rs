@@ -6,10 +6,12 @@
 
 use crate::census::Census;
 use crate::classify::Rules;
-use crate::gate::{Gate, Rank, Standing};
+use crate::gate::Gate;
 use crate::knob::Knob;
 use crate::meter::Meter;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
+use crate::queue::{Rank, Standing};
+use crate::quota::Quota;
 use crate::reason::Reason;
 use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
@@ -20,6 +22,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
+    pub(crate) const fn new() -> Self {
+        Counter(AtomicU64::new(0))
+    }
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
     }
@@ -45,6 +50,29 @@ pub(crate) struct ServiceCounters {
 /// The latest clients of a class in one lane, of every 2^k-th arrival, to find those that are too heavy.
 pub(crate) const RECENT: usize = 256;
 
+/// Of a class that was promised a delay or a ratio: what its loop needs to know. Squares are of microseconds, so that
+/// they do not overflow.
+#[derive(Default)]
+pub(crate) struct TimingCounters {
+    /// Responses over D_ref.
+    pub(crate) late: Counter,
+    pub(crate) service_ns: Counter,
+    pub(crate) service_us2: Counter,
+    pub(crate) interarrival_us2: Counter,
+}
+
+impl TimingCounters {
+    pub(crate) fn arrive(&self, interval_ns: u64) {
+        self.interarrival_us2.add((interval_ns / 1000).saturating_mul(interval_ns / 1000));
+    }
+
+    pub(crate) fn release(&self, service_ns: u64, late: bool) {
+        self.late.add(u64::from(late));
+        self.service_ns.add(service_ns);
+        self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
+    }
+}
+
 /// One lane's counters of one class.
 pub(crate) struct ClassCounters {
     pub(crate) arrivals: Counter,
@@ -62,6 +90,7 @@ pub(crate) struct ClassCounters {
     pub(crate) queue_delay_ns: Counter,
     pub(crate) released: Counter,
     pub(crate) response_ns: Counter,
+    pub(crate) timing: TimingCounters,
     pub(crate) recent: [AtomicU64; RECENT],
 }
 
@@ -80,6 +109,7 @@ impl Default for ClassCounters {
             queue_delay_ns: Counter::default(),
             released: Counter::default(),
             response_ns: Counter::default(),
+            timing: TimingCounters::default(),
             recent: [const { AtomicU64::new(0) }; RECENT],
         }
     }
@@ -92,6 +122,44 @@ pub(crate) struct PlantCounters {
     pub(crate) busy_ns: Counter,
     pub(crate) releases: Counter,
     pub(crate) service_ns: Counter,
+    /// By how many were in service: where the number of workers is looked for.
+    pub(crate) by_load: ByLoad,
+}
+
+/// Bins of the number in service: each number up to 16, then eight to the octave, up to what a gate counts.
+pub(crate) const LOADS: usize = 16 + 12 * 8;
+
+/// Time and departures, by how many were in service.
+pub(crate) struct ByLoad {
+    pub(crate) time_ns: [Counter; LOADS],
+    pub(crate) departures: [Counter; LOADS],
+}
+
+impl Default for ByLoad {
+    fn default() -> Self {
+        ByLoad { time_ns: [const { Counter::new() }; LOADS], departures: [const { Counter::new() }; LOADS] }
+    }
+}
+
+/// The bin of a number in service, from 1.
+pub(crate) fn load_bin(in_service: u32) -> usize {
+    let n = in_service.max(1) as usize;
+    if n <= 16 {
+        return n - 1;
+    }
+    let octave = (n - 1).ilog2() as usize;
+    let eighth = ((n - 1) >> (octave - 3)) & 7;
+    (16 + (octave - 4) * 8 + eighth).min(LOADS - 1)
+}
+
+/// The least and the most in service that share a bin.
+pub(crate) fn bin_loads(bin: usize) -> (u32, u32) {
+    if bin < 16 {
+        return (bin as u32 + 1, bin as u32 + 1);
+    }
+    let (octave, eighth) = ((bin - 16) / 8 + 4, (bin - 16) as u32 % 8);
+    let least = ((8 + eighth) << (octave - 3)) + 1;
+    (least, least + (1 << (octave - 3)) - 1)
 }
 
 /// One lane's counters: classes and plants by number. At a reload the lane gets a longer list of the same counters.
@@ -129,6 +197,8 @@ pub(crate) struct SharedClass {
     pub(crate) meter: Option<Arc<Meter>>,
     /// Of requests that wait: those at the loop's choice, and those inside the contract.
     pub(crate) ranks: [Rank; 2],
+    /// If it was promised a delay or a ratio.
+    pub(crate) quota: Option<Arc<Quota>>,
 }
 
 impl SharedClass {
@@ -145,6 +215,7 @@ impl SharedClass {
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
             meter: self.meter.clone(),
             ranks: self.ranks,
+            quota: self.quota.clone(),
         }
     }
 
@@ -161,7 +232,9 @@ impl SharedClass {
     pub(crate) fn rank(&self, standing: Standing) -> Rank {
         match standing {
             Standing::Exempt => Rank::EXEMPT,
-            Standing::Guaranteed => self.ranks[1],
+            Standing::Guaranteed if self.quota.is_none() => self.ranks[1],
+            // A class with a delay or a ratio stands in one line.
+            Standing::Guaranteed => self.ranks[0],
             Standing::Ordinary => self.ranks[0],
         }
     }
@@ -184,9 +257,35 @@ impl SharedClass {
 pub(crate) struct SharedPlant {
     /// The same in every generation.
     pub(crate) gate: Arc<Gate>,
-    pub(crate) workers: u32,
-    pub(crate) limit: u32,
+    pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
+}
+
+/// How many workers a plant has, and how many requests it is given at once: as promised, or as found.
+pub(crate) struct Capacity {
+    workers: AtomicU32,
+    limit: AtomicU32,
+    /// They are looked for, so that time and departures are counted by how many were in service.
+    pub(crate) found: bool,
+}
+
+impl Capacity {
+    pub(crate) fn new(workers: u32, limit: u32, found: bool) -> Self {
+        Capacity { workers: AtomicU32::new(workers), limit: AtomicU32::new(limit), found }
+    }
+
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, workers: u32, limit: u32) {
+        self.workers.store(workers, Ordering::Relaxed);
+        self.limit.store(limit, Ordering::Relaxed);
+    }
 }
 
 /// Everything that threads share: one generation of it. What moves in it, moves in the newest one only.

@@ -2,6 +2,7 @@
 //!
 //! Counters count from the engine's start. Everything else is of the last control period.
 
+use crate::control::ResponseStatus;
 use crate::door::Outcome;
 use crate::plan::PlantPlan;
 use crate::promises::{MAX_LEVELS, Mode};
@@ -39,6 +40,10 @@ pub struct PlantStatus {
     pub removed: bool,
     /// s.
     pub workers: u32,
+    /// Where s is looked for: whether it was found. Until then nobody is degraded or rejected for the load.
+    pub workers_found: Option<bool>,
+    /// The most requests in service at once.
+    pub limit: u32,
     /// U*.
     pub set_point: f64,
     /// Measured utilization: by gaps, or as reported. Saturates at 1.
@@ -100,6 +105,8 @@ pub struct ClassStatus {
     pub bandwidth: f64,
     /// The linear model of its content.
     pub model: ModelStatus,
+    /// What it was promised of its response times, and how that is kept.
+    pub response: Option<ResponseStatus>,
     /// Cost of one request at each level 1..=M [utilization seconds]; `None` until it is known.
     pub level_cost_seconds: Vec<Option<f64>>,
     /// Clients that carry more than a tenth of the load and are chosen at random.

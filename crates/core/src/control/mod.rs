@@ -6,6 +6,8 @@
 //! | `delay.rs` | the delay law: a model's feed-forward and P or PI on the residual, counted in departures |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
+//! | `response/` | the loops of promised delays and ratios, on departures |
+//! | `workers.rs` | how many workers a plant has, where that is not told |
 //! | `paper.rs` | the PI law of UC 4.4, as printed |
 //! | `sharing.rs` | a plant that several sites or priorities share |
 //! | `tuning.rs` | gains by gain margin, in s as printed and in z as sampled |
@@ -21,15 +23,18 @@ mod demand;
 mod feed_forward;
 mod governed;
 mod paper;
+pub(crate) mod response;
 mod share;
 mod sharing;
 pub mod tuning;
 pub(crate) mod utilization;
+pub(crate) mod workers;
 
 pub use delay::{DelayLaw, Feedback, Residual, slope};
 pub use demand::Demand;
 pub use feed_forward::{Aim, FeedForward};
 pub use paper::PaperPi;
+pub use response::{RatioLaw, Reached, ResponseStatus, Turn};
 
 /// What a law sees at the end of a period.
 #[derive(Clone, Debug)]

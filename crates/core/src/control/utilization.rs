@@ -7,7 +7,7 @@
 
 use super::governed::{Governed, governed};
 use super::sharing::{Load, Sharing};
-use super::{Demand, FeedForward, Law, Observation, PaperPi};
+use super::{Decision, Demand, FeedForward, Law, Observation, PaperPi};
 use crate::census::Census;
 use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::monitor::{ClassMonitor, PlantTotals};
@@ -87,6 +87,12 @@ pub(crate) struct Period<'a> {
     pub(crate) stepped: &'a [bool],
     pub(crate) max_wait: Duration,
     pub(crate) in_service: u32,
+    /// s, as promised or found.
+    pub(crate) workers: u32,
+    /// It was promised, or found.
+    pub(crate) capacity_known: bool,
+    /// By how much the load line is lowered for the delays that the plant misses.
+    pub(crate) pressure: f64,
 }
 
 impl UtilizationLoop {
@@ -180,6 +186,7 @@ impl UtilizationLoop {
     pub(crate) fn run(&mut self, period: &Period<'_>) -> impl Iterator<Item = (usize, f64)> {
         let window = period.totals.since(&self.before);
         self.before = period.totals;
+        self.plant.workers = period.workers;
         self.sense(period, &window);
         self.price(period.monitors);
         self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
@@ -195,7 +202,7 @@ impl UtilizationLoop {
         let overridden = self.status.response_time_override && controls;
         let steady = !self.classes.iter().any(|c| period.stepped[c.class]) && controls;
         let decision = self.law.next(&Observation {
-            set_point: self.plant.set_point,
+            set_point: self.plant.set_point * (1.0 - period.pressure),
             measured: if overridden { 1.0 } else { self.status.utilization },
             served,
             overridden,
@@ -205,6 +212,8 @@ impl UtilizationLoop {
             service_periods: self.status.service_time.as_secs_f64() / period.nominal_seconds,
             unconfirmed: self.classes.iter().any(|c| period.monitors[c.class].rate.rose()),
         });
+        let known = period.capacity_known;
+        let decision = if known { decision } else { self.hold_top() };
         let backlog = demand.backlog(self.status.service_level);
         self.status.utilization_offered = served + backlog;
         self.status.service_level = decision.m;
@@ -217,11 +226,18 @@ impl UtilizationLoop {
         let ours = self.classes.iter_mut().enumerate().filter(|(_, class)| class.ours && !class.exempt);
         ours.map(move |(number, class)| {
             let top = class.top as f64;
-            let m = sharing.map_or(decision.m, |sharing| sharing.level(number));
+            let m = sharing.filter(|_| known).map_or(decision.m, |sharing| sharing.level(number));
             let monitor = &period.monitors[class.class];
             class.share.learn(if monitor.active { &monitor.window.decided[..=class.top] } else { &[] });
             (class.class, class.share.knob(m.min(top), top))
         })
+    }
+
+    /// What the plant can carry is not known yet: nobody is degraded for it.
+    fn hold_top(&mut self) -> Decision {
+        let m = top(&self.classes);
+        self.law.track(m);
+        Decision { m, trim: 0.0 }
     }
 
     /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say

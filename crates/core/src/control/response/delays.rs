@@ -1,0 +1,189 @@
+//! The delays: each class's law asks for workers, and a plant's go round by rank.
+
+use super::window::{Seen, Window};
+use super::{Now, Promise, Promised, ResponseStatus, UPDATE, WINDOW};
+use crate::control::{DelayLaw, Feedback, Residual};
+use crate::model::Traffic;
+use crate::promises::Delay;
+use crate::time::Duration;
+use alloc::vec::Vec;
+use libm::{log, sqrt};
+
+/// The fewest departures whose mean or share is evidence of a miss.
+const EVIDENCE: f64 = 100.0;
+/// A promise counts as missed beyond these: of a mean its multiple, of a share of late ones too.
+const MISSED_MEAN: f64 = 1.1;
+const MISSED_SHARE: f64 = 1.3;
+/// A quota is never less: a class without traffic is served when it comes.
+const LEAST: f64 = 0.05;
+/// What one update of a class that misses its promise with all there is adds to the pressure, and the most of it.
+const PRESSURE: f64 = 0.02;
+const MOST_PRESSURE: f64 = 0.5;
+
+/// All of them, in the order of their ranks.
+#[derive(Default)]
+pub(super) struct Delays {
+    loops: Vec<DelayLoop>,
+    /// By plant.
+    pressure: Vec<f64>,
+}
+
+struct DelayLoop {
+    promised: Promised,
+    delay: Delay,
+    law: DelayLaw,
+    window: Window,
+    passed_over: u64,
+    /// Workers that the law asks for.
+    wanted: f64,
+    status: ResponseStatus,
+}
+
+impl Delays {
+    pub(super) fn promise(&mut self, promised: Vec<Promised>) {
+        let mut before = core::mem::take(&mut self.loops);
+        for one in promised {
+            let Promise::Delay(delay) = one.promise else { continue };
+            let same = |known: &DelayLoop| known.promised.class == one.class && known.delay == delay;
+            let mut own = match before.iter().position(same) {
+                Some(place) => before.swap_remove(place),
+                None => DelayLoop::new(&one, delay),
+            };
+            own.promised = one;
+            self.loops.push(own);
+        }
+        self.loops.sort_by_key(|one| (one.promised.plant, one.promised.rank, one.promised.class));
+        let plants = self.loops.iter().map(|one| one.promised.plant + 1).max().unwrap_or(0);
+        self.pressure.resize(plants, 0.0);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.loops.is_empty()
+    }
+
+    pub(super) fn classes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.loops.iter().map(|one| one.promised.class)
+    }
+
+    pub(super) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
+        self.loops.iter().map(|one| (one.promised.class, one.status))
+    }
+
+    pub(super) fn pressure(&self, plant: usize) -> f64 {
+        self.pressure.get(plant).copied().unwrap_or(0.0)
+    }
+
+    pub(super) fn run(&mut self, now: &Now<'_>) {
+        let mut left: Option<(usize, f64)> = None;
+        for one in &mut self.loops {
+            let plant = one.promised.plant;
+            let workers = f64::from((now.workers)(plant));
+            let mut free = left.filter(|(known, _)| *known == plant).map_or(workers, |(_, free)| free);
+            let updated = one.update(now, workers);
+            let quota = one.wanted.min(free.max(LEAST));
+            free -= quota;
+            left = Some((plant, free));
+            one.promised.quota.set_workers(quota);
+            one.status.quota = Some(quota);
+            one.status.at_limit = quota <= LEAST || quota >= workers || quota < one.wanted;
+            if let Some(seen) = updated {
+                one.judge(&seen);
+                let presses =
+                    one.status.missed && one.status.at_limit && quota > LEAST && !one.promised.lowest;
+                let pressure = &mut self.pressure[plant];
+                let step = if presses { PRESSURE } else { -0.25 * PRESSURE };
+                *pressure = (*pressure + step * UPDATE as f64 / 10.0).clamp(0.0, MOST_PRESSURE);
+            }
+        }
+    }
+}
+
+impl DelayLoop {
+    fn new(promised: &Promised, delay: Delay) -> Self {
+        let window = Window::new(WINDOW, UPDATE);
+        let passed_over = promised.quota.passed_over();
+        let promised = Promised { quota: promised.quota.clone(), ..*promised };
+        let status = ResponseStatus::default();
+        DelayLoop {
+            promised,
+            delay,
+            law: DelayLaw::new(Feedback::PI),
+            window,
+            passed_over,
+            wanted: f64::INFINITY,
+            status,
+        }
+    }
+
+    /// Asks for as many workers as the promise takes, if an update is due. Before anything is known, for all.
+    fn update(&mut self, now: &Now<'_>, workers: f64) -> Option<Seen> {
+        let class = self.promised.class;
+        let seen = self.window.observe(now.at, now.lanes, class)?;
+        let passed_over = self.promised.quota.passed_over();
+        let binding = passed_over != core::mem::replace(&mut self.passed_over, passed_over);
+        let traffic = Traffic {
+            rate: now.monitors[class].rate.mean().max(1e-9),
+            service_seconds: seen.service.max(1e-9),
+            arrival_variability: seen.arrival_variability,
+            service_variability: seen.service_variability,
+        };
+        let target = self.delay.target.as_secs_f64();
+        let (feed_forward, gain, error) = match self.late() {
+            None => {
+                let servers = traffic.servers_for_mean(target, workers);
+                (
+                    servers,
+                    gain(servers, |s| traffic.response_seconds(s) / target),
+                    seen.response / target - 1.0,
+                )
+            }
+            Some(late) => {
+                let servers = traffic.servers_for_share(target, late, workers);
+                // In logarithms: a share over D_ref falls by a factor with each worker.
+                let reached = |s| log((traffic.late_share(s, target) / late).max(0.05));
+                (servers, gain(servers, reached), log((seen.late / late).clamp(0.05, 20.0)))
+            }
+        };
+        self.wanted = self.law.next(&Residual {
+            feed_forward,
+            gain,
+            wanted: 1.0,
+            error: error.clamp(-1.0, 1.0),
+            fresh: seen.fresh / WINDOW as f64,
+            least: LEAST,
+            most: workers,
+            binding,
+        });
+        let deviation = seen.service * sqrt(seen.service_variability);
+        let bound = target - (seen.service + 3.0 * deviation);
+        let drops = self.promised.lowest && self.delay.percentile.is_some() && seen.service > 0.0;
+        let bound = drops.then(|| Duration::from_secs_f64(bound.max(0.1 * target)));
+        self.promised.quota.set_bound(bound);
+        Some(seen)
+    }
+
+    /// The share that may be late.
+    fn late(&self) -> Option<f64> {
+        self.delay.percentile.map(|percentile| 1.0 - percentile / 100.0)
+    }
+
+    fn judge(&mut self, seen: &Seen) {
+        let missed = match self.late() {
+            None => seen.response > MISSED_MEAN * self.delay.target.as_secs_f64(),
+            Some(late) => seen.late > MISSED_SHARE * late,
+        };
+        self.status.missed = missed && seen.departures >= EVIDENCE;
+        (self.status.response, self.status.late) = (seen.response, seen.late);
+    }
+}
+
+/// Workers per unit of error: one over the slope, at the operating point.
+fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
+    let step = 0.02 * servers.max(0.5);
+    let slope = (reached(servers) - reached(servers + step)) / step;
+    if slope.is_finite() && slope > 1e-6 {
+        (1.0 / slope).min(0.25 * servers.max(1.0))
+    } else {
+        0.05 * servers
+    }
+}

@@ -1,0 +1,226 @@
+//! The loops of promised response times: delays by quotas of workers (QM), ratios by turns (PR).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `window.rs` | the last N departures of a class, after every n |
+//! | `ratio.rs` | the law of the ratios |
+//!
+//! They run on departures, not on time: an update every [`UPDATE`] of a class, over a window of [`WINDOW`]. A plant's
+//! workers go to its delays in the order of their ranks, each as many as its law asks for, while there are any. What is
+//! promised and cannot be kept so presses on the plant's load line: the lowest classes are degraded, then rejected.
+
+mod delays;
+mod ratio;
+mod window;
+
+pub use ratio::{RatioLaw, Reached, Turn};
+
+use crate::monitor::ClassMonitor;
+use crate::quota::Quota;
+use crate::shared::LaneCounters;
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use delays::Delays;
+use window::{Seen, Window};
+
+/// N: departures in a window.
+pub(crate) const WINDOW: u64 = 1000;
+/// n: departures between updates.
+pub(crate) const UPDATE: u64 = 10;
+/// Departures that the short memory of a ratio holds.
+const SHORT: f64 = 300.0;
+/// Updates come no closer than this.
+const CLOSEST: Duration = Duration::from_millis(5);
+
+/// A class with a promise.
+pub(crate) struct Promised {
+    pub(crate) class: usize,
+    pub(crate) site: usize,
+    pub(crate) plant: usize,
+    /// Of its line in the queue.
+    pub(crate) rank: crate::queue::Rank,
+    pub(crate) promise: Promise,
+    pub(crate) quota: Arc<Quota>,
+    /// Nobody ranks below it on its plant: its late requests are answered instead of served.
+    pub(crate) lowest: bool,
+}
+
+/// What it was promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Promise {
+    /// D_ref.
+    Delay(crate::promises::Delay),
+    /// delta, and whether work is left undone for it.
+    Ratio {
+        /// delta.
+        delta: f64,
+        /// As promised of the site.
+        strict: bool,
+    },
+}
+
+/// What the loops know at a tick.
+pub(crate) struct Now<'a> {
+    pub(crate) at: Instant,
+    pub(crate) lanes: &'a [Arc<LaneCounters>],
+    pub(crate) monitors: &'a [ClassMonitor],
+    /// By plant.
+    pub(crate) workers: &'a dyn Fn(usize) -> u32,
+}
+
+/// What a loop says of its class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResponseStatus {
+    /// The quota: workers that are the class's own while it wants them. `None` of a class with a ratio.
+    pub quota: Option<f64>,
+    /// Mean response time over the window (s).
+    pub response: f64,
+    /// The share of requests over D_ref, in the window.
+    pub late: f64,
+    /// The promise is not kept.
+    pub missed: bool,
+    /// The quota is at an end of its range.
+    pub at_limit: bool,
+    /// The ratio cannot be had at this load.
+    pub infeasible: bool,
+    /// Of the normalized response time, of a class with a ratio.
+    pub weight: Option<f64>,
+}
+
+/// All loops of all plants.
+#[derive(Default)]
+pub(crate) struct ResponseLoops {
+    delays: Delays,
+    groups: Vec<Group>,
+}
+
+/// The classes of one site that have a ratio.
+struct Group {
+    members: Vec<Member>,
+    law: RatioLaw,
+}
+
+struct Member {
+    promised: Promised,
+    delta: f64,
+    window: Window,
+    seen: Seen,
+    /// Departures and the sum of their response times (s), of the group's last [`SHORT`] or so.
+    short: (f64, f64),
+    status: ResponseStatus,
+}
+
+impl ResponseLoops {
+    /// Of these classes; loops whose promise stays go on.
+    pub(crate) fn promise(&mut self, promised: Vec<Promised>) {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut delays = Vec::new();
+        for one in promised {
+            let Promise::Ratio { delta, strict } = one.promise else {
+                delays.push(one);
+                continue;
+            };
+            let site = one.site;
+            let member = Member {
+                promised: one,
+                delta,
+                window: Window::new(WINDOW, 1),
+                seen: Seen::default(),
+                short: (0.0, 0.0),
+                status: ResponseStatus::default(),
+            };
+            match groups.iter_mut().find(|group| group.members[0].promised.site == site) {
+                Some(group) => group.members.push(member),
+                None => groups.push(Group { members: alloc::vec![member], law: RatioLaw::new(0, strict) }),
+            }
+        }
+        for group in &mut groups {
+            let same = |known: &&mut Group| known.promises() == group.promises();
+            match self.groups.iter_mut().find(same) {
+                Some(known) => core::mem::swap(known, group),
+                None => group.start(),
+            }
+        }
+        self.groups = groups;
+        self.delays.promise(delays);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.delays.is_empty()
+    }
+
+    /// Runs the loops that are due; returns when to come again.
+    pub(crate) fn run(&mut self, now: &Now<'_>) -> Instant {
+        if self.is_empty() {
+            return Instant::FAR;
+        }
+        self.delays.run(now);
+        self.groups.iter_mut().for_each(|group| group.run(now));
+        let classes = self.groups.iter().flat_map(|group| group.members.iter().map(|m| m.promised.class));
+        let rates = classes.chain(self.delays.classes()).map(|class| now.monitors[class].rate.mean());
+        let fastest = rates.fold(0.0, f64::max).max(1.0);
+        now.at + Duration::from_secs_f64(UPDATE as f64 / fastest).max(CLOSEST)
+    }
+
+    /// By how much a plant's load line is to be lowered for its delays, 0..1.
+    pub(crate) fn pressure(&self, plant: usize) -> f64 {
+        self.delays.pressure(plant)
+    }
+
+    /// By class.
+    pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        members.map(|member| (member.promised.class, member.status)).chain(self.delays.status())
+    }
+}
+
+impl Group {
+    fn promises(&self) -> Vec<(usize, Promise, *const Quota)> {
+        let own = |m: &Member| (m.promised.class, m.promised.promise, Arc::as_ptr(&m.promised.quota));
+        self.members.iter().map(own).collect()
+    }
+
+    /// As for heavy traffic, until something is known.
+    fn start(&mut self) {
+        let strict = matches!(self.members[0].promised.promise, Promise::Ratio { strict: true, .. });
+        self.law = RatioLaw::new(self.members.len(), strict);
+        for member in &self.members {
+            member.promised.quota.set_weight(1.0 / member.delta, 0.0);
+        }
+    }
+
+    fn run(&mut self, now: &Now<'_>) {
+        let mut fresh = 0.0_f64;
+        for member in &mut self.members {
+            member.seen = match member.window.observe(now.at, now.lanes, member.promised.class) {
+                Some(seen) => seen,
+                None => Seen { fresh: 0.0, fresh_sum: 0.0, ..member.seen },
+            };
+            fresh += member.seen.fresh;
+        }
+        if fresh == 0.0 {
+            return;
+        }
+        let kept = (1.0 - fresh / SHORT).max(0.0);
+        for Member { short, seen, .. } in &mut self.members {
+            *short = (short.0 * kept + seen.fresh, short.1 * kept + seen.fresh_sum);
+        }
+        let all: f64 = self.members.iter().map(|member| member.short.0).sum();
+        let reached = |member: &Member| Reached {
+            delta: member.delta,
+            short: member.short.1 / member.short.0.max(1e-9),
+            long: member.seen.response,
+            share: member.short.0 / all,
+            fresh: (member.seen.fresh, member.seen.fresh_sum),
+        };
+        let reached: Vec<_> = self.members.iter().map(reached).collect();
+        let turns = self.law.next(&reached, WINDOW as f64);
+        for (member, turn) in self.members.iter_mut().zip(turns) {
+            let (Seen { response, service, .. }, infeasible) = (member.seen, self.law.is_infeasible());
+            member.promised.quota.set_weight(turn.weight, service);
+            member.promised.quota.set_hold(Duration::from_secs_f64(turn.hold));
+            member.status =
+                ResponseStatus { response, infeasible, weight: Some(turn.weight), ..member.status };
+        }
+    }
+}

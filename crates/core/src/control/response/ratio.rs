@@ -1,0 +1,142 @@
+//! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by who is served next instead of by shares of workers.
+//!
+//! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
+//! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios come out right only as the load goes to 1: below,
+//! requests that did not wait pull all means together. So the weights are corrected by the error of what was reached,
+//! `e_i = ln(T_i / delta_i) - weighted mean of ln(T_j / delta_j)`; positive asks for more. (The printed error has the sign
+//! of positive feedback.) The proportional part looks at a short window, so that chance of one window is made up for in
+//! the same one; the integral part finds the weights that this load needs. PR's own law, quotas of processes with PID
+//! around the M/M/1 allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues
+//! do not know of each other varies by several times as much.
+//!
+//! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
+//! their range and stay; `infeasible` says so. With `strict` the slower classes are then held, `hold` after their
+//! arrival, for as long as the ratio takes.
+
+use libm::{exp, fabs, log};
+
+/// What one class reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    /// delta.
+    pub delta: f64,
+    /// T over a short and over a long window (s); 0 where nothing departed.
+    pub short: f64,
+    /// T over the long one.
+    pub long: f64,
+    /// Its share of the departures.
+    pub share: f64,
+    /// Departures since the last time, and the sum of their response times (s).
+    pub fresh: (f64, f64),
+}
+
+/// What the law says of one class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Of its normalized response time.
+    pub weight: f64,
+    /// It starts no sooner after its arrival (s).
+    pub hold: f64,
+}
+
+/// The law's state, of the classes of one site.
+#[derive(Clone, Debug)]
+pub struct RatioLaw {
+    integral: Vec<f64>,
+    hold: Vec<f64>,
+    /// The mean normalized response time, followed slowly (s).
+    unit: f64,
+    strict: bool,
+    infeasible: bool,
+}
+
+use alloc::vec::Vec;
+
+/// What an error of 1 over a whole long window adds to ln w.
+const INTEGRAL: f64 = 6.0;
+/// What an error of 1 in the short window does to ln w.
+const PROPORTIONAL: f64 = 8.0;
+/// How the unit follows, per window.
+const SLOW: f64 = 0.1;
+/// ln w of two classes this far apart is strict priority.
+const REACH: f64 = 3.0;
+/// What an error of 1 over a whole window adds to a hold, in mean response times.
+const HOLD: f64 = 0.5;
+
+impl RatioLaw {
+    /// Of so many classes.
+    pub fn new(classes: usize, strict: bool) -> Self {
+        let zeros = alloc::vec![0.0; classes];
+        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, infeasible: false }
+    }
+
+    /// The weights for what was reached; `window` is the departures of a long window.
+    pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
+        let long = errors(reached, |one| one.long);
+        let short = errors(reached, |one| one.short);
+        let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
+        let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
+        self.unit += follows * (mean_normalized(reached) - self.unit);
+        let steps = steps(reached, self.unit, window);
+        let mut at_end = 0;
+        for (own, step) in self.integral.iter_mut().zip(&steps) {
+            *own = (*own + INTEGRAL * step).clamp(-REACH, REACH);
+            at_end += usize::from(fabs(*own) >= REACH);
+        }
+        let spread = long.iter().fold(0.0_f64, |most, error| most.max(fabs(*error)));
+        self.infeasible = at_end > 0 && spread > 0.05;
+        self.hold_back(reached, &long, fresh);
+        let turn = |((one, own), (error, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
+            weight: exp(own + PROPORTIONAL * error.clamp(-1.0, 1.0)) / one.delta,
+            hold: *hold,
+        };
+        reached.iter().zip(&self.integral).zip(short.iter().zip(&self.hold)).map(turn).collect()
+    }
+
+    /// Whoever is faster than its ratio allows, although its weight is at the end, waits.
+    fn hold_back(&mut self, reached: &[Reached], errors: &[f64], fresh: f64) {
+        if !self.strict {
+            return;
+        }
+        for ((hold, one), (error, own)) in
+            self.hold.iter_mut().zip(reached).zip(errors.iter().zip(&self.integral))
+        {
+            if *own <= -REACH || *hold > 0.0 {
+                *hold = (*hold - HOLD * fresh * error * one.long).max(0.0);
+            }
+        }
+    }
+
+    /// The ratios cannot be had at this load without leaving work undone.
+    pub fn is_infeasible(&self) -> bool {
+        self.infeasible
+    }
+}
+
+/// e_i; zero for a class without departures.
+fn errors(reached: &[Reached], time: impl Fn(&Reached) -> f64) -> Vec<f64> {
+    let normalized = |one: &Reached| (time(one) > 0.0).then(|| log(time(one) / one.delta));
+    let known: f64 = reached.iter().filter(|one| time(one) > 0.0).map(|one| one.share).sum();
+    let mean: f64 =
+        reached.iter().filter_map(|one| Some(normalized(one)? * one.share)).sum::<f64>() / known.max(1e-12);
+    reached.iter().map(|one| normalized(one).map_or(0.0, |own| own - mean)).collect()
+}
+
+/// The mean normalized response time.
+fn mean_normalized(reached: &[Reached]) -> f64 {
+    reached.iter().map(|one| one.share * one.long / one.delta).sum()
+}
+
+/// What the departures since the last time add to the integral parts, of so long a window. Not in logarithms, and in
+/// units of a mean that moves slowly: then it is the means of all requests that have the ratio, and a busy minute counts
+/// as much as it has requests that waited.
+fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
+    let mean = mean_normalized(reached);
+    if unit <= 0.0 || reached.iter().any(|one| one.long <= 0.0) {
+        return alloc::vec![0.0; reached.len()];
+    }
+    let step = |one: &Reached| (one.fresh.1 / one.delta - one.fresh.0 * mean) / unit / window;
+    let steps: Vec<f64> = reached.iter().map(step).collect();
+    let common = steps.iter().sum::<f64>() / steps.len() as f64;
+    steps.iter().map(|step| step - common).collect()
+}

@@ -1,0 +1,247 @@
+//! How many workers a plant has, found from where its throughput stops to rise with the number in service.
+//!
+//! While n requests are in service the plant completes them at a rate `mu(n) = mu min(n, s)`: each worker adds one share
+//! until all are busy. Time and departures are counted by n, and s is fitted to them by the likelihood of Poisson counts,
+//! `L(s) = sum D_n ln min(n, s) - D ln sum T_n min(n, s)`. So it is found from the traffic itself; nobody is rejected to
+//! try something. What is started at once is the largest s that the evidence does not speak against: one too many waits a
+//! little in the server instead of here, one too few leaves a worker idle.
+//!
+//! Only differences between the rates of different n say something of s. When all rates move together the server became
+//! slower or faster, and the table is scaled to its present speed: a long incident neither looks like fewer workers nor
+//! becomes what is healthy. A bin ages with its own departures alone.
+//!
+//! Where the traffic itself does not vary n, the limit does: up while throughput still rises with it and somebody waits,
+//! down by a quarter while it does not fall. It is not raised while service takes longer than the guard.
+//! Why not the ratio of a response time to the least one seen (gradient limiters): the least drifts, and takes the limit
+//! with it.
+
+use crate::promises::WorkerBounds;
+use crate::shared::{ByLoad, LOADS, LaneCounters, bin_loads, load_bin};
+use alloc::{sync::Arc, vec::Vec};
+use libm::{fabs, log};
+
+/// Departures that a bin remembers.
+const MEMORY: f64 = 400.0;
+/// A bin with fewer says nothing of the speed.
+const KNOWN: f64 = 20.0;
+/// Departures after which the speed is compared, and by how much it must differ (in its logarithm, 2.5 deviations).
+const COMPARED: f64 = 60.0;
+const FASTER: f64 = 0.32;
+/// Half the square of two deviations: less of a difference in L is chance.
+const EVIDENCE: f64 = 2.0;
+/// Departures at a limit before it is moved, and after which a higher one is tried again.
+const SETTLED: f64 = 40.0;
+const TRIED: f64 = 4000.0;
+const UP: f64 = 1.25;
+const DOWN: f64 = 0.75;
+/// Until throughput was seen to stop to rise, the steps up are larger: a difference shows the sooner.
+const FIRST_UP: f64 = 2.0;
+
+/// What was counted since the last look.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    /// Seconds by bin of the number in service.
+    pub(crate) seconds: [f64; LOADS],
+    pub(crate) departures: [f64; LOADS],
+    /// Somebody waits.
+    pub(crate) waits: bool,
+    /// Service takes longer than the guard.
+    pub(crate) slow: bool,
+}
+
+/// The finder of one plant.
+pub(crate) struct WorkersFinder {
+    bounds: WorkerBounds,
+    /// Departures and seconds.
+    bins: Vec<(f64, f64)>,
+    /// Predicted and counted departures since the last comparison.
+    speed: (f64, f64),
+    limit: u32,
+    workers: u32,
+    found: bool,
+    /// Departures at this limit; and since a higher one was tried.
+    settled: f64,
+    untried: f64,
+}
+
+/// The fit: the likeliest s and the largest that the evidence allows.
+struct Fit {
+    best: u32,
+    upper: u32,
+    /// Both ends are seen: throughput rose, and stopped to.
+    lower_seen: bool,
+    flat: bool,
+}
+
+impl WorkersFinder {
+    pub(crate) fn new(bounds: WorkerBounds, start: u32) -> Self {
+        let start = start.clamp(bounds.least, bounds.most);
+        WorkersFinder {
+            bounds,
+            bins: alloc::vec![(0.0, 0.0); LOADS],
+            speed: (0.0, 0.0),
+            limit: start,
+            workers: start,
+            found: false,
+            settled: 0.0,
+            untried: 0.0,
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> WorkerBounds {
+        self.bounds
+    }
+
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Throughput was seen to stop to rise.
+    pub(crate) fn found(&self) -> bool {
+        self.found
+    }
+
+    /// Takes what was counted.
+    pub(crate) fn observe(&mut self, counted: &Counted) {
+        self.rescale(counted);
+        for ((departures, seconds), (d, t)) in
+            self.bins.iter_mut().zip(counted.departures.iter().zip(&counted.seconds))
+        {
+            (*departures, *seconds) = (*departures + d, *seconds + t);
+            if *departures > MEMORY {
+                let kept = MEMORY / *departures;
+                (*departures, *seconds) = (*departures * kept, *seconds * kept);
+            }
+        }
+        let total: f64 = counted.seconds.iter().sum();
+        let at_limit = load_bin(self.limit);
+        let there: f64 = counted.seconds[at_limit..].iter().sum();
+        let bound = counted.waits && there > 0.5 * total;
+        let ended: f64 = counted.departures.iter().sum();
+        if bound {
+            self.settled += ended;
+        }
+        self.untried += ended;
+        let Some(fit) = self.fit() else { return };
+        self.found = fit.flat;
+        self.workers = if fit.flat { fit.best } else { self.workers.max(fit.upper) };
+        self.move_limit(&fit, bound, counted.slow);
+    }
+
+    fn move_limit(&mut self, fit: &Fit, bound: bool, slow: bool) {
+        let settled = self.settled >= SETTLED;
+        let mut next = self.limit;
+        if fit.flat && fit.lower_seen {
+            next = fit.upper.min(self.limit.max(fit.upper));
+            let tries = bound && self.untried >= TRIED && !slow;
+            if tries {
+                next = up(fit.upper, UP);
+                self.untried = 0.0;
+            } else if self.limit > next && !settled && self.untried < SETTLED {
+                // A higher one is being tried.
+                next = self.limit;
+            }
+        } else if bound && settled && fit.flat {
+            next = ((f64::from(self.limit) * DOWN) as u32).min(self.limit - 1);
+        } else if bound && settled && !slow {
+            next = up(self.limit, FIRST_UP);
+        }
+        next = next.clamp(self.bounds.least, self.bounds.most);
+        if next != self.limit {
+            (self.limit, self.settled) = (next, 0.0);
+        }
+    }
+
+    /// All rates move together: the server is slower or faster than it was.
+    fn rescale(&mut self, counted: &Counted) {
+        for ((departures, seconds), (d, t)) in
+            self.bins.iter().zip(counted.departures.iter().zip(&counted.seconds))
+        {
+            if *departures >= KNOWN {
+                self.speed.0 += t * departures / seconds;
+                self.speed.1 += d;
+            }
+        }
+        let (predicted, counted) = self.speed;
+        if predicted.max(counted) < COMPARED {
+            return;
+        }
+        let ratio = counted.max(1.0) / predicted.max(1.0);
+        if fabs(log(ratio)) > FASTER {
+            self.bins.iter_mut().for_each(|(departures, _)| *departures *= ratio);
+        }
+        self.speed = (0.0, 0.0);
+    }
+
+    fn fit(&self) -> Option<Fit> {
+        let seen = self.bins.iter().enumerate().filter(|(_, bin)| bin.0 > 0.0 || bin.1 > 0.0);
+        let seen: Vec<(f64, f64, f64)> = seen.map(|(bin, (d, t))| (middle(bin), *d, *t)).collect();
+        let all: f64 = seen.iter().map(|(_, d, _)| d).sum();
+        if all < KNOWN {
+            return None;
+        }
+        let enough = |(_, d, _): &&(f64, f64, f64)| *d >= 0.25 * KNOWN;
+        let lowest = seen.iter().find(enough)?.0;
+        let highest = seen.iter().rev().find(enough)?.0;
+        let likelihood = |s: f64| {
+            let (mut sum, mut work) = (0.0, 0.0);
+            for (n, d, t) in &seen {
+                let busy = n.min(s);
+                sum += d * log(busy);
+                work += t * busy;
+            }
+            sum - all * log(work.max(1e-12))
+        };
+        let candidates = (0..LOADS).map(middle).filter(|s| *s >= lowest && *s <= highest);
+        let likelihoods: Vec<(f64, f64)> = candidates.map(|s| (s, likelihood(s))).collect();
+        let best = likelihoods.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let allowed = likelihoods.iter().rev().find(|(_, l)| best.1 - l <= EVIDENCE)?;
+        // Up to the highest that was tried nothing speaks against: throughput still rises, for all that is known.
+        let flat = best.1 - likelihoods.last()?.1 > EVIDENCE;
+        let lower_seen = best.1 - likelihoods.first()?.1 > EVIDENCE;
+        Some(Fit { best: best.0 as u32, upper: allowed.0 as u32, lower_seen, flat })
+    }
+}
+
+fn up(limit: u32, factor: f64) -> u32 {
+    ((f64::from(limit) * factor) as u32).max(limit + 1)
+}
+
+/// The middle of a bin.
+fn middle(bin: usize) -> f64 {
+    let (least, most) = bin_loads(bin);
+    f64::from(least + most) * 0.5
+}
+
+/// The finder of a plant, and what was counted of it until the last look.
+pub(crate) struct Search {
+    pub(crate) finder: WorkersFinder,
+    before: (Vec<u64>, Vec<u64>),
+}
+
+impl Search {
+    pub(crate) fn new(bounds: WorkerBounds, start: u32) -> Self {
+        let zeros = alloc::vec![0; LOADS];
+        Search { finder: WorkersFinder::new(bounds, start), before: (zeros.clone(), zeros) }
+    }
+
+    /// Looks at the counters of all lanes.
+    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], plant: usize, waits: bool, slow: bool) {
+        let mut counted = Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits, slow };
+        for bin in 0..LOADS {
+            let sum = |of: fn(&ByLoad, usize) -> u64| {
+                lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.plants[plant].by_load, bin)))
+            };
+            let (time, departures) =
+                (sum(|c, bin| c.time_ns[bin].get()), sum(|c, bin| c.departures[bin].get()));
+            counted.seconds[bin] = time.wrapping_sub(self.before.0[bin]) as f64 * 1e-9;
+            counted.departures[bin] = departures.wrapping_sub(self.before.1[bin]) as f64;
+            (self.before.0[bin], self.before.1[bin]) = (time, departures);
+        }
+        self.finder.observe(&counted);
+    }
+}

@@ -1,0 +1,122 @@
+//! What a class that was promised a delay or a ratio of delays has at the scheduler: a quota of workers, or a weight.
+//!
+//! Words that threads share. `tick` writes the set points, dispatch reads them under the queue's lock; the count of
+//! requests in service has many writers, and is exact whenever nobody is between two calls.
+
+use crate::time::{Duration, Instant};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What decides when a class's first waiting request is served.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Turn {
+    /// A delay: before all others while fewer than its quota are in service, after all others else.
+    Quota,
+    /// A ratio: the class whose first request has the longest normalized response time.
+    Weight,
+}
+
+/// Of one class.
+pub(crate) struct Quota {
+    pub(crate) turn: Turn,
+    /// D_ref (ns); the most there is without one.
+    pub(crate) target_ns: u64,
+    /// Workers, in 65536ths.
+    quota: AtomicU32,
+    in_service: AtomicU32,
+    /// Of the normalized response time `(waited + S) weight`: f64 bits.
+    weight: AtomicU64,
+    /// S (ns).
+    service_ns: AtomicU64,
+    /// Who waited this long is not started any more (ns).
+    bound_ns: AtomicU64,
+    /// Nobody starts sooner after its arrival (ns): what a strict ratio takes.
+    hold_ns: AtomicU64,
+    /// Dispatches that passed the class over for being at its quota.
+    passed_over: AtomicU64,
+    last_arrival_ns: AtomicU64,
+}
+
+/// One worker, as a quota counts it.
+pub(crate) const WORKER: u32 = 65_536;
+
+impl Quota {
+    pub(crate) fn new(turn: Turn, target: Option<Duration>) -> Self {
+        Quota {
+            turn,
+            target_ns: target.map_or(u64::MAX, |target| target.as_nanos() as u64),
+            quota: AtomicU32::new(u32::MAX),
+            in_service: AtomicU32::new(0),
+            weight: AtomicU64::new(1.0_f64.to_bits()),
+            service_ns: AtomicU64::new(0),
+            bound_ns: AtomicU64::new(u64::MAX),
+            hold_ns: AtomicU64::new(0),
+            passed_over: AtomicU64::new(0),
+            last_arrival_ns: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn set_workers(&self, workers: f64) {
+        self.quota.store((workers * f64::from(WORKER)) as u32, Ordering::Relaxed);
+    }
+
+    /// Whole workers, and the part of one more in 65536ths.
+    pub(crate) fn workers(&self) -> (u32, u32) {
+        let quota = self.quota.load(Ordering::Relaxed);
+        (quota >> 16, quota & 0xffff)
+    }
+
+    pub(crate) fn set_weight(&self, weight: f64, service: f64) {
+        self.weight.store(weight.to_bits(), Ordering::Relaxed);
+        self.service_ns.store((service * 1e9) as u64, Ordering::Relaxed);
+    }
+
+    /// The normalized response time of a request that would start now.
+    pub(crate) fn urgency(&self, now: Instant, arrived: Instant) -> f64 {
+        let response_ns = now.nanos_since(arrived) + self.service_ns.load(Ordering::Relaxed);
+        response_ns as f64 * f64::from_bits(self.weight.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_bound(&self, bound: Option<Duration>) {
+        let bound = bound.map_or(u64::MAX, |bound| bound.as_nanos() as u64);
+        self.bound_ns.store(bound, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bound_ns(&self) -> u64 {
+        self.bound_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_hold(&self, hold: Duration) {
+        self.hold_ns.store(hold.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn hold_ns(&self) -> u64 {
+        self.hold_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn in_service(&self) -> u32 {
+        self.in_service.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(&self) {
+        self.in_service.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Never below 0: a promise that was taken back and given again counts anew.
+    pub(crate) fn leave(&self) {
+        let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    }
+
+    pub(crate) fn pass_over(&self) {
+        self.passed_over.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn passed_over(&self) -> u64 {
+        self.passed_over.load(Ordering::Relaxed)
+    }
+
+    /// The time since the arrival before this one (ns); 0 for the first.
+    pub(crate) fn arrive(&self, now: Instant) -> u64 {
+        let last = self.last_arrival_ns.swap(now.as_nanos(), Ordering::Relaxed);
+        if last == 0 { 0 } else { now.as_nanos().saturating_sub(last) }
+    }
+}

@@ -1,0 +1,217 @@
+//! Classes of one site in front of one server, and how long each request took.
+
+use plimsoll_core::door::Outcome;
+use plimsoll_core::promises::{Class, Condition, Delay, Plant, Promises, Site};
+use plimsoll_core::status::Status;
+use plimsoll_core::time::Instant;
+use plimsoll_sim::front::{Decision, Front, Gateway, Order};
+use plimsoll_sim::workload::{
+    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
+};
+use plimsoll_sim::{Event, Setup, Watch};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// A class and its load. The last one is the site's `default`.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) class: Class,
+    pub(crate) rate: Vec<Phase>,
+    pub(crate) process: Process,
+}
+
+impl Flow {
+    pub(crate) fn new(name: &str, rate: f64) -> Self {
+        let paths = vec![format!("/{name}")];
+        let class = Class::new(name, Condition { paths, ..Condition::default() });
+        let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
+        Flow { class, rate, process: Process::Poisson }
+    }
+
+    /// Another rate from a second on.
+    pub(crate) fn then(mut self, second: f64, rate: f64) -> Self {
+        self.rate.push(Phase { from: Duration::from_secs_f64(second), rate, to: None });
+        self
+    }
+
+    pub(crate) fn ratio(mut self, delta: f64) -> Self {
+        self.class.ratio = Some(delta);
+        self
+    }
+
+    pub(crate) fn delay(mut self, target: Duration, percentile: Option<f64>) -> Self {
+        self.class.delay = Some(Delay { target, percentile });
+        self
+    }
+
+    pub(crate) fn priority(mut self, priority: u8) -> Self {
+        self.class.priority = priority;
+        self
+    }
+}
+
+/// Flows in front of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) plant: Plant,
+    /// As it truly is.
+    pub(crate) workers: u32,
+    pub(crate) service: Duration,
+    pub(crate) law: Law,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) site: Site,
+    pub(crate) seconds: f64,
+    pub(crate) seed: u64,
+}
+
+/// One request, answered or turned away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) class: usize,
+    pub(crate) arrived: f64,
+    pub(crate) ended: f64,
+    pub(crate) completed: bool,
+}
+
+impl Answer {
+    pub(crate) fn response(&self) -> f64 {
+        self.ended - self.arrived
+    }
+}
+
+#[derive(Default)]
+struct Clocks {
+    open: BTreeMap<u64, (usize, f64)>,
+    answers: Vec<Answer>,
+}
+
+impl Watch for Clocks {
+    fn event(&mut self, now: Instant, event: &Event<'_>) {
+        let ended = now.as_secs_f64();
+        let (token, completed) = match *event {
+            Event::Arrived { token, class, decision, .. } => {
+                let class = usize::from(class);
+                if matches!(decision, Decision::Reject(..)) {
+                    self.answers.push(Answer { class, arrived: ended, ended, completed: false });
+                } else {
+                    self.open.insert(token.0, (class, ended));
+                }
+                return;
+            }
+            Event::Ordered(Order::Start(..)) => return,
+            Event::Ordered(Order::Drop(token, _)) => (token, false),
+            Event::Ended { token, outcome } => (token, outcome == Outcome::Completed),
+        };
+        if let Some((class, arrived)) = self.open.remove(&token.0) {
+            self.answers.push(Answer { class, arrived, ended, completed });
+        }
+    }
+}
+
+/// What became of everybody.
+pub(crate) struct Heard {
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) status: Option<Status>,
+}
+
+impl Scene {
+    /// `workers` workers with exponential service, one class after the other, no levels: only waiting is controlled.
+    pub(crate) fn new(workers: u32, service: Duration, flows: Vec<Flow>, seconds: f64, seed: u64) -> Self {
+        let mut plant = Plant::new("origin", workers);
+        plant.set_point = 1.0;
+        Scene {
+            plant,
+            workers,
+            service,
+            law: Law::Exponential,
+            faults: Vec::new(),
+            flows,
+            site: Site::new("site", &["full"]),
+            seconds,
+            seed,
+        }
+    }
+
+    fn promises(&self) -> Promises {
+        let mut site = self.site.clone();
+        site.classes = self.flows.iter().map(|flow| flow.class.clone()).collect();
+        Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() }
+    }
+
+    fn workload(&self) -> Workload {
+        let page = |flow: &Flow| Page {
+            method: "GET".to_owned(),
+            host: String::new(),
+            path: flow.class.condition.paths.first().cloned().unwrap_or_else(|| "/".to_owned()),
+            headers: Vec::new(),
+            weight: 1.0,
+            bytes: 1000.0,
+            bytes_law: Law::Deterministic,
+            service: None,
+            service_law: None,
+        };
+        let stream = |(number, flow): (usize, &Flow)| Stream {
+            name: flow.class.name.clone(),
+            arrivals: Arrivals::Process { process: flow.process, rate: flow.rate.clone() },
+            content: Content::Pages(vec![page(flow)]),
+            clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
+            patience: None,
+            retry: None,
+        };
+        let plant = plimsoll_sim::workload::Plant {
+            discipline: Discipline::Workers(self.workers),
+            listen_queue: 100_000,
+            service: self.service,
+            service_per_byte: 0.0,
+            law: self.law.clone(),
+            link: None,
+            rejection: Duration::ZERO,
+            failure: Duration::ZERO,
+            faults: self.faults.clone(),
+            reports: false,
+        };
+        Workload {
+            streams: self.flows.iter().enumerate().map(stream).collect(),
+            plants: vec![plant],
+            versions: vec![vec![Version::FULL; self.site.levels.len()]],
+            duration: Some(Duration::from_secs_f64(self.seconds)),
+        }
+    }
+
+    pub(crate) fn run(&self) -> Heard {
+        let promises = self.promises();
+        let mut gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");
+        self.run_with(&mut gateway)
+    }
+
+    /// With any front.
+    pub(crate) fn run_with(&self, front: &mut dyn Front) -> Heard {
+        let (promises, workload) = (self.promises(), self.workload());
+        let mut clocks = Clocks::default();
+        let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
+        let run = setup.run_with(front, &mut clocks).expect("it runs");
+        Heard { answers: clocks.answers, status: run.status }
+    }
+}
+
+impl Heard {
+    /// Responses of a class that were completed, of arrivals from a second on, in the order of their ends.
+    pub(crate) fn responses(&self, class: usize, from: f64) -> Vec<f64> {
+        let own = self.answers.iter().filter(|a| a.class == class && a.arrived >= from && a.completed);
+        own.map(Answer::response).collect()
+    }
+
+    pub(crate) fn mean(&self, class: usize, from: f64) -> f64 {
+        mean(&self.responses(class, from))
+    }
+}
+
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[((values.len() - 1) as f64 * p).round() as usize]
+}
