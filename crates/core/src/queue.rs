@@ -309,15 +309,7 @@ impl Line {
 
     /// After a choice, which it was part of.
     fn settle(&mut self, chosen: bool) {
-        match self.turn {
-            EARNED if chosen => self.earned -= WORKER,
-            LENT if !chosen => {
-                if let Some((_, quota)) = &self.own {
-                    quota.pass_over();
-                }
-            }
-            _ => {}
-        }
+        self.earned -= if chosen && self.turn == EARNED { WORKER } else { 0 };
         self.turn = NONE;
     }
 

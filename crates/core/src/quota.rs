@@ -31,8 +31,6 @@ pub(crate) struct Quota {
     bound_ns: AtomicU64,
     /// Nobody starts sooner after its arrival (ns): what a strict ratio takes.
     hold_ns: AtomicU64,
-    /// Dispatches that passed the class over for being at its quota.
-    passed_over: AtomicU64,
     last_arrival_ns: AtomicU64,
 }
 
@@ -50,7 +48,6 @@ impl Quota {
             service_ns: AtomicU64::new(0),
             bound_ns: AtomicU64::new(u64::MAX),
             hold_ns: AtomicU64::new(0),
-            passed_over: AtomicU64::new(0),
             last_arrival_ns: AtomicU64::new(0),
         }
     }
@@ -104,14 +101,6 @@ impl Quota {
     /// Never below 0: a promise that was taken back and given again counts anew.
     pub(crate) fn leave(&self) {
         let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    }
-
-    pub(crate) fn pass_over(&self) {
-        self.passed_over.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn passed_over(&self) -> u64 {
-        self.passed_over.load(Ordering::Relaxed)
     }
 
     /// The time since the arrival before this one (ns); 0 for the first.

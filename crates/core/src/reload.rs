@@ -205,10 +205,7 @@ impl Engine {
     /// The loops of promised response times.
     fn follow_responses(&mut self) {
         let shared: &Shared = &self.lane.shared;
-        let lowest = |plant: usize| {
-            let others = self.census.members().filter(|member| !member.exempt && member.site.plant == plant);
-            others.map(|member| ranks(member.site, member.place)[0]).max()
-        };
+        let others = || self.census.members().filter(|other| !other.exempt);
         let promised = self.census.members().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
             let rank = ranks(member.site, member.place)[0];
@@ -217,7 +214,10 @@ impl Engine {
                 (None, ratio) => Promise::Ratio { delta: ratio?, strict: member.site.strict_ratios },
             };
             let plant = member.site.plant;
-            let lowest = lowest(plant) == Some(rank);
+            let ranks_below = |other: &Member<'_>| {
+                other.site.plant == plant && ranks(other.site, other.place)[0].band > rank.band
+            };
+            let below = others().filter(ranks_below).map(|other| other.class).collect();
             Some(Promised {
                 class: member.class,
                 site: member.site_number,
@@ -225,7 +225,7 @@ impl Engine {
                 rank,
                 promise,
                 quota,
-                lowest,
+                below,
             })
         });
         let promised = promised.collect();

@@ -135,7 +135,8 @@ impl Scene {
 
     fn promises(&self) -> Promises {
         let mut site = self.site.clone();
-        site.classes = self.flows.iter().map(|flow| flow.class.clone()).collect();
+        let own = self.flows.iter().filter(|flow| flow.class.name != "default");
+        site.classes = own.map(|flow| flow.class.clone()).collect();
         Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() }
     }
 
@@ -211,6 +212,7 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+#[allow(dead_code)]
 pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() - 1) as f64 * p).round() as usize]

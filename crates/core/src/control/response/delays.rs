@@ -14,8 +14,11 @@ const EVIDENCE: f64 = 100.0;
 /// A promise counts as missed beyond these: of a mean its multiple, of a share of late ones too.
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
-/// A quota is never less: a class without traffic is served when it comes.
+/// A quota is never less, nor less than carries the class's load: a class without traffic is served when it comes.
 const LEAST: f64 = 0.05;
+const LEAST_SPARE: f64 = 1.03;
+/// A class below with less of its rate is nobody who could yield.
+const SILENT: f64 = 0.01;
 /// What one update of a class that misses its promise with all there is adds to the pressure, and the most of it.
 const PRESSURE: f64 = 0.02;
 const MOST_PRESSURE: f64 = 0.5;
@@ -33,9 +36,11 @@ struct DelayLoop {
     delay: Delay,
     law: DelayLaw,
     window: Window,
-    passed_over: u64,
-    /// Workers that the law asks for.
+    /// Workers that the law asks for, and the least it may ask for.
     wanted: f64,
+    least: f64,
+    /// Nobody ranks below it who could yield: its late requests are answered instead of started.
+    lowest: bool,
     status: ResponseStatus,
 }
 
@@ -45,12 +50,10 @@ impl Delays {
         for one in promised {
             let Promise::Delay(delay) = one.promise else { continue };
             let same = |known: &DelayLoop| known.promised.class == one.class && known.delay == delay;
-            let mut own = match before.iter().position(same) {
-                Some(place) => before.swap_remove(place),
-                None => DelayLoop::new(&one, delay),
-            };
-            own.promised = one;
-            self.loops.push(own);
+            self.loops.push(match before.iter().position(same) {
+                Some(place) => DelayLoop { promised: one, ..before.swap_remove(place) },
+                None => DelayLoop::new(one, delay),
+            });
         }
         self.loops.sort_by_key(|one| (one.promised.plant, one.promised.rank, one.promised.class));
         let plants = self.loops.iter().map(|one| one.promised.plant + 1).max().unwrap_or(0);
@@ -85,11 +88,10 @@ impl Delays {
             left = Some((plant, free));
             one.promised.quota.set_workers(quota);
             one.status.quota = Some(quota);
-            one.status.at_limit = quota <= LEAST || quota >= workers || quota < one.wanted;
+            one.status.at_limit = quota <= one.least || quota >= workers || quota < one.wanted;
             if let Some(seen) = updated {
                 one.judge(&seen);
-                let presses =
-                    one.status.missed && one.status.at_limit && quota > LEAST && !one.promised.lowest;
+                let presses = one.status.missed && one.status.at_limit && quota > one.least && !one.lowest;
                 let pressure = &mut self.pressure[plant];
                 let step = if presses { PRESSURE } else { -0.25 * PRESSURE };
                 *pressure = (*pressure + step * UPDATE as f64 / 10.0).clamp(0.0, MOST_PRESSURE);
@@ -99,19 +101,17 @@ impl Delays {
 }
 
 impl DelayLoop {
-    fn new(promised: &Promised, delay: Delay) -> Self {
+    fn new(promised: Promised, delay: Delay) -> Self {
         let window = Window::new(WINDOW, UPDATE);
-        let passed_over = promised.quota.passed_over();
-        let promised = Promised { quota: promised.quota.clone(), ..*promised };
-        let status = ResponseStatus::default();
         DelayLoop {
             promised,
             delay,
             law: DelayLaw::new(Feedback::PI),
             window,
-            passed_over,
             wanted: f64::INFINITY,
-            status,
+            least: LEAST,
+            lowest: false,
+            status: ResponseStatus::default(),
         }
     }
 
@@ -119,10 +119,10 @@ impl DelayLoop {
     fn update(&mut self, now: &Now<'_>, workers: f64) -> Option<Seen> {
         let class = self.promised.class;
         let seen = self.window.observe(now.at, now.lanes, class)?;
-        let passed_over = self.promised.quota.passed_over();
-        let binding = passed_over != core::mem::replace(&mut self.passed_over, passed_over);
+        let rate = |class: usize| now.monitors[class].rate.mean();
+        self.lowest = self.promised.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
         let traffic = Traffic {
-            rate: now.monitors[class].rate.mean().max(1e-9),
+            rate: rate(class).max(1e-9),
             service_seconds: seen.service.max(1e-9),
             arrival_variability: seen.arrival_variability,
             service_variability: seen.service_variability,
@@ -144,19 +144,21 @@ impl DelayLoop {
                 (servers, gain(servers, reached), log((seen.late / late).clamp(0.05, 20.0)))
             }
         };
+        self.least = (LEAST_SPARE * traffic.load()).clamp(LEAST, workers);
         self.wanted = self.law.next(&Residual {
             feed_forward,
             gain,
             wanted: 1.0,
             error: error.clamp(-1.0, 1.0),
             fresh: seen.fresh / WINDOW as f64,
-            least: LEAST,
+            least: self.least,
             most: workers,
-            binding,
+            // Idle workers are lent: a quota that does not limit goes down to its least, and no further.
+            binding: true,
         });
         let deviation = seen.service * sqrt(seen.service_variability);
         let bound = target - (seen.service + 3.0 * deviation);
-        let drops = self.promised.lowest && self.delay.percentile.is_some() && seen.service > 0.0;
+        let drops = self.lowest && self.delay.percentile.is_some() && seen.service > 0.0;
         let bound = drops.then(|| Duration::from_secs_f64(bound.max(0.1 * target)));
         self.promised.quota.set_bound(bound);
         Some(seen)

@@ -41,8 +41,8 @@ pub(crate) struct Promised {
     pub(crate) rank: crate::queue::Rank,
     pub(crate) promise: Promise,
     pub(crate) quota: Arc<Quota>,
-    /// Nobody ranks below it on its plant: its late requests are answered instead of served.
-    pub(crate) lowest: bool,
+    /// The classes of its plant that rank below it.
+    pub(crate) below: Vec<usize>,
 }
 
 /// What it was promised.
