@@ -231,7 +231,12 @@ impl Engine {
             let Some(search) = &mut self.searches[plant] else { continue };
             let slow = self.loops[plant].status.service_time > self.guards[plant];
             search.observe(&self.counters, plant, gate.is_waited_at(), slow);
-            capacity.set(search.finder.workers(), search.finder.limit());
+            let (was, workers) = (capacity.workers(), search.finder.workers());
+            capacity.set(workers, search.finder.limit());
+            // What a request takes was measured as a share of other workers.
+            if workers.abs_diff(was) * 4 > was {
+                self.loops[plant].forget_costs(&mut self.monitors);
+            }
         }
     }
 

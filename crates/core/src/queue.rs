@@ -5,7 +5,8 @@
 //! of one rank share one. Who is next, by the first of each line:
 //!
 //! 1. exempt requests;
-//! 2. classes with a delay, while fewer of theirs than their quota are in service: a quota is a guaranteed share;
+//! 2. classes with a delay, while fewer of theirs than their quota are in service: a quota is a guaranteed share. Who would
+//!    be late if it waited any longer comes here too, whatever the quota: a loop needs departures to learn of a step;
 //! 3. by rank: inside a contract, others of sites that have one, those of sites without, each by priority; in one rank
 //!    by deadline, then by arrival. Among classes with a ratio, the longest normalized response time;
 //! 4. classes with a delay that have their quota: idle workers are lent, busy ones are not.
@@ -294,6 +295,7 @@ impl Line {
                         self.earned = (self.earned + part).min(2 * WORKER);
                     }
                     order.tier = match in_service {
+                        _ if quota.is_urgent(now, oldest) => SHARE,
                         n if n < whole => SHARE,
                         n if n == whole && self.earned >= WORKER => EARNED,
                         _ => LENT,

@@ -29,6 +29,8 @@ pub(crate) struct Quota {
     service_ns: AtomicU64,
     /// Who waited this long is not started any more (ns).
     bound_ns: AtomicU64,
+    /// Who waited this long comes before all others, quota or not (ns).
+    urgent_ns: AtomicU64,
     /// Nobody starts sooner after its arrival (ns): what a strict ratio takes.
     hold_ns: AtomicU64,
     last_arrival_ns: AtomicU64,
@@ -47,6 +49,7 @@ impl Quota {
             weight: AtomicU64::new(1.0_f64.to_bits()),
             service_ns: AtomicU64::new(0),
             bound_ns: AtomicU64::new(u64::MAX),
+            urgent_ns: AtomicU64::new(u64::MAX),
             hold_ns: AtomicU64::new(0),
             last_arrival_ns: AtomicU64::new(0),
         }
@@ -80,6 +83,15 @@ impl Quota {
 
     pub(crate) fn bound_ns(&self) -> u64 {
         self.bound_ns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_urgent(&self, wait: Option<Duration>) {
+        let wait = wait.map_or(u64::MAX, |wait| wait.as_nanos() as u64);
+        self.urgent_ns.store(wait, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_urgent(&self, now: Instant, arrived: Instant) -> bool {
+        now.nanos_since(arrived) >= self.urgent_ns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_hold(&self, hold: Duration) {

@@ -10,7 +10,7 @@ use waits::{Answer, Flow, Scene, mean, percentile};
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
 #[test]
-fn probe_mean() {
+fn pr_mean() {
     for best_effort in [150.0, 300.0, 1500.0] {
         for seed in 1..=3 {
             let flows =
@@ -28,7 +28,7 @@ fn probe_mean() {
 }
 
 #[test]
-fn probe_p95() {
+fn pr_p95() {
     for (rate, best_effort) in [(100.0, 300.0), (100.0, 90.0), (100., 95.), (50., 145.), (150., 46.)] {
         for seed in 1..=3 {
             let flows = vec![
@@ -52,7 +52,7 @@ fn untuned(times: f64, seed: u64) -> Scene {
     let all = 200.0 * times;
     let premium = if times < 1.0 { 50.0 } else { 100.0 };
     let flows = vec![
-        Flow::new("premium", premium).delay(MS(500), Some(95.0)).priority(1),
+        Flow::new("premium", premium).delay(MS(500), Some(99.5)).priority(1),
         Flow::new("default", all - premium).delay(MS(500), Some(95.0)),
     ];
     let mut scene = Scene::new(8, MS(40), flows, 60.0, seed);
@@ -87,6 +87,15 @@ fn probe_untuned() {
                     .count() as f64
             };
             let all = |c: usize| inside.iter().filter(|x| x.class == c).count() as f64;
+            if std::env::var("WHO").is_ok() && seed < 3 && times != 3.0 {
+                let mut bins = std::collections::BTreeMap::new();
+                for x in inside.iter().filter(|x| x.class == 0 && !(x.completed && x.response() <= 0.5)) {
+                    *bins
+                        .entry((x.arrived as u64, x.completed, (x.response() * 10.0) as u64))
+                        .or_insert(0) += 1;
+                }
+                println!("W{times} {bins:?}");
+            }
             let rejected = inside.iter().filter(|x| !x.completed).count();
             let done = inside.iter().filter(|x| x.completed).count();
             let plant = &heard.status.as_ref().unwrap().plants[0];
@@ -106,7 +115,7 @@ fn probe_untuned() {
 }
 
 #[test]
-fn trace() {
+fn tr_ace() {
     for seconds in [5.0, 10., 15., 20., 25., 26., 27., 28., 29.] {
         let mut scene = untuned(3.0, 1);
         scene.seconds = seconds;

@@ -336,6 +336,13 @@ impl UtilizationLoop {
         }
     }
 
+    /// The plant is not what it was taken for: what was measured of its requests is forgotten.
+    pub(crate) fn forget_costs(&self, monitors: &mut [ClassMonitor]) {
+        for class in &self.classes {
+            class.levels_here().for_each(|level| monitors[class.class].costs[level] = Default::default());
+        }
+    }
+
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
     fn cost(&self, governed: &Governed, level: usize, monitors: &[ClassMonitor]) -> Option<f64> {
         if !governed.here[level] {

@@ -156,12 +156,21 @@ impl DelayLoop {
             // Idle workers are lent: a quota that does not limit goes down to its least, and no further.
             binding: true,
         });
-        let deviation = seen.service * sqrt(seen.service_variability);
-        let bound = target - (seen.service + 3.0 * deviation);
-        let drops = self.lowest && self.delay.percentile.is_some() && seen.service > 0.0;
-        let bound = drops.then(|| Duration::from_secs_f64(bound.max(0.1 * target)));
-        self.promised.quota.set_bound(bound);
+        self.bound_waits(&seen);
         Some(seen)
+    }
+
+    /// Of a percentile, who waited as long as leaves one service time and its deviation is due at once; and of the lowest
+    /// class, who could be in time only by luck is answered instead of started.
+    fn bound_waits(&self, seen: &Seen) {
+        let target = self.delay.target.as_secs_f64();
+        let deviation = seen.service * sqrt(seen.service_variability);
+        let left = |deviations: f64| {
+            let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
+            self.delay.percentile.filter(|_| seen.service > 0.0).map(|_| Duration::from_secs_f64(wait))
+        };
+        self.promised.quota.set_urgent(left(1.0));
+        self.promised.quota.set_bound(left(3.0).filter(|_| self.lowest));
     }
 
     /// The share that may be late.

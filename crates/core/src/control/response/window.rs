@@ -26,6 +26,8 @@ pub(crate) struct Window {
     updates: VecDeque<Sums>,
     departures: u64,
     update: u64,
+    /// Departures and their service times (s), of the last [`RECENT`] or so.
+    recent: (f64, f64),
 }
 
 /// What the window says.
@@ -41,7 +43,7 @@ pub(crate) struct Seen {
     pub(crate) fresh_sum: f64,
     /// The share over D_ref, or dropped after waiting.
     pub(crate) late: f64,
-    /// S (s).
+    /// S (s), of fewer departures than the rest: a server that slows down is not to be seen a window late.
     pub(crate) service: f64,
     pub(crate) service_variability: f64,
     /// 1 while too little is known.
@@ -50,13 +52,15 @@ pub(crate) struct Seen {
 
 /// c_a^2 of a Pareto process below a shape of 2 has no bound.
 const MOST_VARIABILITY: f64 = 8.0;
+/// Departures that the mean service time is of.
+const RECENT: f64 = 50.0;
 /// Fewer say nothing of a variance.
 const ENOUGH: f64 = 30.0;
 
 impl Window {
     /// The last `departures`, seen after each `update`.
     pub(crate) fn new(departures: u64, update: u64) -> Self {
-        Window { updates: VecDeque::new(), departures, update }
+        Window { updates: VecDeque::new(), departures, update, recent: (0.0, 0.0) }
     }
 
     /// Looks at the counters; what is seen if an update is due.
@@ -76,12 +80,18 @@ impl Window {
             return None;
         }
         let fresh_sum = sums.response_ns.wrapping_sub(last.response_ns) as f64 * 1e-9;
+        let released = sums.released.wrapping_sub(last.released) as f64;
+        let service = sums.service_ns.wrapping_sub(last.service_ns) as f64 * 1e-9;
+        let kept = (1.0 - released / RECENT).max(0.0);
+        self.recent = (self.recent.0 * kept + released, self.recent.1 * kept + service);
         self.updates.push_back(sums);
         while self.updates.len() > 2 && sums.ended().wrapping_sub(self.updates[1].ended()) >= self.departures
         {
             self.updates.pop_front();
         }
-        Some(Seen { fresh: fresh as f64, fresh_sum, ..seen(&self.updates[0], &sums) })
+        let seen = seen(&self.updates[0], &sums);
+        let service = if self.recent.0 > 0.0 { self.recent.1 / self.recent.0 } else { seen.service };
+        Some(Seen { fresh: fresh as f64, fresh_sum, service, ..seen })
     }
 }
 
