@@ -16,6 +16,8 @@ fn sample() -> Status {
     let plant = PlantStatus {
         removed: false,
         name: "origin".to_owned(),
+        limit: 8,
+        workers_found: None,
         workers: 8,
         set_point: 0.85,
         utilization: 0.84,
@@ -50,6 +52,7 @@ fn sample() -> Status {
             confidence: 0.9,
             frozen: false,
         },
+        response: None,
         level_cost_seconds: vec![Some(0.00075), None],
         heavy_clients: 1,
         counts,
