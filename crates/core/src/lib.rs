@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod agent;
 pub mod door;
 pub mod explain;
 pub mod histogram;

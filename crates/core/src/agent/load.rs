@@ -1,0 +1,191 @@
+//! The load that is offered, and what it would take at another fraction of full quality.
+//!
+//! A request costs `C(F) = C_l + F (C_f - C_l)` on the average if a fraction F of the clients gets full quality: a line
+//! over F, learned by the same least squares with directional forgetting as the engine's line over bytes. While
+//! everybody gets full quality the cost of the other tree is not forgotten, and the other way round. Then `U(F) = R C(F)`
+//! for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
+//!
+//! Overload is no reason not to learn: what was completed took the whole server, so its cost is known; it is R that is
+//! not. A standstill teaches next to nothing, since a sample weighs as much as it has requests.
+//!
+//! Of a tree that was never served nothing is known. Until then the degraded one is taken to cost a quarter of the full
+//! one, as everywhere in Plimsoll where nobody says.
+
+use super::Sample;
+use crate::control::Demand;
+use crate::model::{LinearModel, Served, Tracker};
+use alloc::vec::Vec;
+
+/// Cost of the degraded tree as a part of the full one's, where one of them was never served.
+const ASSUMED: f64 = 0.25;
+/// A tree is known after so many requests.
+const ENOUGH: f64 = 20.0;
+/// How fast the utilization that is told follows that of a period, which for gaps is four looks.
+const SMOOTHING: f64 = 0.25;
+/// The model counts the second column in units of this: see its bytes.
+const UNIT: f64 = 1024.0;
+
+#[derive(Default)]
+pub(super) struct OfferedLoad {
+    rate: Tracker,
+    cost: LinearModel,
+    /// Of this period, for the model.
+    samples: Vec<Served>,
+    /// Requests that each tree has served, full and degraded, as far as is needed.
+    served: [f64; 2],
+    seconds: f64,
+    work: f64,
+    utilization: f64,
+    /// The rate stepped in this period, and in the last one that is whole.
+    stepping: bool,
+    stepped: bool,
+}
+
+impl OfferedLoad {
+    /// Takes a sample.
+    pub(super) fn look(&mut self, sample: &Sample) {
+        let Some((requests, utilization)) = sample.load else { return };
+        if sample.seconds <= 0.0 {
+            return;
+        }
+        self.stepping |= self.rate.count(requests, sample.seconds);
+        let n = requests as f64;
+        for (served, part) in self.served.iter_mut().zip([sample.applied, 1.0 - sample.applied]) {
+            *served = (*served + n * part).min(ENOUGH);
+        }
+        self.seconds += sample.seconds;
+        self.work += utilization * sample.seconds;
+        let bytes = n * sample.applied * UNIT;
+        self.samples.push(Served { requests: n, work_seconds: utilization * sample.seconds, bytes });
+    }
+
+    /// Ends a period.
+    pub(super) fn end_period(&mut self) {
+        // Samples of gaps are of a moment, requests of an interval: only together do they fit.
+        let requests: f64 = self.samples.iter().map(|sample| sample.requests).sum();
+        let bytes: f64 = self.samples.iter().map(|sample| sample.bytes).sum();
+        self.cost.learn(core::iter::once(Served { requests, work_seconds: self.work, bytes }));
+        if self.seconds > 0.0 {
+            self.utilization += SMOOTHING * (self.work / self.seconds - self.utilization);
+        }
+        (self.seconds, self.work, self.stepped) = (0.0, 0.0, self.stepping);
+        self.stepping = false;
+        self.samples.clear();
+    }
+
+    /// C(F): what a request takes of the server on the average (s), or S, 1 / throughput; none while nothing is known.
+    pub(super) fn cost(&self, fraction: f64) -> Option<f64> {
+        let [full, degraded] = self.ends()?;
+        Some(degraded + fraction * (full - degraded))
+    }
+
+    /// C_f and C_l.
+    fn ends(&self) -> Option<[f64; 2]> {
+        let (degraded, more) = self.cost.costs();
+        let full = degraded + more * UNIT;
+        match self.served.map(|served| served >= ENOUGH) {
+            [true, true] => Some([full, degraded]),
+            // One kind alone: the line goes through it, and where else the model has it means nothing.
+            [true, false] => Some([full, ASSUMED * full]),
+            [false, true] => Some([degraded / ASSUMED, degraded]),
+            [false, false] => None,
+        }
+    }
+
+    /// U(F) of what is offered.
+    pub(super) fn at(&self, fraction: f64) -> Option<f64> {
+        Some(self.rate() * self.cost(fraction)?)
+    }
+
+    /// U as a function of m = 1 + F. Nobody can be rejected here, so level 0 is level 1 once more: below it a law finds
+    /// itself at its end, and nothing winds up.
+    pub(super) fn demand(&self) -> Option<Demand> {
+        let [full, degraded] = self.ends()?;
+        let mut demand = Demand { top: 2, ..Demand::default() };
+        let rate = self.rate();
+        demand.arriving[..3].copy_from_slice(&[rate * degraded, rate * degraded, rate * full]);
+        Some(demand)
+    }
+
+    /// R.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate.mean()
+    }
+
+    /// U, smoothed.
+    pub(super) fn utilization(&self) -> f64 {
+        self.utilization
+    }
+
+    /// No step in the last period.
+    pub(super) fn is_steady(&self) -> bool {
+        !self.stepped
+    }
+
+    /// A rate rose by a step in the last sample only.
+    pub(super) fn rose(&self) -> bool {
+        self.rate.rose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Probe;
+    use super::*;
+
+    fn period(load: &mut OfferedLoad, requests: u64, applied: f64, cost: f64) {
+        for _ in 0..super::super::SAMPLES {
+            let utilization = requests as f64 * cost / 0.25;
+            let load_seen = Some((requests, utilization));
+            load.look(&Sample { seconds: 0.25, load: load_seen, probe: Probe::default(), applied });
+        }
+        load.end_period();
+    }
+
+    fn close(value: Option<f64>, wanted: f64) -> bool {
+        value.is_some_and(|value| (value - wanted).abs() < 0.02 * wanted)
+    }
+
+    #[test]
+    fn both_ends_of_the_line_are_learned_one_after_the_other() {
+        let mut load = OfferedLoad::default();
+        assert_eq!(load.cost(1.0), None);
+        for _ in 0..5 {
+            period(&mut load, 10, 1.0, 20e-3);
+        }
+        assert!(close(load.cost(1.0), 20e-3) && close(load.cost(0.0), 5e-3), "{:?}", load.ends());
+        for _ in 0..5 {
+            period(&mut load, 30, 0.0, 3e-3);
+        }
+        assert!(close(load.cost(1.0), 20e-3) && close(load.cost(0.0), 3e-3), "{:?}", load.ends());
+        // A long time at one end does not blur the other.
+        for _ in 0..1000 {
+            period(&mut load, 30, 0.0, 4e-3);
+        }
+        assert!(close(load.cost(0.0), 4e-3), "{:?}", load.ends());
+        assert!(load.cost(1.0).is_some_and(|full| (18e-3..23e-3).contains(&full)), "{:?}", load.ends());
+        assert!(close(load.at(0.0), 0.48), "{:?}", load.at(0.0));
+    }
+
+    #[test]
+    fn who_began_degraded_takes_full_quality_for_four_times_as_dear() {
+        let mut load = OfferedLoad::default();
+        period(&mut load, 30, 0.0, 3e-3);
+        assert!(close(load.cost(1.0), 12e-3), "{:?}", load.ends());
+    }
+
+    #[test]
+    fn a_standstill_teaches_next_to_nothing() {
+        let mut load = OfferedLoad::default();
+        for _ in 0..10 {
+            period(&mut load, 10, 1.0, 20e-3);
+        }
+        // Five seconds in which the server is full and completes one request.
+        for _ in 0..5 {
+            let sample = Sample { seconds: 1.0, load: Some((0, 1.0)), probe: Probe::default(), applied: 1.0 };
+            load.look(&sample);
+            load.end_period();
+        }
+        assert!(close(load.cost(1.0), 20e-3), "{:?}", load.ends());
+    }
+}

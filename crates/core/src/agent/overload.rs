@@ -1,0 +1,145 @@
+//! Overload, as probes tell it (CA 4.1): an answer that comes later than a threshold.
+//!
+//! The listen queue of an overloaded server is nearly full or nearly empty, hardly ever between, so the time that a
+//! probe waits in it is a clear sign. The threshold is what was promised, or `0.9 Q S` on top of the fastest answer seen:
+//! the queue is waited for, then the probe itself is served. Here S is measured (`load.rs`), so that nobody has to
+//! benchmark the server first. A second in the queue is too late however long the queue is: 511 places of a server that
+//! makes 40 pages a second are 11 s, after which nobody is there any more to be helped.
+//!
+//! One late answer may be a slow disk. Two running are overload; and a question that is still open when its answer is
+//! late already counts, once more for each interval that it stays open. So nobody waits for an answer that never comes.
+
+use super::{Threshold, Why};
+use crate::time::Duration;
+
+/// What is known of the probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Probe {
+    /// How many have ended.
+    pub ended: u64,
+    /// The last one's time; none if it failed: refused, given up, or not a good answer.
+    pub answered: Option<Duration>,
+    /// How long the one under way has been.
+    pub waiting: Option<Duration>,
+}
+
+/// Late ones running that make overload.
+const RUNNING: u64 = 2;
+/// How full the queue may be.
+const NEARLY_FULL: f64 = 0.9;
+/// The longest that anybody should be in the queue; what holds before S is known.
+const LONGEST: Duration = Duration::from_secs(1);
+/// Whoever answers in less is never late.
+const LEAST: Duration = Duration::from_millis(20);
+
+pub(super) struct Overload {
+    rule: Threshold,
+    every: Duration,
+    threshold: Duration,
+    fastest: Option<Duration>,
+    seen: u64,
+    /// Late ones running, of those that have ended.
+    late: u64,
+    over: bool,
+    last: Probe,
+}
+
+impl Overload {
+    pub(super) fn new(rule: Threshold, every: Duration) -> Self {
+        let threshold = match rule {
+            Threshold::Promised(time) => time,
+            Threshold::Queue(_) => LONGEST,
+        };
+        let last = Probe::default();
+        Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last }
+    }
+
+    /// Whether the server is in overload; `cost` is S at the present mix.
+    pub(super) fn look(&mut self, probe: &Probe, cost: Option<f64>) -> bool {
+        if let Some(time) = probe.answered {
+            self.fastest = Some(self.fastest.map_or(time, |fastest| fastest.min(time)));
+        }
+        if let (Threshold::Queue(queue), Some(cost)) = (self.rule, cost) {
+            let full = Duration::from_secs_f64((NEARLY_FULL * f64::from(queue) * cost).min(3600.0));
+            self.threshold = LEAST.max(full.min(LONGEST) + self.fastest.unwrap_or_default());
+        }
+        if probe.ended > self.seen {
+            let late = probe.answered.is_none_or(|time| time > self.threshold);
+            self.late = if late { self.late + probe.ended - self.seen } else { 0 };
+            self.seen = probe.ended;
+        }
+        let open = probe.waiting.map_or(0, |waiting| match waiting.checked_sub(self.threshold) {
+            Some(longer) if longer > Duration::ZERO => {
+                1 + (longer.as_nanos() / self.every.as_nanos().max(1)) as u64
+            }
+            _ => 0,
+        });
+        self.last = *probe;
+        self.over = self.late + open >= RUNNING;
+        self.over
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(super) fn threshold(&self) -> Duration {
+        self.threshold
+    }
+
+    pub(super) fn response(&self) -> Option<Duration> {
+        self.last.answered
+    }
+
+    pub(super) fn why(&self) -> Why {
+        let open = self.last.waiting.filter(|waiting| *waiting > self.threshold);
+        Why::Overload { response: open.or(self.last.answered), threshold: self.threshold }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    fn answered(ended: u64, ms: u64) -> Probe {
+        Probe { ended, answered: Some(MS(ms)), waiting: None }
+    }
+
+    #[test]
+    fn two_late_answers_running_and_not_one() {
+        let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(500));
+        let mut look = |probe| overload.look(&probe, None);
+        assert!(!look(answered(1, 900)));
+        assert!(!look(answered(1, 900)), "the same one again");
+        assert!(!look(answered(2, 100)));
+        assert!(!look(answered(3, 900)));
+        assert!(look(answered(4, 501)));
+        assert!(look(Probe { ended: 5, answered: None, waiting: None }), "refused is late too");
+        assert!(!look(answered(6, 500)), "not later than the threshold");
+    }
+
+    #[test]
+    fn an_open_question_counts_before_its_answer() {
+        let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(200));
+        let mut look = |waiting| overload.look(&Probe { waiting: Some(MS(waiting)), ..answered(1, 5) }, None);
+        assert!(!look(500));
+        assert!(!look(650));
+        assert!(look(700));
+    }
+
+    #[test]
+    fn the_threshold_is_the_queue_in_time_and_the_probe_itself() {
+        let mut overload = Overload::new(Threshold::Queue(100), MS(500));
+        overload.look(&answered(1, 300), None);
+        assert_eq!(overload.threshold(), LONGEST);
+        overload.look(&answered(2, 40), Some(0.01));
+        assert_eq!(overload.threshold(), MS(940));
+        overload.look(&answered(2, 40), Some(0.02));
+        assert_eq!(overload.threshold(), MS(1040), "no longer than a second");
+        overload.look(&answered(3, 80), Some(0.002));
+        assert_eq!(overload.threshold(), MS(220));
+        assert!(!overload.look(&answered(4, 220), Some(0.002)));
+    }
+}

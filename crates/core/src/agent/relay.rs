@@ -1,0 +1,99 @@
+//! The relay (CA 4.1): one tree for everybody, with the hysteresis that the paper says is missing.
+//!
+//! Down by response time: overload, as `overload.rs` finds it. Back by load, since below capacity response times are all
+//! alike: when full quality for everybody would take no more than the back line, and has for a while.
+//!
+//! How long is a while? A load that has gone is to be answered within seconds, one that stands still must not be tried
+//! again and again. So it depends on what the load did since the way down: fallen by a third, and for a few seconds;
+//! standing, a minute, because then only the model can be what changed its mind. Whoever came back and was overloaded again within
+//! half a minute waits twice as long the next time, up to ten minutes, unless the load is next to nothing. So at constant
+//! load there is at most one switch per 30 s, however wrong the model is.
+//!
+//! Why not a second threshold of the response time: CA 4.2 measured that the queue is as short at half the load as at
+//! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that went.
+
+use super::load::OfferedLoad;
+use super::{Change, Seen, Why};
+use crate::time::{Duration, Instant};
+
+/// After a switch the queue empties, and the rate is no measure of what is offered.
+const SETTLE: Duration = Duration::from_secs(3);
+/// The load has fallen if it is below this part of what it was.
+const FALLEN: f64 = 0.67;
+const HOLD_FALLEN: Duration = Duration::from_secs(4);
+const HOLD_STANDING: Duration = Duration::from_secs(60);
+const LONGEST_HOLD: Duration = Duration::from_secs(600);
+/// Overload so soon after the way back means that it was wrong.
+const JUDGED: Duration = Duration::from_secs(30);
+/// Below this part of the back line nothing is left of the load.
+const NEXT_TO_NOTHING: f64 = 0.4;
+
+pub(super) struct Relay {
+    down: Option<Down>,
+    /// When it last came back.
+    returned: Option<Instant>,
+    /// Ways back that were wrong, running.
+    wrong: u32,
+}
+
+/// Everybody is degraded.
+struct Down {
+    since: Instant,
+    /// The highest rate since then.
+    peak: f64,
+    /// Full quality would fit since then.
+    fits: Option<Instant>,
+    /// And the load has fallen, or is next to nothing, since then.
+    fallen: Option<Instant>,
+}
+
+impl Relay {
+    pub(super) fn new(applied: f64) -> Self {
+        let down = Down { since: Instant::ZERO, peak: 0.0, fits: None, fallen: None };
+        Relay { down: (applied < 0.5).then_some(down), returned: None, wrong: 0 }
+    }
+
+    pub(super) fn step(
+        &mut self,
+        now: Instant,
+        seen: &Seen,
+        load: &OfferedLoad,
+        back_line: f64,
+    ) -> Option<Change> {
+        match &mut self.down {
+            None if seen.overloaded => {
+                let soon = self.returned.is_some_and(|back| now.since(back) < JUDGED);
+                self.wrong = if soon { self.wrong + 1 } else { 0 };
+                self.down = Some(Down { since: now, peak: 0.0, fits: None, fallen: None });
+                Some(Change { fraction: 0.0, why: seen.why })
+            }
+            None => None,
+            Some(down) => {
+                let at_full = load.at(1.0).filter(|_| seen.load_known && !seen.overloaded);
+                if !down.may_return((now, at_full?), load.rate(), back_line, self.wrong) {
+                    return None;
+                }
+                (self.down, self.returned) = (None, Some(now));
+                Some(Change { fraction: 1.0, why: Why::Load { at_full: at_full?, line: back_line } })
+            }
+        }
+    }
+}
+
+impl Down {
+    /// Whether full quality would take no more than the line, and has for long enough.
+    fn may_return(&mut self, (now, at_full): (Instant, f64), rate: f64, line: f64, wrong: u32) -> bool {
+        if now.since(self.since) < SETTLE {
+            return false;
+        }
+        self.peak = self.peak.max(rate);
+        let since = |so: bool, was: Option<Instant>| if so { was.or(Some(now)) } else { None };
+        let (fits, gone) = (at_full <= line, at_full < NEXT_TO_NOTHING * line);
+        self.fits = since(fits, self.fits);
+        self.fallen = since(fits && (gone || rate <= FALLEN * self.peak), self.fallen);
+        let longer = |hold: Duration| LONGEST_HOLD.min(hold * 2_u32.saturating_pow(wrong.min(10)));
+        let held = |from: Option<Instant>, hold| from.is_some_and(|from| now.since(from) >= hold);
+        held(self.fits, longer(HOLD_STANDING))
+            || held(self.fallen, if gone { HOLD_FALLEN } else { longer(HOLD_FALLEN) })
+    }
+}

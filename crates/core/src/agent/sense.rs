@@ -1,0 +1,84 @@
+//! Utilization from a server's own counters (CA 4.2.1).
+//!
+//! By the linear model, `U = max(a R + b W, W / bandwidth)`, where a and b are known: a log is enough for that. By gaps
+//! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s, n of which the server
+//! tells at the moment of the question. That is a sample of the average, not the average; the model behind it smooths.
+
+/// What a server's counters showed, since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Requests completed.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests in service at the moment, without the one that asks.
+    pub in_service: Option<u32>,
+    /// How many it can serve at once, if it says so.
+    pub workers: Option<u32>,
+}
+
+/// How U is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sense {
+    /// U = a R + b W.
+    Linear {
+        /// a (s of the whole server).
+        per_request_seconds: f64,
+        /// b (s of the whole server).
+        per_byte_seconds: f64,
+        /// The link's, if that may be what is full first (bytes/s).
+        bandwidth: Option<f64>,
+    },
+    /// U = min(n, s) / s.
+    Gap {
+        /// s; where absent, as the server says.
+        workers: Option<u32>,
+    },
+}
+
+impl Sense {
+    /// U of `seconds` in which the counters moved so; none if they do not say what it takes.
+    pub fn utilization(&self, counters: &Counters, seconds: f64) -> Option<f64> {
+        match *self {
+            Sense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
+                let (requests, bytes) = (counters.requests as f64, counters.bytes as f64);
+                let work = per_request_seconds * requests + per_byte_seconds * bytes;
+                let link = bandwidth.map_or(0.0, |rate| bytes / rate);
+                Some(work.max(link) / seconds)
+            }
+            Sense::Gap { workers } => {
+                let workers = f64::from(workers.or(counters.workers)?.max(1));
+                Some((f64::from(counters.in_service?) / workers).min(1.0))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_is_the_fuller_of_two_resources() {
+        // CA: 1.6 ms a request, 0.065 ms a KB; 100/s of 64 KB.
+        let counters = Counters { requests: 50, bytes: 50 * 65_536, ..Counters::default() };
+        let (per_request_seconds, per_byte_seconds) = (1.6e-3, 0.065e-3 / 1024.0);
+        let sense = |bandwidth| Sense::Linear { per_request_seconds, per_byte_seconds, bandwidth };
+        let utilization = |bandwidth| sense(bandwidth).utilization(&counters, 0.5).unwrap();
+        assert!((utilization(None) - 0.576).abs() < 1e-9);
+        assert!((utilization(Some(12.5e6)) - 0.576).abs() < 1e-9);
+        assert!((utilization(Some(7e6)) - 6_553_600.0 / 7e6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn gaps_count_workers_and_never_more_than_all() {
+        let busy = |in_service, workers| Counters { in_service, workers, ..Counters::default() };
+        let sense = Sense::Gap { workers: None };
+        assert_eq!(sense.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.375));
+        assert_eq!(sense.utilization(&busy(Some(9), Some(8)), 1.0), Some(1.0));
+        assert_eq!(sense.utilization(&busy(None, Some(8)), 1.0), None);
+        assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
+        let told = Sense::Gap { workers: Some(4) };
+        assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+    }
+}

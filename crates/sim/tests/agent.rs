@@ -1,0 +1,320 @@
+//! The agent beside a simulated server: the core's own decisions in virtual time, against a server that knows nothing of
+//! them. Each scenario of overload has a twin without the agent, or without its hysteresis, that fails.
+
+use plimsoll_core::agent::{Counters, Machine, Policy, Probe, SAMPLES, Sample, Sense, Settings, Threshold};
+use plimsoll_core::random::Random;
+use plimsoll_core::time::{Duration, Instant};
+use plimsoll_sim::workload::{Discipline, Law, Plant};
+use plimsoll_sim::{Server, Work};
+use std::collections::BTreeSet;
+
+const WORKERS: u32 = 8;
+const QUEUE: usize = 128;
+/// One worker's time, and bytes: CA's costs of 64 KB and of 8 KB, 32 times as slow.
+const FULL: (f64, u64) = (32.0 * 5.636e-3, 65_536);
+const LIGHT: (f64, u64) = (32.0 * 2.108e-3, 8_192);
+/// Full pages a second.
+const CAPACITY: f64 = WORKERS as f64 / FULL.0;
+const EVERY: Duration = Duration::from_millis(500);
+const PERIOD: Duration = Duration::from_secs(1);
+/// A probe asks for something cheap.
+const PROBE: u64 = u64::MAX;
+const PROBE_TAKES: Duration = Duration::from_millis(2);
+
+/// CA's coefficients, slowed down likewise, in time of the whole server; `scale` makes them wrong.
+fn linear(scale: f64) -> Sense {
+    let of_all = 32.0 / f64::from(WORKERS) * scale;
+    Sense::Linear {
+        per_request_seconds: of_all * 1.604e-3,
+        per_byte_seconds: of_all * 0.063e-3 / 1024.0,
+        bandwidth: None,
+    }
+}
+
+fn settings(policy: Policy) -> Settings {
+    Settings {
+        policy,
+        threshold: Threshold::Queue(QUEUE as u32),
+        every: EVERY,
+        period: PERIOD,
+        load_line: 0.85,
+        back_line: 0.75,
+    }
+}
+
+const FRACTION: Policy = Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) };
+
+/// What moves the tree.
+enum By {
+    Agent(Machine),
+    /// Nobody.
+    Nobody,
+    /// The paper's minimal agent, both ways by response time.
+    ResponseTime(Duration),
+}
+
+/// What happened.
+#[derive(Default)]
+struct Told {
+    /// Of each second: arrivals, and those lost.
+    seconds: Vec<(u32, u32)>,
+    /// When F became what (s).
+    changes: Vec<(f64, f64)>,
+    /// The server's own busy time at each second (s of all workers).
+    busy: Vec<f64>,
+}
+
+impl Told {
+    fn lost(&self, from: usize, to: usize) -> u32 {
+        self.seconds[from..to].iter().map(|(_, lost)| lost).sum()
+    }
+
+    fn arrived(&self, from: usize, to: usize) -> u32 {
+        self.seconds[from..to].iter().map(|(arrived, _)| arrived).sum()
+    }
+
+    fn utilization(&self, from: usize, to: usize) -> f64 {
+        (self.busy[to] - self.busy[from]) / f64::from(WORKERS) / (to - from) as f64
+    }
+
+    fn changes(&self, from: f64, to: f64) -> usize {
+        self.changes.iter().filter(|(at, _)| (from..to).contains(at)).count()
+    }
+}
+
+struct Scene {
+    server: Server,
+    random: Random,
+    fraction: f64,
+    told: Told,
+    inside: BTreeSet<u64>,
+    completed: Counters,
+    next_job: u64,
+    probe: Probe,
+    probe_from: Option<Instant>,
+}
+
+impl Scene {
+    fn new(seed: u64) -> Scene {
+        let truth = Plant {
+            discipline: Discipline::Workers(WORKERS),
+            listen_queue: QUEUE,
+            service: Duration::ZERO,
+            service_per_byte: 0.0,
+            law: Law::Deterministic,
+            link: None,
+            rejection: Duration::ZERO,
+            failure: Duration::ZERO,
+            faults: Vec::new(),
+            reports: false,
+        };
+        Scene {
+            server: Server::new(&truth),
+            random: Random::new(seed),
+            fraction: 1.0,
+            told: Told::default(),
+            inside: BTreeSet::new(),
+            completed: Counters::default(),
+            next_job: 0,
+            probe: Probe::default(),
+            probe_from: None,
+        }
+    }
+
+    /// Lets the server work up to `until`.
+    fn work(&mut self, until: Instant) {
+        while self.server.due() <= until {
+            let now = self.server.due();
+            let Some(done) = self.server.step(now) else { continue };
+            if done.job == PROBE {
+                let took = self.probe_from.take().map(|from| now.since(from));
+                self.probe = Probe { ended: self.probe.ended + 1, answered: took, waiting: None };
+                continue;
+            }
+            self.inside.remove(&done.job);
+            self.completed.requests += 1;
+            // The low bit of a job's number says which tree it is of.
+            self.completed.bytes += if done.job & 1 == 1 { FULL.1 } else { LIGHT.1 };
+        }
+    }
+
+    fn arrive(&mut self, now: Instant) {
+        let full = self.random.uniform() < self.fraction;
+        let (seconds, bytes) = if full { FULL } else { LIGHT };
+        // Times vary by a fifth either way.
+        let service = Duration::from_secs_f64(seconds * (0.8 + 0.4 * self.random.uniform()));
+        self.next_job += 2;
+        let job = self.next_job | u64::from(full);
+        let second = now.as_secs_f64() as usize;
+        self.told.seconds.resize(self.told.seconds.len().max(second + 1), (0, 0));
+        self.told.seconds[second].0 += 1;
+        match self.server.offer(now, job, Work { service, bytes }) {
+            Ok(()) => drop(self.inside.insert(job)),
+            Err(_) => self.told.seconds[second].1 += 1,
+        }
+    }
+
+    /// Asks, unless a question is open.
+    fn ask(&mut self, now: Instant) {
+        if self.probe_from.is_some() {
+            return;
+        }
+        match self.server.offer(now, PROBE, Work { service: PROBE_TAKES, bytes: 0 }) {
+            Ok(()) => self.probe_from = Some(now),
+            Err(_) => self.probe = Probe { ended: self.probe.ended + 1, answered: None, waiting: None },
+        }
+    }
+
+    fn look(&mut self, now: Instant, by: &mut By, sense: Sense) {
+        let seconds = PERIOD.as_secs_f64() / f64::from(SAMPLES);
+        let in_service = (self.inside.len() as u32).min(WORKERS);
+        let counters = Counters {
+            in_service: Some(in_service),
+            workers: Some(WORKERS),
+            ..std::mem::take(&mut self.completed)
+        };
+        let probe = Probe { waiting: self.probe_from.map(|from| now.since(from)), ..self.probe };
+        let load = sense.utilization(&counters, seconds).map(|u| (counters.requests, u));
+        let fraction = match by {
+            By::Agent(machine) => {
+                let sample = Sample { seconds, load, probe, applied: self.fraction };
+                machine.sample(now, &sample).map(|change| change.fraction)
+            }
+            By::Nobody => None,
+            By::ResponseTime(limit) => {
+                let late = probe.waiting.or(probe.answered).is_some_and(|time| time > *limit);
+                let wanted = if late { 0.0 } else { 1.0 };
+                (wanted != self.fraction && probe.ended > 0).then_some(wanted)
+            }
+        };
+        if let Some(fraction) = fraction {
+            self.fraction = fraction;
+            self.told.changes.push((now.as_secs_f64(), fraction));
+        }
+    }
+}
+
+/// Runs `steps` of seconds and loads, in multiples of the capacity.
+fn run(mut by: By, sense: Sense, steps: &[(u32, f64)], seed: u64) -> Told {
+    let mut scene = Scene::new(seed);
+    let tick = PERIOD / SAMPLES;
+    let (mut now, mut end) = (Instant::ZERO, Instant::ZERO);
+    let mut ticks = 0_u32;
+    for &(seconds, load) in steps {
+        end += Duration::from_secs(seconds.into());
+        let mean = 1.0 / (load * CAPACITY);
+        let mut arrival = now + Duration::from_secs_f64(scene.random.exponential(mean));
+        while now < end {
+            let next = Instant::ZERO + tick * (ticks + 1);
+            now = arrival.min(next);
+            scene.work(now);
+            if now == arrival {
+                scene.arrive(now);
+                arrival = now + Duration::from_secs_f64(scene.random.exponential(mean));
+            }
+            if now == next {
+                ticks += 1;
+                if ticks.is_multiple_of(SAMPLES) {
+                    let busy = scene.server.busy(now).servers.as_secs_f64();
+                    scene.told.busy.push(busy);
+                }
+                if ticks.is_multiple_of(2) {
+                    scene.ask(now);
+                }
+                scene.look(now, &mut by, sense);
+            }
+        }
+    }
+    scene.told
+}
+
+fn agent(policy: Policy) -> By {
+    By::Agent(Machine::new(settings(policy), 1.0))
+}
+
+/// Calm, 2.4 times the capacity for a minute and a half, hardly anything.
+const STEP: [(u32, f64); 3] = [(20, 0.5), (90, 2.4), (30, 0.2)];
+const GAP: Sense = Sense::Gap { workers: None };
+
+#[test]
+fn the_relay_switches_once_and_comes_back_within_ten_seconds() {
+    for (sense, seed) in [(linear(1.0), 1), (linear(1.0), 2), (GAP, 3), (GAP, 4)] {
+        let told = run(agent(Policy::Relay), sense, &STEP, seed);
+        assert_eq!(told.changes.len(), 2, "{:?}", told.changes);
+        let [(down, degraded), (back, full)] = told.changes[..] else { panic!() };
+        assert_eq!((degraded, full), (0.0, 1.0));
+        // The queue holds 128 requests, and 1.4 times the capacity comes too many.
+        assert!((20.5..25.0).contains(&down), "{down}");
+        assert!((112.0..120.0).contains(&back), "{back}");
+        // What is lost is lost before the switch, or while the queue drains.
+        let lost = f64::from(told.lost(0, 140)) / f64::from(told.arrived(20, 110));
+        assert!(lost < 0.05 && told.lost(32, 140) == 0, "{lost}, {} later", told.lost(30, 140));
+        // The price that CA Fig. 7 shows: everybody degraded, the server not full.
+        let used = told.utilization(40, 110);
+        assert!((0.80..0.96).contains(&used), "{used}");
+    }
+    let alone = run(By::Nobody, GAP, &STEP, 1);
+    let lost = f64::from(alone.lost(30, 110)) / f64::from(alone.arrived(30, 110));
+    assert!(lost > 0.5, "without the agent only {lost} are lost");
+}
+
+#[test]
+fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
+    let steady = [(10, 0.5), (180, 1.6)];
+    let limit = Duration::from_secs_f64(0.9 * QUEUE as f64 / CAPACITY);
+    let naive = run(By::ResponseTime(limit), GAP, &steady, 5);
+    assert!(naive.changes(20.0, 190.0) >= 20, "the twin is calm: {:?}", naive.changes);
+    for sense in [linear(1.0), GAP] {
+        let told = run(agent(Policy::Relay), sense, &steady, 5);
+        assert_eq!(told.changes.len(), 1, "{:?}", told.changes);
+    }
+}
+
+#[test]
+fn around_the_capacity_it_stays_where_it_is() {
+    for (load, most) in [(0.7, 0), (0.95, 1), (1.05, 1)] {
+        let told = run(agent(Policy::Relay), GAP, &[(300, load)], 6);
+        assert!(told.changes.len() <= most, "at {load}: {:?}", told.changes);
+    }
+}
+
+/// Told a third of the true costs it believes that full quality fits at twice the capacity, and comes back in vain.
+#[test]
+fn however_wrong_the_model_it_switches_at_most_once_in_thirty_seconds() {
+    let told = run(agent(Policy::Relay), linear(0.3), &[(10, 0.5), (600, 2.0), (20, 0.2)], 7);
+    assert!(told.changes.len() >= 4, "the model is not wrong: {:?}", told.changes);
+    for (number, (at, _)) in told.changes.iter().enumerate() {
+        assert!(number as f64 <= 1.0 + (at - 10.0) / 30.0, "{:?}", told.changes);
+    }
+    let (back, fraction) = told.changes[told.changes.len() - 1];
+    assert!(fraction == 1.0 && (611.0..620.0).contains(&back), "{:?}", told.changes);
+}
+
+#[test]
+fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
+    for (sense, seed) in [(linear(1.0), 8), (linear(1.0), 9), (GAP, 10), (GAP, 11)] {
+        let told = run(agent(FRACTION), sense, &[(20, 0.5), (160, 1.7), (30, 0.2)], seed);
+        // All of it is used, and no more: CA Fig. 8 where Fig. 7 had a relay.
+        let used = told.utilization(100, 180);
+        assert!((0.80..0.90).contains(&used), "{used}: {:?}", told.changes);
+        let lost = f64::from(told.lost(20, 180)) / f64::from(told.arrived(20, 180));
+        assert!(lost < 0.02 && told.lost(40, 210) == 0, "{lost}: {:?}", told.changes);
+        // R C(F) = 0.85 at F = 0.2.
+        let held = told.changes.iter().rev().find(|(at, _)| *at < 179.0).map(|(_, fraction)| *fraction);
+        assert!(held.is_some_and(|held| (0.08..0.32).contains(&held)), "{:?}", told.changes);
+        assert!(told.changes(60.0, 180.0) <= 6, "{:?}", told.changes);
+        let (back, full) = told.changes[told.changes.len() - 1];
+        assert!(full == 1.0 && (180.0..192.0).contains(&back), "{:?}", told.changes);
+    }
+    let alone = run(By::Nobody, GAP, &[(20, 0.5), (160, 1.7)], 8);
+    let lost = f64::from(alone.lost(40, 180)) / f64::from(alone.arrived(40, 180));
+    assert!(lost > 0.35, "without the agent only {lost} are lost");
+}
+
+#[test]
+fn below_the_line_nobody_is_degraded() {
+    for (sense, seed) in [(linear(1.0), 12), (GAP, 13)] {
+        let told = run(agent(FRACTION), sense, &[(300, 0.6)], seed);
+        assert_eq!(told.changes, [], "by {sense:?}");
+    }
+}
