@@ -1,4 +1,5 @@
-//! The files of Plimsoll, configuration, workload and the adapter's policy: TOML in, plain structs or exact diagnostics out.
+//! The files of Plimsoll, configuration, workload, the adapter's policy and the agent's file: TOML in, plain structs or
+//! exact diagnostics out.
 //!
 //! ```text
 //! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
@@ -7,7 +8,7 @@
 //! One table of keys (`keys.rs`) makes the reading, the suggestions, the reference ([`reference()`]) and the JSON Schema
 //! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]). A workload for
 //! the simulator is read in the same way, from a table of its own (`workload/keys.rs`), against the promises that a
-//! configuration makes ([`parse_workload`]).
+//! configuration makes ([`parse_workload`]), and so is the file of an agent ([`parse_agent`]).
 //!
 //! The parser is `toml`'s `DeTable::parse_recoverable`: it keeps the span of every key and value and goes on after an
 //! error of syntax. `toml-span` is smaller but stops at the first error and knows no dates; `toml_edit` keeps comments
@@ -16,6 +17,7 @@
 //! Nothing here touches the file system or the network: names are looked up and folders opened by whoever serves.
 
 mod adaptation;
+mod agent;
 mod diagnostic;
 mod field;
 mod gateway;
@@ -32,10 +34,11 @@ mod text;
 mod workload;
 
 pub use adaptation::{Adaptation, parse_adaptation};
+pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, parse_agent};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
-pub use reference::{adaptation_reference, reference, workload_reference};
-pub use schema::{adaptation_schema, json_schema, workload_schema};
+pub use reference::{adaptation_reference, agent_reference, reference, workload_reference};
+pub use schema::{adaptation_schema, agent_schema, json_schema, workload_schema};
 pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
 
 use diagnostic::{Complaint, Findings};

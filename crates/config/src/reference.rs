@@ -1,13 +1,12 @@
-//! docs/configuration.md, docs/workload.md and docs/adaptation.md, made from the tables of keys.
+//! docs/configuration.md, docs/workload.md, docs/adaptation.md and docs/agent-keys.md, made from the tables of keys.
 //!
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
-use crate::adaptation;
 use crate::diagnostic::Code;
 use crate::field::Section;
 use crate::keys::File;
 use crate::shape::{KeyShape, Presence, SectionShape, Shape, sections};
-use crate::workload;
+use crate::{adaptation, agent, workload};
 use std::fmt::Write;
 use std::ops::Bound;
 
@@ -78,6 +77,16 @@ pub fn workload_reference() -> String {
 pub fn adaptation_reference() -> String {
     let mut page = adaptation::INTRODUCTION.to_owned();
     for section in sections(adaptation::keys::File::shape()) {
+        let _ = write_section(&mut page, &section);
+    }
+    write_codes(&mut page);
+    page
+}
+
+/// The reference of all keys of an agent's file, in Markdown.
+pub fn agent_reference() -> String {
+    let mut page = agent::INTRODUCTION.to_owned();
+    for section in sections(agent::keys::File::shape()) {
         let _ = write_section(&mut page, &section);
     }
     write_codes(&mut page);

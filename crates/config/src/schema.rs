@@ -25,6 +25,11 @@ pub fn adaptation_schema() -> String {
     schema_of(crate::adaptation::keys::File::shape(), "Plimsoll adaptation")
 }
 
+/// The JSON Schema of an agent's file.
+pub fn agent_schema() -> String {
+    schema_of(crate::agent::keys::File::shape(), "Plimsoll agent")
+}
+
 fn schema_of(file: SectionShape, title: &str) -> String {
     let all = sections(file);
     let root = section(&all[0]);

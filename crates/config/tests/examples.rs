@@ -19,7 +19,8 @@ fn every_example_parses() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".toml") {
+        // The agent's is of another kind: tests/agent.rs.
+        if name.ends_with(".toml") && name != "agent.toml" {
             example(&name);
             count += 1;
         }

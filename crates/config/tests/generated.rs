@@ -46,3 +46,13 @@ fn the_reference_of_adaptation_is_current() {
 fn the_schema_of_adaptation_is_current() {
     same("plimsoll-adaptation.schema.json", &plimsoll_config::adaptation_schema());
 }
+
+#[test]
+fn the_reference_of_agents_is_current() {
+    same("agent-keys.md", &plimsoll_config::agent_reference());
+}
+
+#[test]
+fn the_schema_of_agents_is_current() {
+    same("plimsoll-agent.schema.json", &plimsoll_config::agent_schema());
+}

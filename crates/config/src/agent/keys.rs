@@ -1,0 +1,135 @@
+//! The table of the agent's keys, as `crate::keys` is that of the configuration's.
+
+use super::HttpUrl;
+use super::OnExit;
+use super::values::{ClientVariable, TreeName, Variable};
+use crate::field::{Within, section};
+use crate::keys::CostKeys;
+use crate::scalar::{Share, Whole};
+use crate::text::{Rate, Text};
+use plimsoll_core::time::Duration;
+
+section! { "the file"
+    /// An agent beside an unmodified server.
+    File {
+        /// The server, and what it can carry.
+        server: ServerKeys, section;
+        /// How its load is seen. Exactly one of the keys.
+        load: LoadKeys, section;
+        /// The two content trees.
+        trees: TreeKeys, section;
+        /// Exactly one of `link`, `nginx` and `apache` chooses between them. A link: one tree for everybody.
+        link: Within<LinkKeys>, optional;
+        /// nginx chooses by client: as many are degraded as it takes.
+        nginx: Within<NginxKeys>, optional;
+        /// Apache chooses by client: as many are degraded as it takes.
+        apache: Within<ApacheKeys>, optional;
+        /// How the agent works. Nothing here needs to be set.
+        control: ControlKeys, section;
+    }
+}
+
+section! { "[server]"
+    /// The server, and what it can carry.
+    ServerKeys {
+        /// A page that is asked for again and again, over a connection of its own: something cheap, that waits in the
+        /// same queue as all others. Of nginx in front of an application, one that the application answers.
+        probe: HttpUrl, required("write a cheap page of the server: `probe = \"http://127.0.0.1/robots.txt\"`");
+        /// From one probe to the next.
+        every: Duration, default(Duration::from_millis(500));
+        /// The response time that was promised: a probe that takes longer tells of overload. Default: nine tenths of
+        /// the time that a full queue takes, as measured, but at most a second.
+        response_time: Duration, optional;
+        /// How many connections wait in its listen queue. Apache: `ListenBacklog`. nginx: `backlog` of `listen`, or that of
+        /// the application behind it.
+        queue: Whole<1, 1_000_000>, default(Whole(511));
+        /// How many requests it works on at once. Apache: `MaxRequestWorkers`, and it says so itself. nginx:
+        /// `worker_processes`, or the processes of the application behind it.
+        workers: Whole<1, 1_000_000>, optional;
+        /// What requests cost, as `plimsoll profile` prints it. With `log` it must be known; status pages say how busy the
+        /// server is instead.
+        costs: Within<CostKeys>, optional;
+        /// What its network link carries, if that may be what runs out first.
+        bandwidth: Rate, optional;
+        /// The load line: the utilization that a fraction of clients is degraded to hold.
+        load_line: Share, default(Share(0.85));
+        /// A link goes back to full quality when that would take no more of the server than this. Default: 0.1 below the
+        /// load line.
+        back_line: Share, optional;
+    }
+}
+
+section! { "[load]"
+    /// How the server's load is seen. Exactly one of these.
+    LoadKeys {
+        /// Its access log: Common, Combined, or JSON lines. It is followed through rotation. It should not be written
+        /// through a buffer (nginx: `buffer=` or `gzip=` of `access_log`).
+        log: Text, optional;
+        /// Apache's status page (`mod_status`), with `?auto`.
+        server_status: HttpUrl, optional;
+        /// nginx's status page (`stub_status`).
+        stub_status: HttpUrl, optional;
+    }
+}
+
+section! { "[trees]"
+    /// The two content trees. For a link they are folders; else what nginx or Apache puts in the variable's or the map's
+    /// place: a folder, a prefix of paths, the name of an upstream.
+    TreeKeys {
+        /// Full quality.
+        full: TreeName, required("write the tree of full quality: `full = \"/srv/trees/full\"`");
+        /// The degraded one.
+        degraded: TreeName, required("write the degraded tree: `degraded = \"/srv/trees/light\"`");
+    }
+}
+
+section! { "[link]"
+    /// A symbolic link, for everybody alike.
+    LinkKeys {
+        /// The link, which is the server's document root, or leads to it.
+        path: Text, required("write the link that the server serves from: `path = \"/srv/www\"`");
+    }
+}
+
+section! { "[nginx]"
+    /// What is written for nginx, and how it is told to read it.
+    NginxKeys {
+        /// The file that is written. Its configuration must `include` it inside `http { }`.
+        file: Text, required("write the file that nginx includes: `file = \"/etc/nginx/plimsoll.conf\"`");
+        /// The variable that holds a client's tree, without `$`.
+        variable: Variable, default(Variable("plimsoll_tree".to_owned()));
+        /// What a client is: `$remote_addr`, or a cookie or header of yours, `$cookie_session`.
+        client: ClientVariable, default(ClientVariable("$remote_addr".to_owned()));
+        /// Where nginx writes its process id: its `pid`.
+        pid: Text, default(Text("/run/nginx.pid".to_owned()));
+        /// nginx itself, to test its configuration at the start.
+        program: Text, default(Text("nginx".to_owned()));
+        /// Its configuration, if not the one that it has built in.
+        configuration: Text, optional;
+        /// A smaller change of the fraction is not worth a reload.
+        step: Share, default(Share(0.05));
+        /// Two reloads are at least this far apart, unless the server is in danger.
+        apart: Duration, default(Duration::from_secs(5));
+        /// The key of the hash that picks which clients get full quality. Choose your own, so that nobody can compute its
+        /// luck.
+        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(0));
+    }
+}
+
+section! { "[apache]"
+    /// What is written for Apache. It reads it again by itself.
+    ApacheKeys {
+        /// The text map that is written: a line for each of 256 groups of clients, `00` to `ff`, with its tree.
+        map: Text, required("write the map that Apache's `RewriteMap` names: `map = \"/etc/apache2/plimsoll.map\"`");
+    }
+}
+
+section! { "[control]"
+    /// How the agent works.
+    ControlKeys {
+        /// The control period. The load is looked at four times in each.
+        period: Duration, default(Duration::from_secs(1));
+        /// What the agent leaves behind when it ends.
+        on_exit: OnExit, default(OnExit::default());
+    }
+}

@@ -1,0 +1,136 @@
+//! The file of `plimsoll agent`: an unmodified server, how its load is seen, two content trees, and what chooses.
+//!
+//! Read by the same machinery as the configuration, from a table of keys of its own (`keys.rs`); yields plain structs.
+//! What decides is told in the core's own terms ([`plimsoll_core::agent::Settings`]).
+
+pub(crate) mod keys;
+mod resolve;
+mod values;
+
+use crate::diagnostic::Diagnostics;
+use plimsoll_core::agent::{Sense, Settings};
+use std::path::PathBuf;
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// What is asked to see whether the server is in overload.
+    pub probe: HttpUrl,
+    /// Where the server's counters are read.
+    pub counters: CountersAt,
+    /// How they become a utilization.
+    pub sense: Sense,
+    /// How it is decided.
+    pub settings: Settings,
+    /// The tree of full quality: a folder for a link, else what the server puts in its place.
+    pub full: String,
+    /// The degraded one.
+    pub degraded: String,
+    /// What chooses between them.
+    pub chooser: Chooser,
+    /// What is left behind at the end.
+    pub on_exit: OnExit,
+}
+
+/// Where a server's counters are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CountersAt {
+    /// In its access log: Common, Combined, or JSON lines.
+    Log(PathBuf),
+    /// Apache's `server-status?auto`.
+    ServerStatus(HttpUrl),
+    /// nginx's `stub_status`.
+    StubStatus(HttpUrl),
+}
+
+/// What chooses the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    /// A symbolic link, for everybody alike.
+    Link(PathBuf),
+    /// nginx, by client.
+    Nginx(Nginx),
+    /// Apache, by client, from a text map that it reads again whenever it changes.
+    Apache(PathBuf),
+}
+
+/// What is written for nginx, and how it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nginx {
+    /// The file that its configuration includes.
+    pub file: PathBuf,
+    /// The variable that holds a client's tree, without `$`.
+    pub variable: String,
+    /// What a client is, in nginx's variables.
+    pub client: String,
+    /// Where nginx writes its process id.
+    pub pid: PathBuf,
+    /// nginx itself, for `nginx -t`.
+    pub program: PathBuf,
+    /// Its configuration, if not the one that it has built in.
+    pub configuration: Option<PathBuf>,
+    /// The key of the hash.
+    pub seed: u64,
+}
+
+/// What is left behind at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExit {
+    /// Full quality for everybody.
+    #[default]
+    Restore,
+    /// What was chosen last.
+    Keep,
+}
+
+/// A page over plain HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpUrl {
+    /// Host and port to connect to; the host is looked up later.
+    pub address: String,
+    /// For the `Host` header.
+    pub host: String,
+    /// Path and query.
+    pub target: String,
+}
+
+/// Reads an agent's file. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths
+/// are taken from its folder.
+///
+/// # Errors
+/// All that is wrong with the file, at once.
+pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
+    let read = crate::understand(source, name, |file: &keys::File, findings| {
+        resolve::resolve(file, name, findings)
+    })?;
+    // Nothing was found wrong, so nothing is missing.
+    read.ok_or_else(|| unreachable_without_findings(source, name))
+}
+
+/// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
+fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
+    let mut findings = crate::diagnostic::Findings::of(<keys::File as crate::field::Section>::shape);
+    let complaint =
+        crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
+    findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);
+    findings.into_diagnostics(source, name)
+}
+
+/// What docs/agent-keys.md says before the keys.
+pub(crate) const INTRODUCTION: &str = "\
+<!-- Generated from crates/config/src/agent/keys.rs: do not edit. Rewrite it with
+     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
+# The agent's file
+
+What `plimsoll agent FILE` reads. [agent.md](agent.md) says what it is good for, and what to write into nginx and Apache;
+[agent.toml](../examples/agent.toml) is a file to start from. An editor completes keys and shows their meaning if the file
+begins with
+`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll-agent.schema.json`.
+
+## How values are written
+
+- A *duration* has a unit: ns, us, ms, s, min (or m), h, d. `\"250ms\"`, `\"10s\"`.
+- A *rate* has a unit: bit/s, kbit/s, Mbit/s, Gbit/s, or a size per second. `\"100 Mbit/s\"`.
+- A relative path is taken from the folder of the file.
+
+";
