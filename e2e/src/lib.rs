@@ -9,6 +9,7 @@
 //! see. Load comes from `plimsoll-load`.
 
 mod apache;
+pub mod beside;
 mod browser;
 mod client;
 pub mod configuration;

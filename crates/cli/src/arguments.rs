@@ -1,10 +1,12 @@
 //! The command line, as typed: which command, which options. What they mean is for the commands to say.
 
+mod agent;
 mod content;
 
 use crate::bounds::{self, Bounds};
 use crate::failure::Failure;
 use crate::help::{self, Topic};
+pub(crate) use agent::AgentArguments;
 pub(crate) use content::{AdaptArguments, ImpactArguments};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
@@ -24,6 +26,7 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     Adapt(AdaptArguments),
     Impact(ImpactArguments),
+    Agent(AgentArguments),
 }
 
 /// `plimsoll run FILE`
@@ -127,6 +130,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Com
         Topic::Explain => explain(&mut parser),
         Topic::Adapt => content::adapt(&mut parser),
         Topic::Impact => content::impact(&mut parser),
+        Topic::Agent => agent::agent(&mut parser),
     }
 }
 

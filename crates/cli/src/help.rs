@@ -12,11 +12,12 @@ pub(crate) enum Topic {
     Explain,
     Adapt,
     Impact,
+    Agent,
 }
 
 impl Topic {
     /// The commands.
-    pub(crate) const COMMANDS: [Topic; 8] = [
+    pub(crate) const COMMANDS: [Topic; 9] = [
         Topic::Run,
         Topic::Check,
         Topic::Demo,
@@ -25,6 +26,7 @@ impl Topic {
         Topic::Explain,
         Topic::Adapt,
         Topic::Impact,
+        Topic::Agent,
     ];
 
     /// The command's name; the program itself has none.
@@ -39,6 +41,7 @@ impl Topic {
             Topic::Explain => "explain",
             Topic::Adapt => "adapt",
             Topic::Impact => "impact",
+            Topic::Agent => "agent",
         }
     }
 
@@ -48,6 +51,7 @@ impl Topic {
             Topic::Main => &["--help", "--version"],
             Topic::Run => &["--help"],
             Topic::Check => &["--json", "--help"],
+            Topic::Agent => &["--check", "--dry-run", "--restore", "--json", "--help"],
             Topic::Demo => &["--seconds", "--load", "--capacity", "--seed", "--json", "--help"],
             Topic::Simulate => &[
                 "--log",
@@ -99,6 +103,7 @@ pub(crate) const fn page(topic: Topic) -> &'static str {
         Topic::Explain => EXPLAIN,
         Topic::Adapt => ADAPT,
         Topic::Impact => IMPACT,
+        Topic::Agent => AGENT,
     }
 }
 
@@ -154,6 +159,7 @@ Commands:
   profile URL    find out by loading a server what requests cost it
   adapt SITE OUT make lighter versions of a site's folder
   impact SITE    say how many more visitors the lighter versions let a server carry
+  agent FILE     stand beside an unmodified nginx or Apache, and choose the version
   demo           see it work: an overloaded server with and without the gateway
 
 Options:
@@ -400,3 +406,30 @@ Example:
   plimsoll impact sites/* --report savings.html
 
 Exit codes: 0 done, 1 failed, 2 the input is wrong.";
+
+const AGENT: &str = "\
+Stands beside an unmodified nginx or Apache, outside the path of requests. It probes
+the server and reads its counters; under load it lets the server take a lighter content
+tree: by a link for everybody, or, where the server can choose by client, for as many
+clients as it takes. When the load has gone everybody gets full quality again.
+
+Usage: plimsoll agent FILE [OPTIONS]
+
+At the start it looks at everything: the trees, the link or file that it will exchange,
+the probe, the counters, and whether nginx reads what it writes. On SIGTERM, SIGINT
+(Ctrl-C) or a failure of its own it restores full quality, unless FILE says
+`on_exit = \"keep\"`. docs/agent.md says what to write into nginx and Apache.
+
+Options:
+      --check    look at everything, and end
+      --dry-run  decide and say so, but change nothing
+      --restore  full quality for everybody, and end; makes the link or file if there is
+                 none yet (systemd: `ExecStopPost=`, for after a kill)
+      --json     the figures of each period as JSON lines on stdout
+  -h, --help     this page
+
+Example:
+  plimsoll agent examples/agent.toml --dry-run
+  plimsoll agent /etc/plimsoll/agent.toml
+
+Exit codes: 0 stopped as told, 1 failed, 2 FILE or something that it names is wrong.";

@@ -1,6 +1,7 @@
 //! The binary `plimsoll`: one file per command, and nothing that decides.
 
 mod adapt;
+mod agent;
 mod arguments;
 mod bounds;
 mod check;
@@ -42,6 +43,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Adapt(arguments) => adapt::adapt(&arguments),
         Command::Impact(arguments) => impact::impact(&arguments),
+        Command::Agent(arguments) => agent::agent(&arguments),
         Command::Profile(arguments) => profile::profile(&arguments),
     }
 }

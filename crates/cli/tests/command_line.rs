@@ -32,7 +32,7 @@ fn here(path: &str) -> PathBuf {
 /// After a change of the help: `PLIMSOLL_BLESS=1 cargo test -p plimsoll --test command_line`.
 #[test]
 fn help_is_what_is_written_down() {
-    for command in ["", "run", "check", "demo", "simulate", "profile", "adapt", "impact"] {
+    for command in ["", "run", "check", "demo", "simulate", "profile", "adapt", "impact", "agent"] {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let output = plimsoll(&arguments);
         assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{command}");

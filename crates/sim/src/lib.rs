@@ -20,7 +20,7 @@ pub mod settling;
 mod top;
 pub mod workload;
 
-pub use arrivals::{FoundFormat, LogNotes, views};
+pub use arrivals::{FoundFormat, LogNotes, logged_bytes, views};
 pub use plant::{Busy, Done, Overflow, Server, Work};
 pub use record::{ClassRow, MOST_ROWS, PlantRow, Row};
 pub use request::Request;

@@ -46,7 +46,7 @@ const FRACTION: Policy = Policy::Fraction { step: 0.05, apart: Duration::from_se
 
 /// What moves the tree.
 enum By {
-    Agent(Machine),
+    Agent(Box<Machine>),
     /// Nobody.
     Nobody,
     /// The paper's minimal agent, both ways by response time.
@@ -229,7 +229,7 @@ fn run(mut by: By, sense: Sense, steps: &[(u32, f64)], seed: u64) -> Told {
 }
 
 fn agent(policy: Policy) -> By {
-    By::Agent(Machine::new(settings(policy), 1.0))
+    By::Agent(Box::new(Machine::new(settings(policy), 1.0)))
 }
 
 /// Calm, 2.4 times the capacity for a minute and a half, hardly anything.

@@ -52,8 +52,8 @@ pub(super) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Optio
 }
 
 /// The one of several that is given. Refuses none, and more than one.
-fn only<'a, T>(
-    given: Vec<(&'static str, &'a Range<usize>, T)>,
+fn only<T>(
+    given: Vec<(&'static str, &Range<usize>, T)>,
     missing: (&Located<()>, Complaint),
     findings: &mut Findings,
 ) -> Option<T> {

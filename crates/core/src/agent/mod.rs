@@ -144,7 +144,7 @@ struct Seen {
     overloaded: bool,
     why: Why,
     applied: f64,
-    /// Of the latest sample: the load is known.
+    /// The load is known, of the last period at least.
     load_known: bool,
 }
 
@@ -160,6 +160,8 @@ pub struct Machine {
     load: OfferedLoad,
     law: Law,
     samples: u32,
+    /// Samples since the counters could last be read.
+    blind: u32,
 }
 
 impl Machine {
@@ -170,13 +172,14 @@ impl Machine {
             Policy::Fraction { step, apart } => Law::Fraction(FractionLaw::new(applied, step, apart)),
         };
         let overload = Overload::new(settings.threshold, settings.every);
-        Machine { settings, overload, load: OfferedLoad::default(), law, samples: 0 }
+        Machine { settings, overload, load: OfferedLoad::default(), law, samples: 0, blind: 0 }
     }
 
     /// Takes a sample; says what is to be changed, if anything.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, self.load.cost(sample.applied));
         self.load.look(sample);
+        self.blind = if sample.load.is_some() { 0 } else { self.blind.saturating_add(1) };
         self.samples += 1;
         let period_ends = self.samples.is_multiple_of(SAMPLES);
         if period_ends {
@@ -186,7 +189,8 @@ impl Machine {
             overloaded,
             why: self.overload.why(),
             applied: sample.applied,
-            load_known: sample.load.is_some(),
+            // A status page may answer now a little before a sample, now a little after.
+            load_known: self.blind < SAMPLES,
         };
         match &mut self.law {
             Law::Relay(relay) => relay.step(now, &seen, &self.load, self.settings.back_line),

@@ -10,6 +10,7 @@ mod entry;
 mod generated;
 mod input;
 mod json_format;
+mod logged;
 mod on_off;
 mod process;
 mod rate;
@@ -19,6 +20,7 @@ mod skipped;
 mod timestamp;
 mod views;
 
+pub use logged::logged_bytes;
 pub use views::views;
 
 use crate::request::Request;

@@ -1,0 +1,91 @@
+//! Apache's text map: `00` to `ff`, a group of clients each, with its tree.
+//!
+//! Apache finds a client's group by itself, from a keyed hash (docs/agent.md has the lines), and looks it up with
+//! `RewriteMap`. It reads the map again as soon as its time has changed, so nobody has to tell it. Groups below the
+//! fraction get full quality: raising it takes quality from nobody.
+
+use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+
+const GROUPS: u32 = 256;
+
+pub(super) struct ApacheMap {
+    map: PathBuf,
+    trees: Trees,
+}
+
+impl ApacheMap {
+    pub(super) fn new(map: PathBuf, trees: Trees) -> ApacheMap {
+        ApacheMap { map, trees }
+    }
+}
+
+/// The map, and F as it has it.
+fn text(fraction: f64, trees: &Trees) -> (String, f64) {
+    let full = (fraction * f64::from(GROUPS)).round() as u32;
+    let fraction = f64::from(full) / f64::from(GROUPS);
+    let mut text = format!("{FIRST_LINE}{fraction}\n");
+    for group in 0..GROUPS {
+        let tree = if group < full { &trees.full } else { &trees.degraded };
+        let _ = writeln!(text, "{group:02x} {tree}");
+    }
+    (text, fraction)
+}
+
+impl Chooser for ApacheMap {
+    fn present(&self) -> Result<Option<f64>, String> {
+        fraction_of(&self.map)
+    }
+
+    fn check(&self, acts: bool) -> Vec<String> {
+        if acts { writable(&self.map).err().into_iter().collect() } else { Vec::new() }
+    }
+
+    fn set(&mut self, fraction: f64) -> io::Result<f64> {
+        let (text, fraction) = text(fraction, &self.trees);
+        exchange(&self.map, &text)?;
+        Ok(fraction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scratch;
+    use super::*;
+
+    fn trees() -> Trees {
+        Trees { full: "/full".to_owned(), degraded: "/light".to_owned() }
+    }
+
+    #[test]
+    fn every_group_has_a_tree_and_more_takes_from_nobody() {
+        let full = |fraction: f64| {
+            let (text, told) = text(fraction, &trees());
+            let lines: Vec<&str> = text.lines().skip(1).collect();
+            assert_eq!((lines.len(), lines[0].len() > 3, &lines[255][..3]), (256, true, "ff "));
+            let full: Vec<bool> = lines.iter().map(|line| line.ends_with(" /full")).collect();
+            assert_eq!(full.iter().filter(|full| **full).count() as f64 / 256.0, told);
+            assert!((told - fraction).abs() <= 0.5 / 256.0, "{told}");
+            full
+        };
+        for (less, more) in [(0.0, 0.1), (0.1, 0.5), (0.5, 0.51), (0.51, 1.0)] {
+            assert!(full(less).iter().zip(full(more)).all(|(less, more)| *less <= more));
+        }
+    }
+
+    #[test]
+    fn it_finds_its_own_file_again_and_no_other() {
+        let folder = Scratch::new("map");
+        let mut map = ApacheMap::new(folder.0.join("trees.map"), trees());
+        assert_eq!((map.present(), map.check(true)), (Ok(None), vec![]));
+        let applied = map.set(0.3).unwrap();
+        assert_eq!(map.present(), Ok(Some(applied)));
+        assert_eq!(folder.names(), ["trees.map"]);
+        std::fs::write(folder.0.join("trees.map"), "00 mine\n").unwrap();
+        assert!(map.present().is_err_and(|why| why.contains("was not written by")));
+        let nowhere = ApacheMap::new(folder.0.join("no/such/map"), trees());
+        assert!(nowhere.check(true)[0].contains("cannot write in"));
+    }
+}

@@ -1,0 +1,205 @@
+//! nginx: `split_clients`, a hash of the client with a key of ours, and the fraction below which it gets full quality.
+//!
+//! nginx reads its configuration when it is told to, by a signal to the process that its pid file names; then it starts
+//! new workers and lets the old ones finish. Below the fraction is below a larger one too: raising it takes quality from
+//! nobody. Its hash is MurmurHash2, which is uniform but no secret for whoever knows the key, so the key is mixed from the
+//! seed and not the seed itself.
+
+use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use plimsoll_config::Nginx;
+use plimsoll_core::random::Random;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// nginx's percentages have two decimals.
+const STEPS: f64 = 10_000.0;
+
+pub(super) struct NginxSplit {
+    nginx: Nginx,
+    trees: Trees,
+}
+
+impl NginxSplit {
+    pub(super) fn new(nginx: Nginx, trees: Trees) -> NginxSplit {
+        NginxSplit { nginx, trees }
+    }
+
+    /// Tells nginx to read its configuration again.
+    fn reload(&self) -> io::Result<()> {
+        kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
+            io::Error::other(format!("cannot signal nginx ({}): {error}", self.nginx.pid.display()))
+        })
+    }
+
+    fn pid(&self) -> io::Result<Pid> {
+        let name = self.nginx.pid.display();
+        let text = fs::read_to_string(&self.nginx.pid)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot read {name}: {error}")))?;
+        let pid = text.trim().parse::<i32>().ok().filter(|pid| *pid > 1);
+        pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
+    }
+
+    /// What nginx says of its configuration: everything that it reads (`-T`), or what is wrong.
+    fn dump(&self) -> Result<String, String> {
+        let program = self.nginx.program.display();
+        let mut command = Command::new(&self.nginx.program);
+        command.arg("-T").stdin(Stdio::null());
+        if let Some(file) = &self.nginx.configuration {
+            command.arg("-c").arg(std::path::absolute(file).unwrap_or(file.clone()));
+        }
+        let output = command.output().map_err(|error| {
+            format!("cannot run {program}: {error}; name nginx's program with `program` under [nginx]")
+        })?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                Err(format!("{program} refuses its configuration:\n{}", said.trim()))
+            }
+        }
+    }
+}
+
+/// Whether a dump has this file among those that nginx reads.
+fn includes(dump: &str, file: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    dump.lines()
+        .filter_map(|line| line.strip_prefix("# configuration file ")?.strip_suffix(':'))
+        .any(|name| Path::new(name) == file || (real(file).is_some() && real(Path::new(name)) == real(file)))
+}
+
+/// The file, and F as it has it.
+fn text(fraction: f64, nginx: &Nginx, trees: &Trees) -> (String, f64) {
+    let steps = (fraction * STEPS).round();
+    let fraction = steps / STEPS;
+    let Nginx { variable, client, seed, .. } = nginx;
+    let key = Random::new(*seed).bits();
+    let Trees { full, degraded } = trees;
+    let chosen = match steps {
+        // A part of nothing, or of everything, nginx does not take.
+        0.0 => format!("* \"{degraded}\";"),
+        STEPS => format!("* \"{full}\";"),
+        _ => format!("{:.2}% \"{full}\";\n    * \"{degraded}\";", steps / 100.0),
+    };
+    let text = format!(
+        "{FIRST_LINE}{fraction}\nsplit_clients \"{client}|{key:016x}\" ${variable} {{\n    {chosen}\n}}\n"
+    );
+    (text, fraction)
+}
+
+impl Chooser for NginxSplit {
+    fn present(&self) -> Result<Option<f64>, String> {
+        fraction_of(&self.nginx.file)
+    }
+
+    fn check(&self, acts: bool) -> Vec<String> {
+        let mut wrong = Vec::new();
+        if acts {
+            wrong.extend(writable(&self.nginx.file).err());
+        }
+        let running = self.pid().and_then(|pid| {
+            kill(pid, None).map_err(|error| io::Error::other(format!("cannot signal nginx ({pid}): {error}")))
+        });
+        if let Err(error) = running {
+            wrong.push(format!(
+                "{error}; start nginx, name the file of its `pid` with `pid` under [nginx], and run as its user or root"
+            ));
+        }
+        match self.dump() {
+            Err(why) => wrong.push(why),
+            Ok(dump) if !includes(&dump, &self.nginx.file) => wrong.push(format!(
+                "nginx does not read {0}; write `include {0};` inside `http {{ }}`, and `${1}` where the tree's name \
+                 belongs; then `nginx -s reload`",
+                std::path::absolute(&self.nginx.file).unwrap_or(self.nginx.file.clone()).display(),
+                self.nginx.variable
+            )),
+            Ok(_) => {}
+        }
+        wrong
+    }
+
+    fn set(&mut self, fraction: f64) -> io::Result<f64> {
+        let before = fs::read_to_string(&self.nginx.file).ok();
+        let (text, fraction) = text(fraction, &self.nginx, &self.trees);
+        exchange(&self.nginx.file, &text)?;
+        if let Err(error) = self.reload() {
+            // The file says what nginx does, or a later look at it would be deceived.
+            if let Some(before) = before {
+                exchange(&self.nginx.file, &before)?;
+            }
+            return Err(error);
+        }
+        Ok(fraction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scratch;
+    use super::*;
+
+    fn nginx(folder: &Scratch) -> Nginx {
+        Nginx {
+            file: folder.0.join("plimsoll.conf"),
+            variable: "plimsoll_tree".to_owned(),
+            client: "$remote_addr".to_owned(),
+            pid: folder.0.join("nginx.pid"),
+            program: "/no/such/nginx".into(),
+            configuration: None,
+            seed: 7,
+        }
+    }
+
+    fn trees() -> Trees {
+        Trees { full: "/srv/full".to_owned(), degraded: "/srv/light".to_owned() }
+    }
+
+    #[test]
+    fn what_nginx_reads() {
+        let folder = Scratch::new("split");
+        let (written, fraction) = text(0.123_456, &nginx(&folder), &trees());
+        assert_eq!(fraction, 0.1235);
+        let lines: Vec<&str> = written.lines().map(str::trim).collect();
+        assert!(
+            lines[1].starts_with("split_clients \"$remote_addr|")
+                && lines[1].ends_with("\" $plimsoll_tree {")
+        );
+        assert_eq!(lines[2..], ["12.35% \"/srv/full\";", "* \"/srv/light\";", "}"]);
+        assert!(!written.contains("|0000000000000007\""), "the seed itself");
+        for (fraction, tree) in [(0.0, "/srv/light"), (1.0, "/srv/full"), (0.00001, "/srv/light")] {
+            let (written, _) = text(fraction, &nginx(&folder), &trees());
+            assert!(
+                written.contains(&format!("\n    * \"{tree}\";\n}}")) && !written.contains('%'),
+                "{written}"
+            );
+        }
+    }
+
+    #[test]
+    fn if_nginx_cannot_be_told_the_file_stays_as_it_was() {
+        let folder = Scratch::new("untold");
+        let mut split = NginxSplit::new(nginx(&folder), trees());
+        let (first, _) = text(1.0, &split.nginx, &split.trees);
+        fs::write(&split.nginx.file, &first).unwrap();
+        assert!(split.set(0.5).is_err_and(|error| error.to_string().contains("nginx.pid")));
+        assert_eq!(split.present(), Ok(Some(1.0)));
+        let wrong = split.check(true);
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(
+            wrong[0].contains("nginx.pid") && wrong[1].contains("cannot run /no/such/nginx"),
+            "{wrong:?}"
+        );
+    }
+
+    #[test]
+    fn a_dump_tells_what_is_included() {
+        let dump =
+            "# configuration file /etc/nginx/nginx.conf:\nuser x;\n# configuration file /etc/nginx/p.conf:\n";
+        assert!(includes(dump, Path::new("/etc/nginx/p.conf")));
+        assert!(!includes(dump, Path::new("/etc/nginx/q.conf")));
+    }
+}

@@ -1,0 +1,242 @@
+//! An access log, followed while the server writes it, and through its rotation.
+//!
+//! A log is rotated in one of two ways: moved away, and a new file of its name is made (the inode is another), or copied
+//! and cut (it is shorter than what was read). The server goes on writing into the file that was moved until it is told,
+//! so the old file is read to its end at each look, and given up only when it has said nothing more at two of them after
+//! the new one was there.
+
+use plimsoll_core::agent::Counters;
+use plimsoll_sim::logged_bytes;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The longest line that is kept until its end comes.
+const LONGEST: usize = 64 << 10;
+/// Of what was written before, so much is looked at to see that it is a log.
+const TAIL: u64 = 64 << 10;
+
+pub(crate) struct FollowedLog {
+    path: PathBuf,
+    file: Option<File>,
+    read: u64,
+    /// A line whose end has not been written yet.
+    part: Vec<u8>,
+    /// Looks at which a moved file said nothing more.
+    silent: u32,
+    last: Instant,
+    complaint: Option<String>,
+    complained: bool,
+}
+
+impl FollowedLog {
+    /// Opens it at its end.
+    pub(super) fn open(path: &Path) -> Result<FollowedLog, String> {
+        let name = path.display();
+        let cannot = |error: io::Error| {
+            format!("cannot read the log {name}: {error}; name the server's own, and let this user read it")
+        };
+        let mut file = File::open(path).map_err(cannot)?;
+        let length = file.metadata().map_err(cannot)?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).map_err(cannot)?;
+        let mut tail = Vec::new();
+        Read::by_ref(&mut file).take(TAIL).read_to_end(&mut tail).map_err(cannot)?;
+        let tail = String::from_utf8_lossy(&tail);
+        let mut lines = tail.lines().rev().filter(|line| !line.trim().is_empty()).peekable();
+        if let Some(last) = lines.peek().copied()
+            && lines.all(|line| logged_bytes(line).is_err())
+        {
+            let why = logged_bytes(last).err().unwrap_or_default();
+            return Err(format!(
+                "{name} is no access log that is known: {why}; expected are lines in the Common or Combined format, or \
+                 JSON objects"
+            ));
+        }
+        let read = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        Ok(FollowedLog {
+            path: path.to_owned(),
+            file: Some(file),
+            read,
+            part: Vec::new(),
+            silent: 0,
+            last: Instant::now(),
+            complaint: None,
+            complained: false,
+        })
+    }
+
+    pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
+        let mut counters = Counters::default();
+        let read = self.read_on(&mut counters);
+        let seconds = now.saturating_duration_since(self.last).as_secs_f64();
+        if read.is_err() || seconds <= 0.0 {
+            return None;
+        }
+        self.last = now;
+        Some((counters, seconds))
+    }
+
+    /// The first line that was not understood, once.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.complaint.take()
+    }
+
+    fn read_on(&mut self, counters: &mut Counters) -> io::Result<()> {
+        let new = std::fs::metadata(&self.path);
+        let Some(file) = &mut self.file else {
+            return self.reopen(counters);
+        };
+        let own = file.metadata()?;
+        if own.len() < self.read {
+            self.read = 0;
+            self.part.clear();
+            file.seek(SeekFrom::Start(0))?;
+        }
+        let before = self.read;
+        self.take(counters)?;
+        let moved = new.is_ok_and(|new| (new.dev(), new.ino()) != (own.dev(), own.ino()));
+        self.silent = if moved && self.read == before { self.silent + 1 } else { 0 };
+        if self.silent >= 2 {
+            return self.reopen(counters);
+        }
+        Ok(())
+    }
+
+    /// The file that has the name now, from its beginning.
+    fn reopen(&mut self, counters: &mut Counters) -> io::Result<()> {
+        self.file = Some(File::open(&self.path)?);
+        (self.read, self.silent) = (0, 0);
+        self.part.clear();
+        self.take(counters)
+    }
+
+    /// What is new in the file.
+    fn take(&mut self, counters: &mut Counters) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            let read = file.read(&mut piece)?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.read += read as u64;
+            let mut lines = piece[..read].split(|byte| *byte == b'\n');
+            let last = lines.next_back().unwrap_or_default();
+            for line in lines {
+                self.part.extend_from_slice(line);
+                let whole = std::mem::take(&mut self.part);
+                count(&whole, counters, &mut self.complained, &mut self.complaint);
+                self.part = whole;
+                self.part.clear();
+            }
+            self.part.extend_from_slice(last);
+            self.part.truncate(LONGEST);
+        }
+    }
+}
+
+fn count(line: &[u8], counters: &mut Counters, complained: &mut bool, complaint: &mut Option<String>) {
+    let line = String::from_utf8_lossy(line);
+    if line.trim().is_empty() {
+        return;
+    }
+    match logged_bytes(line.trim()) {
+        Ok(bytes) => {
+            counters.requests += 1;
+            counters.bytes += bytes;
+        }
+        // Connections without a request are logged too: `"-" 408 -`. Nothing was served then.
+        Err(why) if !*complained => {
+            *complained = true;
+            let shown: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
+            *complaint =
+                Some(format!("a line of the log is passed over, as all like it will be: {why}: {shown}"));
+        }
+        Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+    use std::time::Duration;
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
+            let path = std::env::temp_dir().join(format!("plimsoll-log-{name}-{}", std::process::id()));
+            drop(fs::remove_dir_all(&path));
+            fs::create_dir_all(&path).unwrap();
+            Scratch(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            drop(fs::remove_dir_all(&self.0));
+        }
+    }
+
+    const LINE: &str = "192.0.2.1 - - [01/Aug/1995:00:00:01 -0400] \"GET /a HTTP/1.0\" 200 100\n";
+
+    fn append(path: &Path, text: &str) {
+        let mut file = File::options().create(true).append(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn it_is_followed_through_rotation_of_both_kinds_and_half_lines() {
+        let folder = Scratch::new("rotation");
+        let path = folder.0.join("access.log");
+        append(&path, LINE);
+        let mut log = FollowedLog::open(&path).unwrap();
+        let mut now = log.last;
+        let mut look = || {
+            now += Duration::from_millis(250);
+            let (counters, seconds) = log.look(now).unwrap();
+            assert!((seconds - 0.25).abs() < 1e-9);
+            (counters.requests, counters.bytes)
+        };
+        assert_eq!(look(), (0, 0), "what was there before does not count");
+        append(&path, &format!("{LINE}{LINE}{}", &LINE[..40]));
+        assert_eq!(look(), (2, 200));
+        append(&path, &LINE[40..]);
+        assert_eq!(look(), (1, 100));
+        // Moved away; the server goes on writing into it for a while.
+        fs::rename(&path, folder.0.join("access.log.1")).unwrap();
+        append(&folder.0.join("access.log.1"), LINE);
+        append(&path, &format!("{LINE}{LINE}{LINE}"));
+        assert_eq!(look(), (1, 100));
+        append(&folder.0.join("access.log.1"), LINE);
+        assert_eq!(look(), (1, 100));
+        assert_eq!((look(), look()), ((0, 0), (3, 300)));
+        // Copied and cut.
+        fs::write(&path, LINE).unwrap();
+        assert_eq!(look(), (1, 100));
+        fs::remove_file(&path).unwrap();
+        assert_eq!(look(), (0, 0), "gone for a moment");
+    }
+
+    #[test]
+    fn what_is_no_log_is_refused_and_what_is_no_line_is_told_once() {
+        let folder = Scratch::new("no-log");
+        let path = folder.0.join("notes.txt");
+        append(&path, "hello\nworld\n");
+        assert!(FollowedLog::open(&path).is_err_and(|why| why.contains("no access log that is known")));
+        assert!(FollowedLog::open(&folder.0.join("absent")).is_err_and(|why| why.contains("cannot read")));
+        let path = folder.0.join("access.log");
+        append(&path, "");
+        let mut log = FollowedLog::open(&path).unwrap();
+        append(&path, "junk\nmore junk\n");
+        append(&path, LINE);
+        let now = log.last + Duration::from_secs(1);
+        assert_eq!(log.look(now).map(|(counters, _)| counters.requests), Some(1));
+        assert!(log.complaint().is_some_and(|line| line.contains("junk")));
+        assert_eq!(log.complaint(), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! What the agent says: each change with its reason, on stderr; with `--json` the figures of each period, on stdout.
+
+use plimsoll_core::agent::{Change, Figures, Why};
+use plimsoll_gateway::admin::json::Json;
+use std::time::Duration;
+
+/// A change in words. `done`: it was made.
+pub(super) fn change(change: &Change, figures: &Figures, done: bool) -> String {
+    let would = if done { "" } else { "would be: " };
+    format!(
+        "{would}{}: {} ({:.1} requests/s)",
+        clients(change.fraction),
+        why(change.why),
+        figures.request_rate
+    )
+}
+
+/// Who gets what.
+pub(super) fn clients(fraction: f64) -> String {
+    match fraction {
+        0.0 => "everybody is degraded".to_owned(),
+        1.0 => "full quality for everybody".to_owned(),
+        fraction => format!("full quality for {:.1} % of the clients", 100.0 * fraction),
+    }
+}
+
+fn why(why: Why) -> String {
+    match why {
+        Why::Overload { response: Some(response), threshold } => {
+            format!("the server takes {} to answer, more than {}", time(response), time(threshold))
+        }
+        Why::Overload { response: None, .. } => "the server does not answer, or with an error".to_owned(),
+        Why::Load { at_full, line } => {
+            format!("full quality for everybody would take {at_full:.2} of the server, of its line {line:.2}")
+        }
+    }
+}
+
+/// A time as short as it can be read.
+pub(super) fn time(time: Duration) -> String {
+    match time {
+        time if time < Duration::from_secs(1) => format!("{:.0} ms", time.as_secs_f64() * 1e3),
+        time => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+/// The figures at `seconds` from the start.
+pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> Json {
+    let ms = |time: Duration| Json::Number(time.as_secs_f64() * 1e3);
+    Json::object([
+        ("seconds", Json::Number((seconds * 1e3).round() / 1e3)),
+        ("request_rate", Json::Number(figures.request_rate)),
+        ("utilization", Json::Number(figures.utilization)),
+        ("utilization_at_full", figures.at_full.map_or(Json::Null, Json::Number)),
+        ("response_ms", figures.response.map_or(Json::Null, ms)),
+        ("threshold_ms", ms(figures.threshold)),
+        ("overloaded", Json::Bool(figures.overloaded)),
+        ("fraction", Json::Number(applied)),
+        ("changes", Json::Count(changes)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_has_its_reason() {
+        let figures = Figures { request_rate: 120.0, ..Figures::default() };
+        let overload = Why::Overload {
+            response: Some(Duration::from_millis(1200)),
+            threshold: Duration::from_millis(360),
+        };
+        assert_eq!(
+            change(&Change { fraction: 0.0, why: overload }, &figures, true),
+            "everybody is degraded: the server takes 1.2 s to answer, more than 360 ms (120.0 requests/s)"
+        );
+        let load = Why::Load { at_full: 1.7, line: 0.85 };
+        assert_eq!(
+            change(&Change { fraction: 0.2, why: load }, &figures, false),
+            "would be: full quality for 20.0 % of the clients: full quality for everybody would take 1.70 of the server, \
+             of its line 0.85 (120.0 requests/s)"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The probes: a page asked for again and again, by a thread of its own, because an answer may take its time.
+//!
+//! How long the question under way has been open can be seen at any moment, so that nobody has to wait for an answer
+//! that never comes.
+
+use super::page;
+use plimsoll_config::HttpUrl;
+use plimsoll_core::agent::Probe;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A probe is given up after this.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+struct State {
+    ended: u64,
+    answered: Option<Duration>,
+    since: Option<Instant>,
+}
+
+/// The probes, running. The thread ends with the value, after the question that is open.
+pub(super) struct Probes(Arc<Mutex<State>>);
+
+impl Probes {
+    /// Starts asking.
+    pub(super) fn start(server: SocketAddr, url: HttpUrl, every: Duration) -> io::Result<Probes> {
+        let state = Arc::new(Mutex::new(State::default()));
+        let shared = Arc::downgrade(&state);
+        let ask = move || while probe(&shared, server, &url, every).is_some() {};
+        thread::Builder::new().name("probe".to_owned()).spawn(ask)?;
+        Ok(Probes(state))
+    }
+
+    /// How it stands.
+    pub(super) fn look(&self) -> Probe {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Probe {
+            ended: state.ended,
+            answered: state.answered,
+            waiting: state.since.map(|since| since.elapsed()),
+        }
+    }
+}
+
+/// One probe, and the rest of the interval; none when nobody looks any more.
+fn probe(state: &Weak<Mutex<State>>, server: SocketAddr, url: &HttpUrl, every: Duration) -> Option<()> {
+    let started = Instant::now();
+    state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).since = Some(started);
+    let page = page::get(server, url, PATIENCE);
+    let took = started.elapsed();
+    {
+        let state = state.upgrade()?;
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ended += 1;
+        state.since = None;
+        // An overloaded server says so with 502, 503 or 504: that is no answer.
+        state.answered = page.is_ok_and(|page| page.status < 500).then_some(took);
+    }
+    thread::sleep(every.saturating_sub(took));
+    Some(())
+}

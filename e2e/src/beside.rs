@@ -1,0 +1,240 @@
+//! What the agent stands beside: an Apache and an nginx that know nothing of it, with two content trees.
+//!
+//! Apache's pages cost what CA measured for 64 KB and for 8 KB, `a + b x` with a = 1.604 ms and b = 0.063 ms/KB, slowed
+//! down so that the machine does not matter: a page holds its worker for its time without using the CPU.
+
+use crate::page::WORKERS;
+use crate::process::{free_port, program};
+use crate::{Folder, Process, binary};
+use nix::sys::signal::Signal;
+use std::fs::{self, Permissions};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+use std::thread;
+use std::time::Duration;
+
+/// How many times as slow as the paper's server one worker is.
+const SLOWER: f64 = 64.0;
+/// CA's a (s) and b (s/KB).
+pub const COSTS: (f64, f64) = (1.604e-3, 0.063e-3);
+/// KB of a page of either tree.
+pub const KILOBYTES: (usize, usize) = (64, 8);
+/// Connections that may wait.
+pub const QUEUE: u32 = 64;
+
+/// What a page of so many KB costs one worker.
+fn time(kilobytes: usize) -> Duration {
+    Duration::from_secs_f64(SLOWER * (COSTS.0 + COSTS.1 * kilobytes as f64))
+}
+
+/// Full pages a second that Apache makes.
+#[must_use]
+pub fn capacity() -> f64 {
+    WORKERS as f64 / time(KILOBYTES.0).as_secs_f64()
+}
+
+/// How many times as many pages it makes of the light tree: CA's ratio, by its a and b.
+#[must_use]
+pub fn ratio() -> f64 {
+    time(KILOBYTES.0).as_secs_f64() / time(KILOBYTES.1).as_secs_f64()
+}
+
+/// `costs` of Apache, for the agent's file: in time of the whole server.
+#[must_use]
+pub fn costs() -> String {
+    let of_all = SLOWER / WORKERS as f64;
+    let (request, byte) = (COSTS.0 * of_all * 1e3, COSTS.1 * of_all * 1e9 / 1024.0);
+    format!("costs = {{ request = \"{request}ms\", byte = \"{byte}ns\" }}")
+}
+
+/// Makes a page: takes its time, and returns a CGI response.
+#[must_use]
+pub fn make(light: bool) -> Vec<u8> {
+    let kilobytes = if light { KILOBYTES.1 } else { KILOBYTES.0 };
+    thread::sleep(time(kilobytes));
+    let bytes = kilobytes << 10;
+    let mut page = format!("Content-Type: text/html\r\nContent-Length: {bytes}\r\n\r\n").into_bytes();
+    page.extend(b"<p>page</p>\n".iter().cycle().take(bytes));
+    page
+}
+
+/// A server with two trees, `full` and `light`, in its folder, and the page `/page`.
+#[derive(Debug)]
+pub struct Beside {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where everything lies: trees, logs, and what the agent writes.
+    pub folder: Folder,
+    /// The running server.
+    pub process: Process,
+    _application: Option<Process>,
+}
+
+/// Apache prefork with few workers. The page is served through the link `www` in its folder, and `/mapped` from the tree
+/// that the map `trees.map` has for the client's group. Panics, with its log, if it does not come up.
+#[must_use]
+pub fn apache(page: &Path) -> Beside {
+    let folder = Folder::new();
+    for tree in ["full", "light"] {
+        let place = folder.write(&format!("{tree}/page"), fs::read(page).unwrap_or_default());
+        fs::set_permissions(&place, Permissions::from_mode(0o755))
+            .unwrap_or_else(|error| panic!("cannot open {}: {error}", place.display()));
+    }
+    folder.write("robots.txt", "User-agent: *\n");
+    symlink(folder.path().join("full"), folder.path().join("www"))
+        .unwrap_or_else(|error| panic!("no link: {error}"));
+    let groups: String = (0..256).map(|group| format!("{group:02x} full\n")).collect();
+    let first_line = "# Written by `plimsoll agent`, do not edit. Clients at full quality: 1\n";
+    folder.write("trees.map", first_line.to_owned() + &groups);
+    let port = free_port();
+    let configuration = folder.write("apache.conf", apache_configuration(folder.path(), port));
+    let mut command = Command::new(program("setpriv"));
+    command.arg("--pdeathsig=TERM").arg(program("apache2")).process_group(0);
+    command.arg("-DFOREGROUND").arg("-f").arg(configuration);
+    let mut process = Process::spawn("apache", &mut command, &folder.path().join("apache.log"));
+    process.wait_for("readiness", |log| log.contains("resuming normal operations").then_some(()));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Beside { address, folder, process, _application: None }
+}
+
+fn apache_configuration(folder: &Path, port: u16) -> String {
+    let folder = folder.display();
+    let user = if nix::unistd::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
+    let modules: String = ["mpm_prefork", "authz_core", "authz_host", "alias", "cgi", "status", "rewrite"]
+        .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
+        .concat();
+    format!(
+        "ServerRoot {folder}\nServerName e2e.test\nPidFile {folder}/apache.pid\nDefaultRuntimeDir {folder}\n\
+         ErrorLog /dev/stderr\nLogLevel notice\n{user}{modules}\
+         CustomLog {folder}/access.log \"%h %l %u %t \\\"%r\\\" %>s %B\"\n\
+         StartServers {WORKERS}\nMinSpareServers 1\nMaxSpareServers {WORKERS}\n\
+         ServerLimit {WORKERS}\nMaxRequestWorkers {WORKERS}\nMaxConnectionsPerChild 0\n\
+         ListenBacklog {QUEUE}\nKeepAlive Off\n\
+         DocumentRoot {folder}\nListen 127.0.0.1:{port}\n\
+         ScriptAlias /page {folder}/www/page\n\
+         ScriptAlias /full/page {folder}/full/page\nScriptAlias /light/page {folder}/light/page\n\
+         <Directory />\nRequire all granted\n</Directory>\n\
+         <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n\
+         RewriteEngine On\nRewriteMap tree txt:{folder}/trees.map\n\
+         RewriteCond expr \"md5('a key of yours' . %{{REMOTE_ADDR}}) =~ /^(..)/\"\n\
+         RewriteRule ^/mapped$ /${{tree:%1}}/page [PT]\n"
+    )
+}
+
+/// nginx in front of an application of few workers, whose trees are prefixes. It reads `split.conf`. Panics, with the
+/// log, if one does not come up.
+#[must_use]
+pub fn nginx(page: &Path) -> Beside {
+    let folder = Folder::new();
+    let socket = folder.path().join("page.sock");
+    let mut command = Command::new(page);
+    command.arg(&socket).arg(QUEUE.to_string());
+    let mut application = Process::spawn("page-scgi", &mut command, &folder.path().join("page.log"));
+    application.wait_for("readiness", |log| log.contains("ready").then_some(()));
+    fs::set_permissions(&socket, Permissions::from_mode(0o777))
+        .unwrap_or_else(|error| panic!("cannot open {} to nginx: {error}", socket.display()));
+    folder.write(
+        "split.conf",
+        "# Written by `plimsoll agent`, do not edit. Clients at full quality: 1\n\
+         split_clients \"$remote_addr\" $plimsoll_tree { * \"/full\"; }\n",
+    );
+    let port = free_port();
+    let configuration = folder.write("nginx.conf", nginx_configuration(folder.path(), port));
+    let mut command = Command::new(program("nginx"));
+    command.arg("-e").arg("/dev/stderr").arg("-c").arg(configuration);
+    let mut process = Process::spawn("nginx", &mut command, &folder.path().join("nginx.log"));
+    process.wait_for("readiness", |log| log.contains("start worker process ").then_some(()));
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Beside { address, folder, process, _application: Some(application) }
+}
+
+fn nginx_configuration(folder: &Path, port: u16) -> String {
+    let folder = folder.display();
+    let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
+    format!(
+        "daemon off;\nworker_processes 1;\npid {folder}/nginx.pid;\nerror_log /dev/stderr notice;\n{user}\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n\
+           include {folder}/split.conf;\n\
+           access_log off;\n\
+           client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;\n\
+           uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;\n\
+           scgi_buffers 8 16k;\n\
+           keepalive_timeout 60s;\n\
+           keepalive_requests 1000000;\n\
+           server {{\n\
+             listen 127.0.0.1:{port};\n\
+             location = /nginx_status {{ stub_status; }}\n\
+             location / {{\n\
+               scgi_pass unix:{folder}/page.sock;\n\
+               scgi_param REQUEST_URI $plimsoll_tree$request_uri;\n\
+               scgi_param CONTENT_LENGTH $content_length;\n\
+             }}\n\
+           }}\n\
+         }}\n"
+    )
+}
+
+impl Beside {
+    /// The agent's file, with `more` after what is always in it.
+    #[must_use]
+    pub fn agent_file(&self, probe: &str, more: &str) -> PathBuf {
+        let text = format!("[server]\nprobe = \"http://{}{probe}\"\nqueue = {QUEUE}\n{more}", self.address);
+        self.folder.write("agent.toml", text)
+    }
+
+    /// The tree that the link leads to now.
+    #[must_use]
+    pub fn linked(&self) -> String {
+        let target = fs::read_link(self.folder.path().join("www")).unwrap_or_default();
+        target.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// F, as the first line of what the agent wrote tells it.
+    #[must_use]
+    pub fn fraction(&self, file: &str) -> f64 {
+        let text = fs::read_to_string(self.folder.path().join(file)).unwrap_or_default();
+        let first = text.lines().next().and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        first.unwrap_or_else(|| panic!("no fraction in {file}:\n{text}"))
+    }
+}
+
+/// `plimsoll agent`, at work.
+#[derive(Debug)]
+pub struct Agent {
+    /// The running program.
+    pub process: Process,
+}
+
+impl Agent {
+    /// Starts it; panics, with its log, if it refuses.
+    #[must_use]
+    pub fn start(file: &Path) -> Agent {
+        let log = file.with_extension("log");
+        let mut process = Process::spawn("agent", Command::new(binary()).arg("agent").arg(file), &log);
+        process.wait_for("its beginning", |log| log.contains("agent beside").then_some(()));
+        Agent { process }
+    }
+
+    /// Runs it to its end.
+    #[must_use]
+    pub fn output(file: &Path, option: &str) -> Output {
+        let ran = Command::new(binary()).arg("agent").arg(file).arg(option).output();
+        ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
+    }
+
+    /// Lines of its log that hold `what`.
+    #[must_use]
+    pub fn said(&self, what: &str) -> usize {
+        self.process.log().lines().filter(|line| line.contains(what)).count()
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub fn stop(&mut self) -> ExitStatus {
+        self.process.signal(Signal::SIGTERM);
+        self.process.wait()
+    }
+}
