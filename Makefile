@@ -54,7 +54,7 @@ bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the r
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
 generate: ## write what is generated from code: configuration reference, schema, golden diagnostics
-	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent
 
 fmt: ## format the code
 	$(CARGO) fmt --all

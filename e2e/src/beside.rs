@@ -17,13 +17,13 @@ use std::thread;
 use std::time::Duration;
 
 /// How many times as slow as the paper's server one worker is.
-const SLOWER: f64 = 64.0;
+const SLOWER: f64 = 96.0;
 /// CA's a (s) and b (s/KB).
 pub const COSTS: (f64, f64) = (1.604e-3, 0.063e-3);
 /// KB of a page of either tree.
 pub const KILOBYTES: (usize, usize) = (64, 8);
-/// Connections that may wait.
-pub const QUEUE: u32 = 64;
+/// Connections that may wait for Apache, and for the application behind nginx.
+pub const QUEUE: (u32, u32) = (256, 64);
 
 /// What a page of so many KB costs one worker.
 fn time(kilobytes: usize) -> Duration {
@@ -66,6 +66,8 @@ pub fn make(light: bool) -> Vec<u8> {
 pub struct Beside {
     /// Where it listens.
     pub address: SocketAddr,
+    /// How many connections may wait.
+    pub queue: u32,
     /// Where everything lies: trees, logs, and what the agent writes.
     pub folder: Folder,
     /// The running server.
@@ -97,7 +99,7 @@ pub fn apache(page: &Path) -> Beside {
     let mut process = Process::spawn("apache", &mut command, &folder.path().join("apache.log"));
     process.wait_for("readiness", |log| log.contains("resuming normal operations").then_some(()));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Beside { address, folder, process, _application: None }
+    Beside { address, queue: QUEUE.0, folder, process, _application: None }
 }
 
 fn apache_configuration(folder: &Path, port: u16) -> String {
@@ -106,13 +108,14 @@ fn apache_configuration(folder: &Path, port: u16) -> String {
     let modules: String = ["mpm_prefork", "authz_core", "authz_host", "alias", "cgi", "status", "rewrite"]
         .map(|name| format!("LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"))
         .concat();
+    let queue = QUEUE.0;
     format!(
         "ServerRoot {folder}\nServerName e2e.test\nPidFile {folder}/apache.pid\nDefaultRuntimeDir {folder}\n\
          ErrorLog /dev/stderr\nLogLevel notice\n{user}{modules}\
          CustomLog {folder}/access.log \"%h %l %u %t \\\"%r\\\" %>s %B\"\n\
          StartServers {WORKERS}\nMinSpareServers 1\nMaxSpareServers {WORKERS}\n\
          ServerLimit {WORKERS}\nMaxRequestWorkers {WORKERS}\nMaxConnectionsPerChild 0\n\
-         ListenBacklog {QUEUE}\nKeepAlive Off\n\
+         ListenBacklog {queue}\nKeepAlive Off\n\
          DocumentRoot {folder}\nListen 127.0.0.1:{port}\n\
          ScriptAlias /page {folder}/www/page\n\
          ScriptAlias /full/page {folder}/full/page\nScriptAlias /light/page {folder}/light/page\n\
@@ -131,7 +134,7 @@ pub fn nginx(page: &Path) -> Beside {
     let folder = Folder::new();
     let socket = folder.path().join("page.sock");
     let mut command = Command::new(page);
-    command.arg(&socket).arg(QUEUE.to_string());
+    command.arg(&socket).arg(QUEUE.1.to_string());
     let mut application = Process::spawn("page-scgi", &mut command, &folder.path().join("page.log"));
     application.wait_for("readiness", |log| log.contains("ready").then_some(()));
     fs::set_permissions(&socket, Permissions::from_mode(0o777))
@@ -148,7 +151,7 @@ pub fn nginx(page: &Path) -> Beside {
     let mut process = Process::spawn("nginx", &mut command, &folder.path().join("nginx.log"));
     process.wait_for("readiness", |log| log.contains("start worker process ").then_some(()));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Beside { address, folder, process, _application: Some(application) }
+    Beside { address, queue: QUEUE.1, folder, process, _application: Some(application) }
 }
 
 fn nginx_configuration(folder: &Path, port: u16) -> String {
@@ -182,7 +185,8 @@ impl Beside {
     /// The agent's file, with `more` after what is always in it.
     #[must_use]
     pub fn agent_file(&self, probe: &str, more: &str) -> PathBuf {
-        let text = format!("[server]\nprobe = \"http://{}{probe}\"\nqueue = {QUEUE}\n{more}", self.address);
+        let Beside { address, queue, .. } = self;
+        let text = format!("[server]\nprobe = \"http://{address}{probe}\"\nqueue = {queue}\n{more}");
         self.folder.write("agent.toml", text)
     }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// How far below the load line the way back is where nobody says.
 const BACK: f64 = 0.1;
-/// The finest that Apache's map can do: a group of clients.
-const APACHE_STEP: f64 = 1.0 / 256.0;
+/// Apache's map costs nothing to change; but each change is a line in the journal.
+const APACHE_STEP: f64 = 0.02;
 
 /// What `file` means; none only beside findings.
 pub(super) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Option<Agent> {
@@ -176,7 +176,6 @@ fn apache(
     at: &dyn Fn(&Text) -> PathBuf,
     period: &Located<Duration>,
 ) -> Option<(Chooser, Policy)> {
-    // It costs nothing to change: every period may, by one group.
     let policy = Policy::Fraction { step: APACHE_STEP, apart: period.value };
     Some((Chooser::Apache(at(&keys.map.as_ref()?.value)), policy))
 }

@@ -5,8 +5,10 @@
 //! everybody gets full quality the cost of the other tree is not forgotten, and the other way round. Then `U(F) = R C(F)`
 //! for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
 //!
-//! Overload is no reason not to learn: what was completed took the whole server, so its cost is known; it is R that is
-//! not. A standstill teaches next to nothing, since a sample weighs as much as it has requests.
+//! While a queue stands before the server nothing is learned of a tree whose cost is known: some servers count whom they
+//! turn away among their requests (nginx: 502), and would seem cheap just when they are full. Of an unknown tree a full
+//! server is all that there is: what was completed took all of it. A standstill teaches next to nothing, since a sample
+//! weighs as much as it has requests.
 //!
 //! Of a tree that was never served nothing is known. Until then the degraded one is taken to cost a quarter of the full
 //! one, as everywhere in Plimsoll where nobody says.
@@ -14,7 +16,6 @@
 use super::Sample;
 use crate::control::Demand;
 use crate::model::{LinearModel, Served, Tracker};
-use alloc::vec::Vec;
 
 /// Cost of the degraded tree as a part of the full one's, where one of them was never served.
 const ASSUMED: f64 = 0.25;
@@ -30,7 +31,7 @@ pub(super) struct OfferedLoad {
     rate: Tracker,
     cost: LinearModel,
     /// Of this period, for the model.
-    samples: Vec<Served>,
+    period: Served,
     /// Requests that each tree has served, full and degraded, as far as is needed.
     served: [f64; 2],
     seconds: f64,
@@ -42,35 +43,39 @@ pub(super) struct OfferedLoad {
 }
 
 impl OfferedLoad {
-    /// Takes a sample.
-    pub(super) fn look(&mut self, sample: &Sample) {
+    /// Takes a sample. `queueing`: a queue stands before the server.
+    pub(super) fn look(&mut self, sample: &Sample, queueing: bool) {
         let Some((requests, utilization)) = sample.load else { return };
         if sample.seconds <= 0.0 {
             return;
         }
         self.stepping |= self.rate.count(requests, sample.seconds);
         let n = requests as f64;
+        let known = self.served[usize::from(sample.applied < 0.5)] >= ENOUGH;
         for (served, part) in self.served.iter_mut().zip([sample.applied, 1.0 - sample.applied]) {
             *served = (*served + n * part).min(ENOUGH);
         }
         self.seconds += sample.seconds;
-        self.work += utilization * sample.seconds;
-        let bytes = n * sample.applied * UNIT;
-        self.samples.push(Served { requests: n, work_seconds: utilization * sample.seconds, bytes });
+        let work_seconds = utilization * sample.seconds;
+        self.work += work_seconds;
+        if queueing && known {
+            return;
+        }
+        // Samples of gaps are of a moment, requests of an interval: only together do they fit.
+        let period = &mut self.period;
+        period.requests += n;
+        period.work_seconds += work_seconds;
+        period.bytes += n * sample.applied * UNIT;
     }
 
     /// Ends a period.
     pub(super) fn end_period(&mut self) {
-        // Samples of gaps are of a moment, requests of an interval: only together do they fit.
-        let requests: f64 = self.samples.iter().map(|sample| sample.requests).sum();
-        let bytes: f64 = self.samples.iter().map(|sample| sample.bytes).sum();
-        self.cost.learn(core::iter::once(Served { requests, work_seconds: self.work, bytes }));
+        self.cost.learn(core::iter::once(core::mem::take(&mut self.period)));
         if self.seconds > 0.0 {
             self.utilization += SMOOTHING * (self.work / self.seconds - self.utilization);
         }
         (self.seconds, self.work, self.stepped) = (0.0, 0.0, self.stepping);
         self.stepping = false;
-        self.samples.clear();
     }
 
     /// C(F): what a request takes of the server on the average (s), or S, 1 / throughput; none while nothing is known.
@@ -137,7 +142,7 @@ mod tests {
         for _ in 0..super::super::SAMPLES {
             let utilization = requests as f64 * cost / 0.25;
             let load_seen = Some((requests, utilization));
-            load.look(&Sample { seconds: 0.25, load: load_seen, probe: Probe::default(), applied });
+            load.look(&Sample { seconds: 0.25, load: load_seen, probe: Probe::default(), applied }, false);
         }
         load.end_period();
     }
@@ -175,6 +180,23 @@ mod tests {
     }
 
     #[test]
+    fn whom_a_full_server_turns_away_does_not_make_it_cheap() {
+        let mut load = OfferedLoad::default();
+        for _ in 0..5 {
+            period(&mut load, 10, 1.0, 20e-3);
+        }
+        for queueing in [true, false] {
+            for _ in 0..20 {
+                let sample =
+                    Sample { seconds: 1.0, load: Some((200, 1.0)), probe: Probe::default(), applied: 1.0 };
+                load.look(&sample, queueing);
+                load.end_period();
+            }
+            assert_eq!(close(load.cost(1.0), 20e-3), queueing, "{:?}", load.ends());
+        }
+    }
+
+    #[test]
     fn a_standstill_teaches_next_to_nothing() {
         let mut load = OfferedLoad::default();
         for _ in 0..10 {
@@ -183,7 +205,7 @@ mod tests {
         // Five seconds in which the server is full and completes one request.
         for _ in 0..5 {
             let sample = Sample { seconds: 1.0, load: Some((0, 1.0)), probe: Probe::default(), applied: 1.0 };
-            load.look(&sample);
+            load.look(&sample, false);
             load.end_period();
         }
         assert!(close(load.cost(1.0), 20e-3), "{:?}", load.ends());

@@ -83,6 +83,14 @@ impl Overload {
         self.over
     }
 
+    /// Whether a queue stands before the server, or it fails: what it completes then is no measure of what requests cost.
+    pub(super) fn is_queueing(&self) -> bool {
+        let Probe { answered, waiting, .. } = self.last;
+        let short = self.fastest.unwrap_or_default() + self.threshold / 4;
+        let long = |time: Option<Duration>| time.is_some_and(|time| time > short);
+        self.over || self.late > 0 || long(answered) || long(waiting)
+    }
+
     pub(super) fn threshold(&self) -> Duration {
         self.threshold
     }
