@@ -5,7 +5,7 @@
 
 use crate::page::WORKERS;
 use crate::process::{free_port, program};
-use crate::{Folder, Process, binary};
+use crate::{Folder, Process, binary, get};
 use nix::sys::signal::Signal;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,15 +13,18 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many times as slow as the paper's server one worker is.
 const SLOWER: f64 = 96.0;
 /// CA's a (s) and b (s/KB).
-pub const COSTS: (f64, f64) = (1.604e-3, 0.063e-3);
+const COSTS: (f64, f64) = (1.604e-3, 0.063e-3);
 /// KB of a page of either tree.
 pub const KILOBYTES: (usize, usize) = (64, 8);
+/// How long each tree is loaded to find its rate.
+const MEASURED_FOR: Duration = Duration::from_secs(4);
 /// Connections that may wait for Apache, and for the application behind nginx.
 pub const QUEUE: (u32, u32) = (256, 64);
 
@@ -30,24 +33,45 @@ fn time(kilobytes: usize) -> Duration {
     Duration::from_secs_f64(SLOWER * (COSTS.0 + COSTS.1 * kilobytes as f64))
 }
 
-/// Full pages a second that Apache makes.
-#[must_use]
-pub fn capacity() -> f64 {
-    WORKERS as f64 / time(KILOBYTES.0).as_secs_f64()
+/// What Apache's pages cost it, measured: the paper's coefficients, and what a CGI process takes of this machine besides.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Full pages a second.
+    pub full: f64,
+    /// Light pages a second: CA's ratio times as many, for these a and b.
+    pub light: f64,
 }
 
-/// How many times as many pages it makes of the light tree: CA's ratio, by its a and b.
-#[must_use]
-pub fn ratio() -> f64 {
-    time(KILOBYTES.0).as_secs_f64() / time(KILOBYTES.1).as_secs_f64()
-}
+impl Measured {
+    /// Loads it with as many clients as it has workers, for a few seconds each tree.
+    #[must_use]
+    pub fn of(server: &Beside) -> Measured {
+        let rate = |path: &str| {
+            let started = Instant::now();
+            let pages = AtomicU32::new(0);
+            thread::scope(|scope| {
+                for _ in 0..WORKERS {
+                    scope.spawn(|| {
+                        while started.elapsed() < MEASURED_FOR {
+                            assert_eq!(get(server.address, path).status, 200, "{path}");
+                            pages.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+            });
+            f64::from(pages.into_inner()) / started.elapsed().as_secs_f64()
+        };
+        Measured { full: rate("/full/page"), light: rate("/light/page") }
+    }
 
-/// `costs` of Apache, for the agent's file: in time of the whole server.
-#[must_use]
-pub fn costs() -> String {
-    let of_all = SLOWER / WORKERS as f64;
-    let (request, byte) = (COSTS.0 * of_all * 1e3, COSTS.1 * of_all * 1e9 / 1024.0);
-    format!("costs = {{ request = \"{request}ms\", byte = \"{byte}ns\" }}")
+    /// `costs` for the agent's file: `a + 64 b` is 1 / full, `a + 8 b` is 1 / light.
+    #[must_use]
+    pub fn costs(&self) -> String {
+        let (full, light) = KILOBYTES;
+        let per_kilobyte = (1.0 / self.full - 1.0 / self.light) / (full - light) as f64;
+        let (request, byte) = (1.0 / self.light - light as f64 * per_kilobyte, per_kilobyte / 1024.0);
+        format!("costs = {{ request = \"{:.3}ms\", byte = \"{:.3}ns\" }}", request * 1e3, byte * 1e9)
+    }
 }
 
 /// Makes a page: takes its time, and returns a CGI response.

@@ -72,7 +72,9 @@ impl OfferedLoad {
     pub(super) fn end_period(&mut self) {
         self.cost.learn(core::iter::once(core::mem::take(&mut self.period)));
         if self.seconds > 0.0 {
-            self.utilization += SMOOTHING * (self.work / self.seconds - self.utilization);
+            // A step of the rate is no noise.
+            let gain = if self.stepping { 1.0 } else { SMOOTHING };
+            self.utilization += gain * (self.work / self.seconds - self.utilization);
         }
         (self.seconds, self.work, self.stepped) = (0.0, 0.0, self.stepping);
         self.stepping = false;
