@@ -158,6 +158,8 @@ struct Run {
     machine: Machine,
     chooser: Restored,
     probes: Probes,
+    /// Probes that had ended at the last look.
+    probed: u64,
     source: Source,
     sense: Sense,
     tick: Duration,
@@ -184,6 +186,7 @@ impl Run {
             machine: Machine::new(agent.settings.clone(), chooser.applied),
             chooser,
             probes,
+            probed: 0,
             source,
             sense: agent.sense,
             tick: agent.settings.period / SAMPLES,
@@ -229,15 +232,21 @@ impl Run {
     /// One sample, and what comes of it.
     fn look(&mut self) {
         let now = Instant::now();
-        let load = self.source.look(now);
+        let mut load = self.source.look(now);
         self.tell_blind(now, load.is_some());
         if let Some(complaint) = self.source.complaint() {
             eprintln!("note: {complaint}");
         }
+        let probe = self.probes.look();
+        // Probes are requests too, but cost next to nothing: with them a calm server would seem cheap.
+        let own = probe.ended - std::mem::replace(&mut self.probed, probe.ended);
+        if let Some((counters, _)) = &mut load {
+            counters.requests = counters.requests.saturating_sub(own);
+        }
         let sample = Sample {
             seconds: load.as_ref().map_or(0.0, |load| load.1),
             load: load.as_ref().and_then(|(counters, seconds)| self.utilization(counters, *seconds)),
-            probe: self.probes.look(),
+            probe,
             applied: self.chooser.applied,
         };
         let at = CoreInstant::from_secs_f64(now.duration_since(self.started).as_secs_f64());

@@ -27,6 +27,8 @@ const URGENT: f64 = 0.15;
 /// No request waits here where anybody could drop it: a backlog is not seen at all.
 const WAIT_PERIODS: f64 = 10.0;
 const SERVICE_PERIODS: f64 = 0.01;
+/// What is applied is what the law said, but for this.
+const NEAR: f64 = 0.05;
 /// How fast the mean of what the law says follows it.
 const SMOOTHING: f64 = 0.2;
 
@@ -103,7 +105,7 @@ impl FractionLaw {
             measured: if seen.overloaded { 1.0 } else { load.utilization().min(1.0) },
             served,
             overridden: seen.overloaded,
-            steady: load.is_steady() && fabs(seen.applied - self.wanted) < self.step,
+            steady: load.is_steady() && fabs(seen.applied - self.wanted) < self.step.max(NEAR),
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             service_periods: SERVICE_PERIODS,
