@@ -22,7 +22,7 @@ pub mod workload;
 
 pub use arrivals::{FoundFormat, LogNotes, logged_bytes, views};
 pub use plant::{Busy, Done, Overflow, Server, Work};
-pub use record::{ClassRow, MOST_ROWS, PlantRow, Row};
+pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Row};
 pub use request::Request;
 pub use run::{Error, Event, Progress, Run, Setup, Watch};
 pub use top::{COUNTERS, Heavy};

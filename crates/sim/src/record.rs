@@ -4,6 +4,7 @@
 //! time, so that a run of months needs no more memory than one of minutes; sums stay exact.
 
 use crate::plant::Busy;
+use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::door::Outcome;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::promises::MAX_LEVELS;
@@ -42,6 +43,20 @@ pub struct PlantRow {
     pub waiting: u32,
     /// Requests lost at the plant's listen queue.
     pub lost: u64,
+    /// Its workers as the engine knows them at the end, told or found; 0 with a comparator.
+    pub workers: u32,
+}
+
+/// How a promise of response times is held, as the engine says at the end of a row. Of several rows the mean: a part of
+/// the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Held {
+    /// Workers that are the class's own; `None` of a ratio.
+    pub quota: Option<f64>,
+    /// 1 if the delay is missed.
+    pub missed: f64,
+    /// 1 if the ratio cannot be had at this load.
+    pub infeasible: f64,
 }
 
 /// A class in a stretch of time.
@@ -65,6 +80,24 @@ pub struct ClassRow {
     pub response: Histogram,
     /// Requests of clients that were served another level than at their last request.
     pub changes: u64,
+    /// Of a class that was promised a delay or a ratio; `None` with a comparator.
+    pub held: Option<Held>,
+}
+
+impl Held {
+    fn of(known: &ResponseStatus) -> Held {
+        let part = |holds: bool| f64::from(u8::from(holds));
+        Held { quota: known.quota, missed: part(known.missed), infeasible: part(known.infeasible) }
+    }
+
+    fn merge(self, other: Held, weights: [f64; 2]) -> Held {
+        let quota = match (self.quota, other.quota) {
+            (Some(mine), Some(theirs)) => Some(mean([mine, theirs], weights)),
+            (mine, theirs) => mine.or(theirs),
+        };
+        let missed = mean([self.missed, other.missed], weights);
+        Held { quota, missed, infeasible: mean([self.infeasible, other.infeasible], weights) }
+    }
 }
 
 impl ClassRow {
@@ -78,7 +111,7 @@ impl ClassRow {
         self.outcomes[outcome as usize]
     }
 
-    /// Adds another's counts. m is averaged by time.
+    /// Adds another's counts. m and what is held are averaged by time.
     pub fn merge(&mut self, other: &ClassRow, weights: [f64; 2]) {
         self.service_level = mean([self.service_level, other.service_level], weights);
         self.arrivals += other.arrivals;
@@ -89,6 +122,10 @@ impl ClassRow {
         self.bytes += other.bytes;
         self.response.merge(&other.response);
         self.changes += other.changes;
+        self.held = match (self.held, other.held) {
+            (Some(mine), Some(theirs)) => Some(mine.merge(theirs, weights)),
+            (mine, theirs) => mine.or(theirs),
+        };
     }
 }
 
@@ -104,6 +141,7 @@ impl Row {
                 offered: mean([mine.offered, theirs.offered], weights),
                 waiting: theirs.waiting,
                 lost: mine.lost + theirs.lost,
+                workers: theirs.workers,
             };
         }
         for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
@@ -202,9 +240,12 @@ impl Recorder {
             plant.measured = known.map_or(f64::NAN, |known| known.utilization);
             plant.offered = known.map_or(f64::NAN, |known| known.utilization_offered);
             plant.waiting = known.map_or(0, |known| known.waiting);
+            plant.workers = known.map_or(0, |known| known.workers);
         }
-        for class in &mut row.classes {
+        for (number, class) in row.classes.iter_mut().enumerate() {
             class.service_level /= self.periods.max(1) as f64;
+            let known = status.and_then(|status| status.classes[number].response.as_ref());
+            class.held = known.map(Held::of);
         }
         self.busy.copy_from_slice(busy);
         self.periods = 0;
@@ -283,6 +324,23 @@ mod tests {
         let rows = rows(100);
         assert_eq!(rows.len(), 100);
         assert_eq!((rows[7].plants[0].utilization, rows[7].classes[0].service_level), (1.0, 7.0));
+    }
+
+    #[test]
+    fn of_two_rows_what_is_held_is_the_mean_over_their_time() {
+        let of = |quota, missed| ClassRow {
+            held: Some(Held { quota, missed, infeasible: 0.0 }),
+            ..ClassRow::default()
+        };
+        let mut row = of(Some(2.0), 1.0);
+        row.merge(&of(Some(5.0), 0.0), [1.0, 2.0]);
+        let held = row.held.expect("both have it");
+        assert_eq!((held.quota, held.missed), (Some(4.0), 1.0 / 3.0));
+        row.merge(&of(None, 1.0), [3.0, 3.0]);
+        assert_eq!(row.held.and_then(|held| held.quota), Some(4.0), "not yet known is not nothing");
+        let mut none = ClassRow::default();
+        none.merge(&ClassRow::default(), [1.0, 1.0]);
+        assert_eq!(none.held, None);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! `null`. Counters count from the start, everything else is of the last control period.
 
 use super::json::Json;
+use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::door::Outcome;
-use plimsoll_core::plan::PlantPlan;
+use plimsoll_core::plan::{DelayRow, PlantPlan};
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::status::{ClassStatus, PlantStatus, SiteStatus, Status};
@@ -26,10 +27,7 @@ pub fn status_json(status: &Status) -> Json {
         ("rejection_cost_seconds", optional(status.rejection_cost_seconds)),
         ("upstreams", Json::List(plants(status).map(plant_json).collect())),
         ("sites", Json::List(status.sites.iter().map(|site| site_json(status, site)).collect())),
-        (
-            "plan",
-            Json::List(status.plan.iter().filter(|plan| !plan.rows.is_empty()).map(plan_json).collect()),
-        ),
+        ("plan", Json::List(status.plan.iter().filter(|plan| has_promises(plan)).map(plan_json).collect())),
         ("classes", Json::List(classes.collect())),
     ])
 }
@@ -42,6 +40,16 @@ pub(super) fn plants(status: &Status) -> impl Iterator<Item = &PlantStatus> {
 /// The classes that are promised, or have requests under way.
 pub(super) fn classes(status: &Status) -> impl Iterator<Item = &ClassStatus> {
     status.classes.iter().filter(|class| !class.is_gone())
+}
+
+/// What was promised of a class's response times; `None` without a delay.
+pub(super) fn delay_of<'a>(status: &'a Status, class: &ClassStatus) -> Option<&'a DelayRow> {
+    let rows = status.plan.iter().flat_map(|plan| &plan.delays);
+    rows.into_iter().find(|row| row.site == class.site && row.class == class.class)
+}
+
+fn has_promises(plan: &PlantPlan) -> bool {
+    !plan.rows.is_empty() || !plan.delays.is_empty()
 }
 
 /// The configuration's word for a mode.
@@ -63,6 +71,8 @@ fn plant_json(plant: &PlantStatus) -> Json {
     Json::object([
         ("name", text(&plant.name)),
         ("workers", Json::Count(plant.workers.into())),
+        ("workers_found", plant.workers_found.map_or(Json::Null, Json::Bool)),
+        ("limit", Json::Count(plant.limit.into())),
         ("utilization", utilization),
         ("level", Json::Number(plant.service_level)),
         ("trim", Json::Number(plant.trim)),
@@ -97,6 +107,39 @@ fn plan_json(plan: &PlantPlan) -> Json {
         ("reserve", Json::Number(plan.reserve)),
         ("verdict", text(plan.verdict.as_str())),
         ("guarantees", Json::List(rows.collect())),
+        ("delays", Json::List(plan.delays.iter().map(delay_json).collect())),
+    ])
+}
+
+/// A delay that was promised, and what the plan says of it.
+pub fn delay_json(row: &DelayRow) -> Json {
+    Json::object([
+        ("site", text(&row.site)),
+        ("class", text(&row.class)),
+        ("delay_seconds", seconds(row.delay.target)),
+        ("percentile", optional(row.delay.percentile)),
+        ("requests_per_second", optional(row.rate)),
+        ("service_seconds", optional(row.service_seconds)),
+        ("least_seconds", optional(row.least_seconds)),
+        ("fitting_requests_per_second", optional(row.fitting_rate)),
+        ("verdict", text(row.verdict().as_str())),
+    ])
+}
+
+/// What a class was promised of its response times, and how that is kept. Of a delay there is no weight, of a ratio
+/// there are neither quota nor late ones.
+fn response_json(row: Option<&DelayRow>, response: &ResponseStatus) -> Json {
+    let delay = row.map(|row| row.delay);
+    Json::object([
+        ("delay_seconds", delay.map_or(Json::Null, |delay| seconds(delay.target))),
+        ("percentile", optional(delay.and_then(|delay| delay.percentile))),
+        ("quota", optional(response.quota)),
+        ("mean_seconds", Json::Number(response.response)),
+        ("late_share", optional(delay.map(|_| response.late))),
+        ("missed", Json::Bool(response.missed)),
+        ("at_limit", Json::Bool(response.at_limit)),
+        ("infeasible", Json::Bool(response.infeasible)),
+        ("weight", optional(response.weight)),
     ])
 }
 
@@ -131,6 +174,13 @@ fn class_json(status: &Status, class: &ClassStatus) -> Json {
         ("bandwidth_bytes_per_second", Json::Number(class.bandwidth)),
         ("queue_delay_seconds", seconds(class.queue_delay)),
         ("response_time_seconds", seconds(class.response_time)),
+        (
+            "promise",
+            class
+                .response
+                .as_ref()
+                .map_or(Json::Null, |response| response_json(delay_of(status, class), response)),
+        ),
         ("model", model),
         ("heavy_clients", Json::Count(class.heavy_clients.into())),
         ("arrivals", Json::Count(counts.arrivals)),

@@ -3,7 +3,9 @@
 //! Names follow its conventions: base units, the unit last, `_total` for what only grows. A class is named by the labels
 //! `site` and `class`, a plant by `upstream`. What is not known yet is left out and not written as zero.
 
-use super::document::{classes, mode_word, plants};
+mod response;
+
+use super::document::{classes, delay_of, mode_word, plants};
 use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
@@ -18,12 +20,14 @@ pub fn render_metrics(status: &Status) -> String {
         let samples = plants(status).map(|plant| (upstream(plant), Value::Number(value(plant))));
         text.family(Kind::Gauge, (name, help), samples);
     }
+    response::workers_found(&mut text, status);
     utilizations(&mut text, status);
     contracts(&mut text, status);
     for (name, help, value) in CLASS_GAUGES {
         let samples = classes(status).map(|class| (of(class), Value::Number(value(class))));
         text.family(Kind::Gauge, (name, help), samples);
     }
+    response::promises(&mut text, status);
     level_costs(&mut text, status);
     counters(&mut text, status);
     text.0
@@ -33,6 +37,9 @@ type Gauge<T> = (&'static str, &'static str, fn(&T) -> f64);
 
 const PLANT_GAUGES: &[Gauge<PlantStatus>] = &[
     ("plimsoll_workers", "Requests that the upstream works on at once.", |plant| plant.workers.into()),
+    ("plimsoll_in_service_limit", "The most requests in service at the upstream at once.", |plant| {
+        plant.limit.into()
+    }),
     ("plimsoll_in_service", "Requests in service at the upstream.", |plant| plant.in_service.into()),
     ("plimsoll_waiting", "Requests waiting for the upstream.", |plant| plant.waiting.into()),
     ("plimsoll_upstream_level", "The service level m that the upstream's loop asks for.", |plant| {

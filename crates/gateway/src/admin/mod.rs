@@ -16,7 +16,7 @@ mod pulse;
 mod tests;
 
 use crate::reload::Reloaded;
-pub use document::{render_status, status_json};
+pub use document::{delay_json, render_status, status_json};
 pub use listener::serve;
 pub use metrics::render_metrics;
 use plimsoll_core::status::Status;

@@ -2,6 +2,7 @@
 
 mod exposition;
 mod listener;
+mod response;
 
 use super::*;
 use plimsoll_core::door::Outcome;
@@ -135,18 +136,18 @@ fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
 "at_seconds":12.5,"mode":"control","period_seconds":1,"rejection_cost_seconds":null,
-"upstreams":[{"name":"origin","workers":8,
+"upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,
 "service_time_seconds":0.04}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0,"verdict":"fits",
-"guarantees":[{"site":"shop","utilization":0.375}]}],
+"guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],
 "classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,"level_of_contract":1.125,
 "levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
 {"level":2,"name":"full","cost_seconds":null,"served":20}],
 "request_rate_per_second":50,"bandwidth_bytes_per_second":1000000,
-"queue_delay_seconds":0.002,"response_time_seconds":0.042,
+"queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,
 "model":{"per_request_seconds":0.005,"per_byte_seconds":0.000000001,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"client-left":0,"no-site":0},

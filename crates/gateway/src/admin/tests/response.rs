@@ -1,0 +1,102 @@
+//! Promised response times in the document and in the metrics.
+
+use super::*;
+use plimsoll_core::control::ResponseStatus;
+use plimsoll_core::plan::DelayRow;
+use plimsoll_core::promises::Delay;
+
+/// A class with a delay, two with a ratio, one with nothing; an upstream whose workers were found.
+fn promised() -> Status {
+    let delay = ResponseStatus {
+        quota: Some(2.5),
+        response: 0.125,
+        late: 0.0625,
+        missed: true,
+        at_limit: true,
+        ..ResponseStatus::default()
+    };
+    let ratio = |response, weight| ResponseStatus {
+        response,
+        infeasible: true,
+        weight: Some(weight),
+        ..ResponseStatus::default()
+    };
+    let class = |class: &str, response| ClassStatus {
+        site: "shop".to_owned(),
+        class: class.to_owned(),
+        levels: vec!["full".to_owned()],
+        response,
+        ..ClassStatus::default()
+    };
+    let row = DelayRow {
+        site: "shop".to_owned(),
+        class: "premium".to_owned(),
+        delay: Delay { target: Duration::from_millis(200), percentile: Some(95.0) },
+        rate: Some(100.0),
+        service_seconds: Some(0.04),
+        least_seconds: Some(f64::INFINITY),
+        fitting_rate: Some(80.0),
+    };
+    let mut status = sample();
+    status.plants[0].workers_found = Some(true);
+    status.classes = vec![
+        class("premium", Some(delay)),
+        class("gold", Some(ratio(0.1, 1.5))),
+        class("plain", Some(ratio(0.15, 0.5))),
+        class("default", None),
+    ];
+    status.plan = vec![PlantPlan { plant: "origin".to_owned(), delays: vec![row], ..PlantPlan::default() }];
+    status
+}
+
+#[test]
+fn the_document_says_what_was_promised_and_how_it_is_kept() {
+    let text = status_json(&promised()).to_string();
+    for part in [
+        "\"workers\":8,\"workers_found\":true,\"limit\":8,",
+        // Infinite: not to be kept at all.
+        "\"delays\":[{\"site\":\"shop\",\"class\":\"premium\",\"delay_seconds\":0.2,\"percentile\":95,\
+         \"requests_per_second\":100,\"service_seconds\":0.04,\"least_seconds\":null,\
+         \"fitting_requests_per_second\":80,\"verdict\":\"exceeds\"}]",
+        "\"promise\":{\"delay_seconds\":0.2,\"percentile\":95,\"quota\":2.5,\"mean_seconds\":0.125,\
+         \"late_share\":0.0625,\"missed\":true,\"at_limit\":true,\"infeasible\":false,\"weight\":null}",
+        "\"promise\":{\"delay_seconds\":null,\"percentile\":null,\"quota\":null,\"mean_seconds\":0.15,\
+         \"late_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"weight\":0.5}",
+        "\"promise\":null",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+}
+
+#[test]
+fn each_promise_has_the_metrics_that_concern_it() {
+    let text = render_metrics(&promised());
+    let (_, series) = exposition::lint(&text).unwrap();
+    for expected in [
+        "plimsoll_workers_found{upstream=\"origin\"} 1",
+        "plimsoll_promised_delay_seconds{site=\"shop\",class=\"premium\"} 0.2",
+        "plimsoll_planned_delay_seconds{site=\"shop\",class=\"premium\"} +Inf",
+        "plimsoll_quota_workers{site=\"shop\",class=\"premium\"} 2.5",
+        "plimsoll_window_response_time_seconds{site=\"shop\",class=\"premium\"} 0.125",
+        "plimsoll_window_response_time_seconds{site=\"shop\",class=\"plain\"} 0.15",
+        "plimsoll_late_ratio{site=\"shop\",class=\"premium\"} 0.0625",
+        "plimsoll_promise_missed{site=\"shop\",class=\"premium\"} 1",
+        "plimsoll_quota_at_limit{site=\"shop\",class=\"premium\"} 1",
+        "plimsoll_ratio_infeasible{site=\"shop\",class=\"gold\"} 1",
+        "plimsoll_weight{site=\"shop\",class=\"gold\"} 1.5",
+    ] {
+        assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
+    }
+    let of = |family: &str| series.iter().filter(|one| one.starts_with(&format!("{family}{{"))).count();
+    assert_eq!(
+        [
+            "plimsoll_quota_workers",
+            "plimsoll_promise_missed",
+            "plimsoll_weight",
+            "plimsoll_ratio_infeasible",
+            "plimsoll_window_response_time_seconds",
+        ]
+        .map(of),
+        [1, 1, 2, 2, 3]
+    );
+}
