@@ -38,8 +38,12 @@ impl Reload {
         let said = |failure: Failure| match failure {
             Failure::Input(text) | Failure::Failed(text) => text.trim_end().to_owned(),
         };
-        let configuration = source::read(&self.file).map_err(said)?;
-        let mut settings = resolve::settings(&configuration).map_err(said)?;
+        let read = || {
+            let configuration = source::read(&self.file)?;
+            Ok((resolve::settings(&configuration)?, configuration))
+        };
+        let read = read().inspect_err(|_| self.gateway.refuse());
+        let (mut settings, configuration) = read.map_err(said)?;
         enough_open_files(&mut settings, &configuration.promises);
         let reloaded = self.gateway.reload(settings, &configuration.promises);
         let reloaded = reloaded.map_err(|wrong| {

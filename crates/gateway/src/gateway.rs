@@ -5,7 +5,7 @@ use crate::admin::ReloadOrder;
 use crate::clock::Clock;
 use crate::mailbox::{Mailbox, Message};
 use crate::operator::Operator;
-use crate::reload::Reloader;
+use crate::reload::{Reloader, Reloads};
 use crate::settings::{Backend, Settings};
 use crate::tables::{Exchange, Tables};
 use crate::ticker::Ticker;
@@ -62,6 +62,7 @@ impl Gateway {
             mailboxes: (0..threads).map(|_| Mailbox::default()).collect(),
             draining: AtomicBool::new(false),
             clock: Clock::start(),
+            reloads: Mutex::new(Reloads::start()),
             tables: Exchange::new(Tables::default().next(settings, promises, &numbers, threads)),
         });
         let engine = Arc::new(Mutex::new(engine));
@@ -72,7 +73,8 @@ impl Gateway {
         // An early return drops the gateway, which stops what was started.
         if let Some(address) = gateway.shared.tables.current().settings.admin {
             let orders = gateway.orders.clone();
-            gateway.operator = Some(Operator::start(address, gateway.engine.clone(), orders)?);
+            let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
+            gateway.operator = Some(Operator::start(address, engine, shared, orders)?);
         }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)

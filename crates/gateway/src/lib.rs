@@ -41,5 +41,5 @@ mod upstream;
 mod worker;
 
 pub use gateway::Gateway;
-pub use reload::{Reloaded, Reloader};
+pub use reload::{Reloaded, Reloader, Reloads};
 pub use settings::Settings;

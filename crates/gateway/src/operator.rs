@@ -3,6 +3,7 @@
 
 use crate::admin::{self, ReloadOrder};
 use crate::mailbox::{Mailbox, Message};
+use crate::worker::Shared;
 use plimsoll_core::Engine;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -25,6 +26,7 @@ impl Operator {
     pub(crate) fn start(
         address: SocketAddr,
         engine: Arc<Mutex<Engine>>,
+        shared: Arc<Shared>,
         orders: Arc<OnceLock<ReloadOrder>>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)
@@ -38,7 +40,8 @@ impl Operator {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 let status = move || engine.lock().unwrap_or_else(PoisonError::into_inner).status();
-                let mut serving = pin!(admin::serve(listener, status, orders));
+                let reloads = move || *shared.reloads();
+                let mut serving = pin!(admin::serve(listener, status, reloads, orders));
                 let mut messages = Vec::new();
                 poll_fn(|context| match serving.as_mut().poll(context) {
                     Poll::Ready(never) => match never {},

@@ -13,6 +13,7 @@ use plimsoll_core::promises::Promises;
 use plimsoll_core::{Changes, Difference, Engine};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
+use std::time::{Duration, SystemTime};
 
 /// Reloads a gateway, from any thread, as long as it runs.
 #[derive(Clone)]
@@ -26,6 +27,38 @@ impl std::fmt::Debug for Reloader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reloader").finish_non_exhaustive()
     }
+}
+
+/// How often a gateway was told to reload, and since when it has been what it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reloads {
+    /// Those that were applied, also where they changed nothing.
+    pub applied: u64,
+    /// Those that were refused and changed nothing.
+    pub refused: u64,
+    /// When the settings in force came into force, at the start or by the last reload applied: since 1970.
+    pub in_force_since: Duration,
+}
+
+impl Reloads {
+    /// Of a gateway that starts now.
+    pub(crate) fn start() -> Self {
+        Reloads { in_force_since: since_1970(), ..Reloads::default() }
+    }
+
+    fn count(&mut self, is_applied: bool) {
+        if is_applied {
+            self.applied += 1;
+            self.in_force_since = since_1970();
+        } else {
+            self.refused += 1;
+        }
+    }
+}
+
+/// By the machine's own calendar, which is what an operator compares it with; nothing is decided by it.
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// What a reload changed.
@@ -44,7 +77,18 @@ impl Reloader {
     ///
     /// # Errors
     /// What is wrong, one sentence each. Nothing changed then.
-    pub fn reload(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
+    pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
+        let result = self.apply(settings, promises);
+        self.shared.reloads().count(result.is_ok());
+        result
+    }
+
+    /// Counts a reload that was refused before it came here, because its file is wrong.
+    pub fn refuse(&self) {
+        self.shared.reloads().count(false);
+    }
+
+    fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
         // Held to the end: one reload at a time.

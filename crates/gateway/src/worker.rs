@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::files::Files;
 use crate::held::Held;
 use crate::mailbox::{Mailbox, Message};
+use crate::reload::Reloads;
 use crate::settings::Backend;
 use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::tables::{Exchange, Tables};
@@ -19,8 +20,8 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpStream;
@@ -38,9 +39,15 @@ pub(crate) struct Shared {
     pub clock: Clock,
     pub mailboxes: Vec<Mailbox>,
     pub draining: AtomicBool,
+    pub reloads: Mutex<Reloads>,
 }
 
 impl Shared {
+    pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
+        // Three numbers: whole whatever else broke.
+        self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends verdicts to the threads whose requests they are about.
     pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
         for verdict in verdicts {

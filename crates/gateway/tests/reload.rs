@@ -196,8 +196,21 @@ fn the_operator_posts_a_reload() {
         let (status, body) = peer.answer();
         (status, String::from_utf8(body).expect("text"))
     };
+    let metric = |name: &str| {
+        let page = ask("GET /metrics").1;
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| value.trim().parse::<f64>().ok()).expect("a number")
+    };
+    let counts = || {
+        ["applied", "refused"].map(|result| metric(&format!("plimsoll_reloads_total{{result=\"{result}\"}}")))
+    };
+    let since = || metric("plimsoll_configuration_in_force_timestamp_seconds ");
+    let started = since();
+    assert!(counts() == [0.0, 0.0] && started > 1e9, "{:?} {started}", counts());
     assert_eq!(ask("POST /reload").0, 404, "nobody said what a reload is");
     let reloader = gateway.reloader();
+    reloader.refuse();
+    assert_eq!((counts(), since()), ([0.0, 1.0], started), "a file that is wrong");
     let right = Arc::new(AtomicBool::new(true));
     let is_right = right.clone();
     gateway.on_reload(Box::new(move || {
@@ -207,8 +220,11 @@ fn the_operator_posts_a_reload() {
     let (status, body) = ask("POST /reload");
     assert!(status == 200 && body.contains("\"changed\": [\n      \"origin\"\n"), "{status} {body}");
     assert_eq!(gateway.status().plants[0].workers, 5);
+    let applied = since();
+    assert!(counts() == [1.0, 1.0] && applied > started, "{:?} {applied}", counts());
     right.store(false, SeqCst);
     assert_eq!(ask("POST /reload"), (422, "origin: workers and connections must be at least 1\n".to_owned()));
     assert_eq!(gateway.status().plants[0].workers, 5);
+    assert_eq!((counts(), since()), ([1.0, 2.0], applied), "as it was since the good one");
     assert_eq!(ask("GET /reload").0, 405);
 }

@@ -5,6 +5,7 @@
 //! More connections than that are closed unanswered; a scraper opens one.
 
 use super::{Page, Pulse, RELOAD, ReloadOrder, reloaded, route, text};
+use crate::reload::Reloads;
 use plimsoll_core::status::Status;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
@@ -25,14 +26,17 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// When the process has no file descriptors left: try again, do not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers for as long as the future lives. `source` is asked once per request; `order` is called on a thread where it
+/// Answers for as long as the future lives. `source` and `reloads` are asked once per request; `order` is called on a thread where it
 /// may wait.
 pub async fn serve(
     listener: TcpListener,
     source: impl Fn() -> Status + 'static,
+    reloads: impl Fn() -> Reloads + 'static,
     order: Arc<OnceLock<ReloadOrder>>,
 ) -> Infallible {
-    let shared = Rc::new(Shared { source, order, pulse: RefCell::default(), connections: Cell::new(0) });
+    let reloads = Box::new(reloads);
+    let shared =
+        Rc::new(Shared { source, reloads, order, pulse: RefCell::default(), connections: Cell::new(0) });
     LocalSet::new()
         .run_until(async move {
             loop {
@@ -53,6 +57,7 @@ pub async fn serve(
 
 struct Shared<S> {
     source: S,
+    reloads: Box<dyn Fn() -> Reloads>,
     order: Arc<OnceLock<ReloadOrder>>,
     pulse: RefCell<Pulse>,
     connections: Cell<u32>,
@@ -86,7 +91,7 @@ async fn exchange<S: Fn() -> Status>(mut stream: TcpStream, shared: &Shared<S>) 
             let status = (shared.source)();
             let health = shared.pulse.borrow_mut().look(Instant::now(), &status);
             let allow = if target == RELOAD { "POST" } else { "GET, HEAD" };
-            (route(&method, &target, &status, health), method == "HEAD", allow)
+            (route((&method, &target), &status, (shared.reloads)(), health), method == "HEAD", allow)
         }
         Err(page) => (page, false, ""),
     };

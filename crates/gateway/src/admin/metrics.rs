@@ -6,6 +6,7 @@
 mod response;
 
 use super::document::{classes, delay_of, mode_word, plants};
+use crate::reload::Reloads;
 use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
@@ -30,6 +31,19 @@ pub fn render_metrics(status: &Status) -> String {
     response::promises(&mut text, status);
     level_costs(&mut text, status);
     counters(&mut text, status);
+    text.0
+}
+
+/// The metrics of reloads, which the engine does not know: a file that is wrong never comes to it.
+pub fn render_reloads(reloads: Reloads) -> String {
+    let mut text = Exposition(String::new());
+    let samples = [("applied", reloads.applied), ("refused", reloads.refused)]
+        .map(|(result, count)| (vec![("result", result.to_owned())], Value::Count(count)));
+    let help = "Times that the configuration was read again: applied, or refused because it is wrong.";
+    text.family(Kind::Counter, ("plimsoll_reloads_total", help), samples);
+    let help = "When the configuration in force came into force, in Unix time.";
+    let since = [(Vec::new(), Value::Number(reloads.in_force_since.as_secs_f64()))];
+    text.family(Kind::Gauge, ("plimsoll_configuration_in_force_timestamp_seconds", help), since);
     text.0
 }
 

@@ -15,10 +15,10 @@ mod pulse;
 #[cfg(test)]
 mod tests;
 
-use crate::reload::Reloaded;
+use crate::reload::{Reloaded, Reloads};
 pub use document::{delay_json, render_status, status_json};
 pub use listener::serve;
-pub use metrics::render_metrics;
+pub use metrics::{render_metrics, render_reloads};
 use plimsoll_core::status::Status;
 pub use pulse::{Health, Pulse};
 
@@ -56,7 +56,7 @@ fn reloaded(result: Result<Reloaded, String>) -> Page {
 }
 
 /// Which page a request gets that is no order. `target` is the request's target; a query is ignored.
-pub fn route(method: &str, target: &str, status: &Status, health: Health) -> Page {
+pub fn route((method, target): (&str, &str), status: &Status, reloads: Reloads, health: Health) -> Page {
     let path = target.split('?').next().unwrap_or_default();
     if path == RELOAD {
         return text(405, "Only POST.\n".to_owned());
@@ -65,7 +65,10 @@ pub fn route(method: &str, target: &str, status: &Status, health: Health) -> Pag
         return text(405, "Only GET and HEAD.\n".to_owned());
     }
     match path {
-        "/metrics" => Page { status: 200, content_type: EXPOSITION, body: render_metrics(status) },
+        "/metrics" => {
+            let body = render_metrics(status) + &render_reloads(reloads);
+            Page { status: 200, content_type: EXPOSITION, body }
+        }
         "/status" => Page { status: 200, content_type: "application/json", body: render_status(status) },
         "/healthz" => match health {
             Health::Running => text(200, "ok\n".to_owned()),

@@ -127,6 +127,22 @@ fn the_exposition_is_well_formed_and_complete() {
     assert!(render_metrics(&known).contains("\nplimsoll_rejection_cost_seconds 0.00001\n"));
 }
 
+#[test]
+fn reloads_are_counted_by_their_result() {
+    let reloads =
+        Reloads { applied: 3, refused: 1, in_force_since: Duration::from_millis(1_800_000_000_250) };
+    // On one page with the rest.
+    let text = render_metrics(&sample()) + &render_reloads(reloads);
+    lint(&text).unwrap();
+    for expected in [
+        "plimsoll_reloads_total{result=\"applied\"} 3",
+        "plimsoll_reloads_total{result=\"refused\"} 1",
+        "plimsoll_configuration_in_force_timestamp_seconds 1800000000.25",
+    ] {
+        assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
+    }
+}
+
 /// The lint finds what it is for.
 #[test]
 fn the_lint_can_fail() {

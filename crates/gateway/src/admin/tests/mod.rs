@@ -95,8 +95,12 @@ fn sample_plan() -> PlantPlan {
     }
 }
 
+fn ask(method: &str, target: &str) -> Page {
+    route((method, target), &sample(), Reloads::default(), Health::Running)
+}
+
 fn get(target: &str) -> Page {
-    route("GET", target, &sample(), Health::Running)
+    ask("GET", target)
 }
 
 #[test]
@@ -108,9 +112,10 @@ fn routes() {
     for target in ["/metrics/", "/Metrics", "/nothing", "", "*"] {
         assert_eq!(get(target).status, 404, "{target}");
     }
-    assert_eq!(route("HEAD", "/metrics", &sample(), Health::Running).status, 200);
-    assert_eq!(route("POST", "/metrics", &sample(), Health::Running).status, 405);
-    let stalled = route("GET", "/healthz", &sample(), Health::Stalled(Duration::from_secs(12)));
+    assert_eq!(ask("HEAD", "/metrics").status, 200);
+    assert_eq!(ask("POST", "/metrics").status, 405);
+    let stalled =
+        route(("GET", "/healthz"), &sample(), Reloads::default(), Health::Stalled(Duration::from_secs(12)));
     assert_eq!(stalled.status, 503);
     assert!(stalled.body.contains("12 s"));
 }
