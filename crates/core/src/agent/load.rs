@@ -88,9 +88,14 @@ impl OfferedLoad {
 
     /// C_f and C_l.
     fn ends(&self) -> Option<[f64; 2]> {
+        self.ends_after(ENOUGH)
+    }
+
+    /// The same as soon as a tree has served so many requests.
+    fn ends_after(&self, enough: f64) -> Option<[f64; 2]> {
         let (degraded, more) = self.cost.costs();
         let full = degraded + more * UNIT;
-        match self.served.map(|served| served >= ENOUGH) {
+        match self.served.map(|served| served >= enough) {
             [true, true] => Some([full, degraded]),
             // One kind alone: the line goes through it, and where else the model has it means nothing.
             [true, false] => Some([full, ASSUMED * full]),
@@ -99,9 +104,15 @@ impl OfferedLoad {
         }
     }
 
-    /// U(F) of what is offered.
+    /// U(F) of what is offered. Where next to nothing comes, next to nothing has to be known: an agent that was started
+    /// in the night, with everybody degraded, must find its way back.
     pub(super) fn at(&self, fraction: f64) -> Option<f64> {
-        Some(self.rate() * self.cost(fraction)?)
+        let rate = self.rate();
+        if rate <= 0.0 {
+            return Some(0.0);
+        }
+        let [full, degraded] = self.ends().or_else(|| self.ends_after(1.0))?;
+        Some(rate * (degraded + fraction * (full - degraded)))
     }
 
     /// U as a function of m = 1 + F. Nobody can be rejected here, so level 0 is level 1 once more: below it a law finds
@@ -196,6 +207,16 @@ mod tests {
             }
             assert_eq!(close(load.cost(1.0), 20e-3), queueing, "{:?}", load.ends());
         }
+    }
+
+    #[test]
+    fn of_no_load_and_of_a_little_it_is_known_what_they_take() {
+        let mut load = OfferedLoad::default();
+        period(&mut load, 0, 0.0, 3e-3);
+        assert_eq!((load.at(1.0), load.cost(1.0)), (Some(0.0), None));
+        period(&mut load, 1, 0.0, 3e-3);
+        assert!(load.at(1.0).is_some_and(|at| (1e-4..0.1).contains(&at)), "{:?}", load.at(1.0));
+        assert!(load.demand().is_none(), "too little to degrade anybody for");
     }
 
     #[test]
