@@ -1,5 +1,6 @@
 //! What `plimsoll run` logs of the loops' decisions: a line when a class begins or ceases to be degraded or turned away,
-//! and one every half minute while it lasts. In observe mode the same lines say what would have been.
+//! and one every half minute while it lasts. In observe mode the same lines say what would have been. What was promised of
+//! response times is in `journal/response.rs`.
 //!
 //! Single requests are not logged here: their level and reason are in the response header, their counts in `/metrics`.
 
@@ -9,6 +10,9 @@ use plimsoll_core::plan::{PlantPlan, Verdict};
 use plimsoll_core::promises::Mode;
 use plimsoll_core::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
+use response::Responses;
+
+mod response;
 
 const REMIND: Duration = Duration::from_secs(30);
 
@@ -36,6 +40,7 @@ pub(crate) struct Journal {
     said: Vec<Said>,
     /// By plant: whether its contracts exceeded it when that was last said.
     exceeded: Vec<bool>,
+    responses: Responses,
     last: Instant,
 }
 
@@ -53,6 +58,7 @@ impl Journal {
         for (said, plan) in self.exceeded.iter_mut().zip(&status.plan) {
             lines.extend(moved(said, plan));
         }
+        lines.extend(self.responses.look(status));
         lines
     }
 }

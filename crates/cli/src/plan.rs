@@ -10,6 +10,7 @@ use plimsoll_core::plan::{self, Ceiling, PlantPlan, Verdict};
 use plimsoll_core::promises::{
     Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
 };
+use plimsoll_gateway::admin::delay_json;
 use plimsoll_gateway::admin::json::Json;
 
 const UNVERIFIED: &str =
@@ -256,7 +257,7 @@ fn contracts_json(plan: &PlantPlan) -> Json {
         ("reserve", Json::Number(plan.reserve)),
         ("verdict", word(plan.verdict.as_str())),
         ("guarantees", Json::List(plan.rows.iter().map(row).collect())),
-        ("delays", Json::List(plan.delays.iter().map(promised::planned_json).collect())),
+        ("delays", Json::List(plan.delays.iter().map(delay_json).collect())),
     ])
 }
 

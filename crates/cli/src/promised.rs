@@ -9,8 +9,8 @@ use plimsoll_gateway::admin::json::Json;
 pub(crate) struct Promised<'a> {
     pub(crate) class: &'a str,
     priority: u8,
-    delay: Option<Delay>,
-    ratio: Option<f64>,
+    pub(crate) delay: Option<Delay>,
+    pub(crate) ratio: Option<f64>,
 }
 
 /// The classes of a site, the built-in `default` last.
@@ -62,30 +62,30 @@ impl Promised<'_> {
         Json::object([
             ("class", Json::Text(self.class.to_owned())),
             ("priority", priority.map_or(Json::Null, Json::Count)),
-            ("delay_seconds", self.delay.map_or(Json::Null, |delay| seconds(delay.target.as_secs_f64()))),
+            (
+                "delay_seconds",
+                self.delay.map_or(Json::Null, |delay| Json::Number(delay.target.as_secs_f64())),
+            ),
             ("percentile", self.delay.and_then(|delay| delay.percentile).map_or(Json::Null, Json::Number)),
             ("ratio", self.ratio.map_or(Json::Null, Json::Number)),
         ])
     }
 }
 
-fn delay(delay: Delay) -> String {
+/// `95 % within 200 ms`.
+pub(crate) fn delay(delay: Delay) -> String {
     let target = time(delay.target.as_secs_f64());
     delay.percentile.map_or(format!("{target} on average"), |p| format!("{p} % within {target}"))
 }
 
 /// Rounded up, so that what is named as possible is.
-fn time(seconds: f64) -> String {
+pub(crate) fn time(seconds: f64) -> String {
     let up = |number: f64| (number - 1e-6).ceil();
     match seconds {
         s if s.is_infinite() => "never".to_owned(),
         s if s < 1.0 => format!("{} ms", up(s * 1e4) / 10.0),
         s => format!("{} s", up(s * 1e3) / 1e3),
     }
-}
-
-fn seconds(seconds: f64) -> Json {
-    Json::Number(seconds)
 }
 
 /// All promises of response times, each with what the plan says of it; empty if there are none.
@@ -162,21 +162,6 @@ fn would_fit(row: &DelayRow, least: f64) -> String {
         },
         _ => "all".to_owned(),
     }
-}
-
-/// A row of the plan.
-pub(crate) fn planned_json(row: &DelayRow) -> Json {
-    let number = |value: Option<f64>| value.map_or(Json::Null, Json::Number);
-    Json::object([
-        ("site", Json::Text(row.site.clone())),
-        ("class", Json::Text(row.class.clone())),
-        ("delay_seconds", seconds(row.delay.target.as_secs_f64())),
-        ("percentile", number(row.delay.percentile)),
-        ("requests_per_second", number(row.rate)),
-        ("service_seconds", number(row.service_seconds)),
-        ("least_seconds", number(row.least_seconds)),
-        ("verdict", Json::Text(row.verdict().as_str().to_owned())),
-    ])
 }
 
 #[cfg(test)]

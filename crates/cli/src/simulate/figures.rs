@@ -1,6 +1,7 @@
 //! What a run is worth: its figures by plant and by class, by the plants' own busy time and the clients' own clocks.
 
 use super::inputs::Contender;
+use super::promises::Promised;
 use plimsoll_core::door::Outcome;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_core::promises::Promises;
@@ -17,6 +18,8 @@ pub(crate) struct Figures {
     /// The names of the levels below the highest, and of it, over all sites, with the requests completed there;
     /// highest quality first.
     pub(crate) levels: Vec<(String, u64)>,
+    /// What became of promised response times.
+    pub(crate) promised: Promised,
 }
 
 pub(crate) struct PlantFigures {
@@ -122,6 +125,7 @@ impl Figures {
             total: Share::default(),
             classes: Vec::new(),
             levels: levels(run, promises),
+            promised: Promised::of(run, promises),
         };
         for (class, (name, top_level)) in classes(promises).into_iter().enumerate() {
             let Some(row) = run.classes.get(class) else { continue };

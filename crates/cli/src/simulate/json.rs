@@ -31,6 +31,9 @@ fn run(run: &Run, figures: &Figures, contender: &Contender) -> Json {
         Kind::Configuration => "configuration",
         Kind::Comparator(_) => "comparator",
     };
+    let promised = &figures.promised;
+    let classes =
+        figures.classes.iter().map(|one| class(one, promised.json_of(one.class, run.classes.get(one.class))));
     let levels = figures.levels.iter().map(|(name, count)| (name.as_str(), Json::Count(*count)));
     Json::object([
         ("name", word(&contender.name)),
@@ -43,7 +46,7 @@ fn run(run: &Run, figures: &Figures, contender: &Contender) -> Json {
         ("upstreams", Json::List(figures.plants.iter().map(plant).collect())),
         ("total", share(&figures.total)),
         ("levels", Json::object(levels)),
-        ("classes", Json::List(figures.classes.iter().map(class).collect())),
+        ("classes", Json::List(classes.collect())),
         ("most_affected_paths", Json::List(run.top.iter().take(100).map(heavy).collect())),
         ("periods", Json::List(run.rows.iter().map(|row| period(row, contender)).collect())),
     ])
@@ -88,9 +91,10 @@ fn times(response: &Histogram) -> Json {
     ])
 }
 
-fn class(class: &ClassFigures) -> Json {
+fn class(class: &ClassFigures, promised: Option<Json>) -> Json {
     let Json::Object(mut fields) = share(&class.share) else { unreachable!("a share is an object") };
     fields.insert(0, ("name".to_owned(), word(&class.name)));
+    fields.push(("promise".to_owned(), promised.unwrap_or(Json::Null)));
     Json::Object(fields)
 }
 
@@ -127,7 +131,11 @@ fn log(name: &str, notes: &LogNotes) -> Json {
 /// One control period, or several of a long run.
 fn period(row: &Row, contender: &Contender) -> Json {
     let plants = row.plants.iter().map(|plant| {
-        Json::object([("utilization", rounded(plant.utilization)), ("offered", rounded(plant.offered))])
+        Json::object([
+            ("utilization", rounded(plant.utilization)),
+            ("offered", rounded(plant.offered)),
+            ("workers", Json::Count(plant.workers.into())),
+        ])
     });
     let names = classes(&contender.promises);
     let is_there = |class: &ClassRow| class.arrivals + class.served() + class.rejected > 0;
@@ -141,6 +149,8 @@ fn period(row: &Row, contender: &Contender) -> Json {
             ("arrivals", Json::Count(class.arrivals)),
             ("completed_by_level", Json::object(levels)),
             ("rejected", Json::Count(class.rejected)),
+            ("quota", class.held.and_then(|held| held.quota).map_or(Json::Null, rounded)),
+            ("response_ms_mean", Json::Number(class.response.mean().as_secs_f64() * 1e3)),
             ("response_ms_p99", Json::Number(class.response.quantile(0.99).as_secs_f64() * 1e3)),
         ])
     });

@@ -8,6 +8,8 @@ mod figures;
 mod inputs;
 mod json;
 mod page;
+mod promised_page;
+mod promises;
 mod summary;
 mod trace;
 mod watch;

@@ -1,9 +1,10 @@
 //! The figures as a page with plots.
 
-use super::Simulated;
 use super::figures::{Figures, by_name, classes};
 use super::inputs::Contender;
+use super::promises::{DelayFigures, RatioFigures};
 use super::summary::{grouped, headline, notes, short};
+use super::{Simulated, promised_page};
 use plimsoll_core::door::Outcome;
 use plimsoll_core::reason::Reason;
 use plimsoll_report::{
@@ -20,6 +21,7 @@ pub(crate) fn page(simulated: &Simulated) -> Page {
     let mut sections = vec![loops(simulated)];
     sections.push(served(simulated));
     sections.push(delays(simulated));
+    sections.extend(promised_page::section(simulated));
     sections.push(who(simulated));
     let notes = notes(simulated);
     if !notes.is_empty() {
@@ -59,6 +61,9 @@ fn lead(figures: &Figures, contender: &Contender) -> Vec<Fact> {
     facts.push(Fact::new("failed", percent(total.failed)).unit("%").verdict(none(total.failed)));
     let p99 = total.response.quantile(0.99).as_secs_f64() * 1e3;
     facts.push(Fact::new("response time p99", format!("{p99:.0}")).unit("ms"));
+    let delays = figures.promised.delays.iter().filter(|delay| delay.requests > 0);
+    facts.extend(delays.map(DelayFigures::fact));
+    facts.extend(figures.promised.ratios.iter().map(RatioFigures::fact));
     facts
 }
 
@@ -67,7 +72,7 @@ fn begin(row: &Row) -> f64 {
 }
 
 /// One value a row.
-fn series(name: impl Into<String>, run: &Run, of: impl Fn(&Row) -> f64) -> Series {
+pub(super) fn series(name: impl Into<String>, run: &Run, of: impl Fn(&Row) -> f64) -> Series {
     Series::new(name, run.rows.iter().map(|row| (begin(row), of(row))))
 }
 

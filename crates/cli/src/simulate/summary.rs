@@ -1,7 +1,8 @@
 //! The figures as text.
 
-use super::Simulated;
 use super::figures::{Figures, Share};
+use super::inputs::Kind;
+use super::{Simulated, promises};
 use crate::text;
 use plimsoll_core::histogram::Histogram;
 use plimsoll_sim::LogNotes;
@@ -18,6 +19,12 @@ pub(crate) fn text(simulated: &Simulated) -> String {
     if simulated.figures.iter().any(|figures| figures.classes.len() > 1) {
         text += "\n";
         text += &classes(simulated);
+    }
+    let of_all = simulated.figures.iter().map(|figures| &figures.promised);
+    let promised = promises::table(of_all.zip(&simulated.inputs.contenders), simulated.runs.len() > 1);
+    if !promised.is_empty() {
+        text += "\n";
+        text += &promised;
     }
     text += &heaviest(simulated);
     for note in notes(simulated) {
@@ -162,6 +169,9 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     for (run, contender) in runs.iter().zip(&inputs.contenders).filter(|(run, _)| run.retries > 0) {
         let before = if runs.len() > 1 { format!("{}: ", short(&contender.name)) } else { String::new() };
         all.push(format!("{before}{} requests are of clients that tried again", grouped(run.retries)));
+    }
+    if matches!(inputs.contenders[0].kind, Kind::Configuration) {
+        all.extend(promises::workers_notes(&runs[0], &inputs.contenders[0]));
     }
     for (stream, notes) in &runs[0].notes {
         log_notes(&inputs.contenders[0].workload.streams[*stream].name, notes, &mut all);
