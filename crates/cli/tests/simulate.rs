@@ -81,6 +81,69 @@ fn the_step_is_held_and_the_comparator_melts() {
     assert_eq!(with["periods"].as_array().map(Vec::len), Some(60));
 }
 
+const DELAYS: [&str; 3] = ["examples/delays.toml", "--workload", "examples/workloads/delays.toml"];
+
+#[test]
+fn a_promised_delay_is_kept_in_a_crowd_and_the_comparator_breaks_it() {
+    let report = json(&[&DELAYS[..], &["--against", "none"]].concat());
+    let class = |run: usize, name: &str| {
+        let classes = report["runs"][run]["classes"].as_array().expect("a list");
+        classes.iter().find(|class| class["name"] == name).expect("its class").clone()
+    };
+    let late = |run| class(run, "shop/premium")["promise"]["late_share"].as_f64().expect("a number");
+    assert!((0.001..0.065).contains(&late(0)), "{}", late(0));
+    assert!(late(1) > 0.1, "{}", late(1));
+    let premium = class(0, "shop/premium");
+    assert_eq!(
+        (&premium["promise"]["delay_seconds"], &premium["promise"]["percentile"]),
+        (&0.2.into(), &95.into())
+    );
+    assert_eq!(
+        (&premium["degraded"], &premium["rejected"]),
+        (&0.into(), &0.into()),
+        "who was promised pays nothing"
+    );
+    assert!(class(0, "shop/default")["degraded"].as_u64() > Some(1000));
+    assert!(class(1, "shop/premium")["promise"]["missed_share_of_time"].is_null(), "nobody says it there");
+    let subscribers = class(0, "reports/subscribers");
+    assert_eq!(subscribers["promise"]["ratio"], 1);
+    assert!(subscribers["promise"]["infeasible_share_of_time"].is_number(), "{subscribers}");
+    let last = report["runs"][0]["periods"].as_array().and_then(|all| all.last()).expect("a period");
+    assert!((6..=11).contains(&last["upstreams"][0]["workers"].as_u64().expect("a number")), "{last}");
+    let quota =
+        last["classes"].as_array().into_iter().flatten().find(|class| class["name"] == "shop/premium");
+    let quota = quota.and_then(|class| class["quota"].as_f64()).expect("a number");
+    assert!((1.5..6.0).contains(&quota), "40/s of 40 ms are 1.6 workers' work: {quota}");
+}
+
+#[test]
+fn promises_are_told_as_text_and_drawn_on_the_page() {
+    let page = Path::new(env!("CARGO_TARGET_TMPDIR")).join("delays.html");
+    let output = plimsoll(&[&DELAYS[..], &["--report", name(&page)]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    for part in
+        ["95 % within 200 ms", "subscribers 1 : default 2", "app has 8 workers, and the gateway is not told"]
+    {
+        assert!(said(&output).contains(part), "no {part:?} in\n{}", said(&output));
+    }
+    let page = fs::read_to_string(&page).expect("the page was written");
+    for part in [
+        "Promised response times",
+        "shop/premium: 95 % take at most",
+        ">Quotas<",
+        "over their ratio, reports",
+        "Workers of app",
+    ] {
+        assert!(page.contains(part), "no {part:?} on the page");
+    }
+    let output = plimsoll(&STEP);
+    assert!(
+        !said(&output).contains("promised"),
+        "where nothing is promised nothing is told:\n{}",
+        said(&output)
+    );
+}
+
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_does_not() {
     let trace = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace.jsonl");

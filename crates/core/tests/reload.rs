@@ -3,7 +3,9 @@
 use plimsoll_core::door::{
     Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
 };
-use plimsoll_core::promises::{Class, Condition, Level, Mode, Plant, Promises, QueueBounds, Site};
+use plimsoll_core::promises::{
+    Class, Condition, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
+};
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::status::{ClassStatus, Status};
@@ -303,12 +305,40 @@ fn drawn(random: &mut Random) -> Promises {
         }
         site.classes = PATHS.iter().filter(|_| random.below(2) == 0).map(|path| class(path)).collect();
         site.exempt = vec![Condition { paths: vec!["/read".into()], ..Condition::default() }];
+        promise_response_times(&mut site, random);
         sites.push(site);
     }
     let mut promises = Promises { plants, sites, ..Promises::default() };
+    for plant in &mut promises.plants {
+        let bounds = WorkerBounds { least: 1, most: 1 + random.below(6) as u32 };
+        plant.find_workers = (random.below(3) == 0).then_some(bounds);
+    }
     promises.control.mode =
         [Mode::Control, Mode::Control, Mode::Observe, Mode::Off][random.below(4) as usize];
     promises
+}
+
+/// To each class a delay, a place in the site's ratio, or nothing.
+fn promise_response_times(site: &mut Site, random: &mut Random) {
+    let mut draw = || match random.below(3) {
+        0 => (Some(delay(1 + random.below(500), (random.below(2) == 0).then_some(95.0))), None),
+        1 => (None, Some(1.0 + random.below(3) as f64)),
+        _ => (None, None),
+    };
+    for class in &mut site.classes {
+        (class.delay, class.ratio) = draw();
+    }
+    (site.default_delay, site.default_ratio) = draw();
+    let ratios = || site.classes.iter().map(|class| class.ratio).chain([site.default_ratio]).flatten();
+    if ratios().count() == 1 {
+        site.classes.iter_mut().for_each(|class| class.ratio = None);
+        site.default_ratio = None;
+    }
+    site.strict_ratios = random.below(2) == 0;
+}
+
+fn delay(ms: u64, percentile: Option<f64>) -> Delay {
+    Delay { target: Duration::from_millis(ms), percentile }
 }
 
 /// Two threads' lanes, what they hold, and who waits.
@@ -372,6 +402,110 @@ impl World {
                 }
             }
         }
+    }
+}
+
+/// Serves for `periods` from `from` on: 167/s of 20 ms each for four workers, to `/buy` and to whoever is in no class.
+fn traffic(engine: &mut Engine, world: &mut World, random: &mut Random, from: u64, periods: u64) -> Status {
+    let mut due: Vec<u64> = Vec::new();
+    for now in from..from + 1000 * periods {
+        engine.tick(ms(now), &Readings::default(), &mut world.verdicts);
+        world.settle(ms(now));
+        due.resize(world.held.len(), now + 20);
+        for place in (0..world.held.len()).rev().filter(|place| due[*place] <= now).collect::<Vec<_>>() {
+            due.remove(place);
+            let mut permit = world.held.remove(place);
+            world.lanes[0].release(ms(now), &mut permit, answered(), &mut world.verdicts);
+            world.lanes[0].depart(ms(now), permit, Outcome::Completed, &mut world.verdicts);
+        }
+        world.settle(ms(now));
+        due.resize(world.held.len(), now + 20);
+        if random.below(6) == 0 {
+            let request = Request { host: "shop", path: PATHS[random.below(2) as usize], client: 7 };
+            let target = world.lanes[0].classify(&request).expect("a site");
+            world.arrived += 1;
+            let token = Token(world.arrived);
+            match world.lanes[0].arrive(ms(now), target, token, &mut world.verdicts) {
+                Arrival::Serve(permit) => world.held.push(permit),
+                Arrival::Wait(permit) => world.waiting.push((token.0, permit)),
+                other => drop(other),
+            }
+            world.settle(ms(now));
+            due.resize(world.held.len(), now + 20);
+        }
+    }
+    engine.status()
+}
+
+/// A promise of response times is given, changed, turned into a ratio and taken back while requests wait and are served;
+/// so are told and looked-for workers.
+#[test]
+fn a_promise_comes_changes_and_goes_under_load() {
+    let with = |own: Option<Delay>, ratios: Option<(f64, f64)>, find: Option<WorkerBounds>| {
+        let mut promises = shop_and_blog();
+        promises.plants[0].find_workers = find;
+        promises.plants[0].queue.max_waiting = 50;
+        let site = &mut promises.sites[0];
+        site.classes[0].delay = own;
+        (site.classes[0].ratio, site.default_ratio) =
+            (ratios.map(|(one, _)| one), ratios.map(|(_, two)| two));
+        site.strict_ratios = ratios.is_some();
+        promises
+    };
+    let bounds = |most| Some(WorkerBounds { least: 1, most });
+    let (mut engine, lanes) = Engine::new(&with(None, None, None), 1, 42).expect("valid promises");
+    let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
+    let mut random = Random::new(3);
+    let steps = [
+        (with(None, None, None), "nothing"),
+        (with(Some(delay(50, None)), None, None), "delay"),
+        (with(Some(delay(80, Some(95.0))), None, bounds(6)), "delay"),
+        (with(None, Some((1.0, 3.0)), bounds(6)), "ratio"),
+        (with(None, Some((1.0, 2.0)), None), "ratio"),
+        (with(Some(delay(1, Some(95.0))), None, bounds(2)), "delay"),
+        (with(None, None, bounds(6)), "nothing"),
+        (with(None, None, None), "nothing"),
+    ];
+    let mut waited = Duration::ZERO;
+    for (number, (promises, kind)) in (0..).zip(&steps) {
+        engine.reload(promises).expect("valid promises");
+        let status = traffic(&mut engine, &mut world, &mut random, number * 8000, 8);
+        waited += row(&status, "shop", "buy").queue_delay;
+        let buy = row(&status, "shop", "buy").response;
+        match *kind {
+            "delay" => {
+                assert!(buy.is_some_and(|buy| buy.quota > Some(0.0) && buy.weight.is_none()), "{buy:?}")
+            }
+            "ratio" => {
+                assert!(buy.is_some_and(|buy| buy.quota.is_none() && buy.weight > Some(0.0)), "{buy:?}")
+            }
+            _ => assert_eq!(buy, None, "step {number}"),
+        }
+        let default = row(&status, "shop", "default").response;
+        assert_eq!(default.is_some(), *kind == "ratio", "step {number}");
+        assert_eq!(status.plants[0].workers_found.is_some(), promises.plants[0].find_workers.is_some());
+        let in_flight: u64 = status.classes.iter().map(|class| class.counts.in_flight()).sum();
+        assert_eq!(in_flight, (world.held.len() + world.waiting.len()) as u64, "step {number}");
+        assert_eq!(status.plants[0].in_service as usize, world.held.len(), "step {number}");
+        if promises.plants[0].find_workers.is_none() {
+            assert_eq!(status.plants[0].workers, 4, "told, whatever was found before");
+        }
+    }
+    assert!(waited > Duration::ZERO && world.arrived > 5000, "there was load");
+    let end = ms(steps.len() as u64 * 8000);
+    while !world.held.is_empty() || !world.waiting.is_empty() {
+        world.depart(&mut random, end);
+        world.settle(end);
+    }
+    let status = engine.status();
+    assert!(
+        status.plants.iter().all(|plant| plant.in_service == 0 && plant.waiting == 0),
+        "{:?}",
+        status.plants
+    );
+    for class in &status.classes {
+        let ended = class.counts.unserved + class.counts.outcomes.iter().sum::<u64>();
+        assert_eq!(class.counts.arrivals, ended, "{}/{}", class.site, class.class);
     }
 }
 

@@ -71,7 +71,9 @@ impl Responses {
 fn workers(said: &mut Said<u32>, plant: &PlantStatus) -> Option<String> {
     let before = said.said;
     let found = plant.workers_found == Some(true);
-    if !found || !said.is_news(plant.workers, STEADY) {
+    // One more or less is how the search looks around.
+    let differs = 4 * plant.workers.abs_diff(before) > before;
+    if !found || !differs || !said.is_news(plant.workers, STEADY) {
         return None;
     }
     let PlantStatus { name, workers, .. } = plant;
@@ -252,7 +254,8 @@ mod tests {
         };
         assert!(lines(16, Some(false), 9).is_empty(), "being looked for");
         assert_eq!(lines(8, Some(true), 9), ["app: works on 8 requests at once, as its throughput shows"]);
-        assert!(lines(9, Some(true), STEADY - 1).is_empty() && lines(8, Some(true), 9).is_empty());
+        assert!(lines(12, Some(true), STEADY - 1).is_empty() && lines(8, Some(true), 9).is_empty());
+        assert!(lines(10, Some(true), 20).is_empty(), "two more are no news");
         assert_eq!(lines(4, Some(true), 9), ["app: works on 4 requests at once now, 8 before"]);
         assert!(lines(12, None, 9).is_empty(), "whoever told it knows");
     }

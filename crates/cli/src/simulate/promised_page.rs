@@ -21,7 +21,7 @@ pub(super) fn section(simulated: &Simulated) -> Option<Section> {
          time.",
     );
     for delay in promised.delays.iter().filter(|delay| delay.requests > 0) {
-        section = section.chart(delay_chart(simulated, delay));
+        section = delay_charts(simulated, delay).into_iter().fold(section, Section::chart);
     }
     section = promised
         .ratios
@@ -38,24 +38,30 @@ fn ms(response: &Histogram, time: impl Fn(&Histogram) -> std::time::Duration) ->
     if response.count() > 0 { time(response).as_secs_f64() * 1e3 } else { f64::NAN }
 }
 
-/// The mean, or the percentile, that was promised: one line for each in front, found by the class's name.
-fn delay_chart(simulated: &Simulated, delay: &DelayFigures) -> Chart {
-    let what = delay.delay.percentile.map_or("mean".to_owned(), |p| format!("{p} % within"));
-    let target = delay.delay.target.as_secs_f64() * 1e3;
-    let mut chart = Chart::over_time(format!("Response times of {}: {what}", delay.name), "ms")
-        .text(format!("Promised: {}.", promised::delay(delay.delay)))
-        .from_zero()
-        .threshold("promised", target);
-    for (run, contender) in simulated.runs.iter().zip(&simulated.inputs.contenders) {
+/// The mean, or the percentile, that was promised: a chart for each in front, at its own scale, so that the promise is to
+/// be seen in each. Another configuration's class is found by its name.
+fn delay_charts(simulated: &Simulated, delay: &DelayFigures) -> Vec<Chart> {
+    let what = delay.delay.percentile.map_or("mean".to_owned(), |p| format!("{p} % take at most"));
+    let runs = simulated.runs.iter().zip(&simulated.inputs.contenders);
+    let charts = runs.filter_map(|(run, contender)| {
+        let front = short(&contender.name);
         let names = classes(&contender.promises);
-        let Some(class) = names.iter().position(|(name, _)| *name == delay.name) else { continue };
+        let class = names.iter().position(|(name, _)| *name == delay.name)?;
         let value = |response: &Histogram| match delay.delay.percentile {
             Some(percentile) => ms(response, |of| of.quantile(percentile / 100.0)),
             None => ms(response, Histogram::mean),
         };
-        chart = chart.series(series(short(&contender.name), run, |row| value(&row.classes[class].response)));
-    }
-    chart
+        let title = match simulated.runs.len() {
+            1 => format!("Response times of {}: {what}", delay.name),
+            _ => format!("{front}: response times of {}: {what}", delay.name),
+        };
+        let chart = Chart::over_time(title, "ms")
+            .text(format!("Promised: {}.", promised::delay(delay.delay)))
+            .from_zero()
+            .threshold("promised", delay.delay.target.as_secs_f64() * 1e3);
+        Some(chart.series(series(front, run, |row| value(&row.classes[class].response))))
+    });
+    charts.collect()
 }
 
 /// Means over their ratios: one line where the ratio is kept.

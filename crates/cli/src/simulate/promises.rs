@@ -7,7 +7,7 @@
 
 use super::figures::classes;
 use super::inputs::Contender;
-use super::summary::{short, span};
+use super::summary::short;
 use crate::promised;
 use crate::text;
 use plimsoll_core::histogram::Histogram;
@@ -223,19 +223,19 @@ pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>
     if rows.len() == 1 { String::new() } else { text::table(&rows, &[]) }
 }
 
-/// Where the workers were looked for: how many there truly are, and how many were found at the end.
+/// Where the workers were looked for: how many there truly are, and how many were found.
 pub(crate) fn workers_notes(run: &Run, contender: &Contender) -> Vec<String> {
     let plants =
         contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());
     let found = plants.filter_map(|(number, plant)| {
-        let true_number = contender.workload.plants.get(number)?.discipline.servers();
-        let last = run.rows.last()?.plants[number].workers;
-        let since = run.rows.iter().rev().take_while(|row| row.plants[number].workers == last).last()?;
+        let truth = contender.workload.plants.get(number)?.discipline.servers();
+        let second_half = run.rows.iter().skip(run.rows.len() / 2).map(|row| row.plants[number].workers);
+        let (last, least, most) = (second_half.clone().last()?, second_half.clone().min()?, second_half.max()?);
         (last > 0).then(|| {
             format!(
-                "{} has {true_number} workers, and was not told to: it was taken for {last} from {} on",
-                plant.name,
-                span(since.from.as_secs_f64())
+                "{} has {truth} workers, and the gateway is not told: it takes them for {last} at the end, and for {least} to \
+                 {most} in the second half of the run",
+                plant.name
             )
         })
     });
