@@ -12,6 +12,7 @@ use plimsoll_core::status::{ClassStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -405,10 +406,17 @@ impl World {
     }
 }
 
-/// Serves for `periods` from `from` on: 167/s of 20 ms each for four workers, to `/buy` and to whoever is in no class.
-fn traffic(engine: &mut Engine, world: &mut World, random: &mut Random, from: u64, periods: u64) -> Status {
+/// Serves in these seconds: a request each `one_in` milliseconds, of 20 ms each for four workers, to `/buy` and to whoever
+/// is in no class.
+fn traffic(
+    engine: &mut Engine,
+    world: &mut World,
+    random: &mut Random,
+    seconds: Range<u64>,
+    one_in: u64,
+) -> Status {
     let mut due: Vec<u64> = Vec::new();
-    for now in from..from + 1000 * periods {
+    for now in 1000 * seconds.start..1000 * seconds.end {
         engine.tick(ms(now), &Readings::default(), &mut world.verdicts);
         world.settle(ms(now));
         due.resize(world.held.len(), now + 20);
@@ -420,7 +428,7 @@ fn traffic(engine: &mut Engine, world: &mut World, random: &mut Random, from: u6
         }
         world.settle(ms(now));
         due.resize(world.held.len(), now + 20);
-        if random.below(6) == 0 {
+        if random.below(one_in) == 0 {
             let request = Request { host: "shop", path: PATHS[random.below(2) as usize], client: 7 };
             let target = world.lanes[0].classify(&request).expect("a site");
             world.arrived += 1;
@@ -469,7 +477,7 @@ fn a_promise_comes_changes_and_goes_under_load() {
     let mut waited = Duration::ZERO;
     for (number, (promises, kind)) in (0..).zip(&steps) {
         engine.reload(promises).expect("valid promises");
-        let status = traffic(&mut engine, &mut world, &mut random, number * 8000, 8);
+        let status = traffic(&mut engine, &mut world, &mut random, 8 * number..8 * number + 8, 6);
         waited += row(&status, "shop", "buy").queue_delay;
         let buy = row(&status, "shop", "buy").response;
         match *kind {
@@ -600,4 +608,30 @@ fn end(world: &mut World, now: Instant) {
             world.lanes[0].depart(now, permit, Outcome::Completed, &mut world.verdicts);
         }
     }
+}
+
+/// What a missed promise pressed out of its plant's load line is given back with it, also where another plant has a
+/// promise still.
+#[test]
+fn a_promise_that_goes_takes_its_pressure_with_it() {
+    let with = |own: Option<Delay>| {
+        let mut promises = shop_and_blog();
+        (promises.sites[0].classes[0].delay, promises.sites[0].classes[0].priority) = (own, 1);
+        promises.sites[1].default_delay = Some(delay(500, None));
+        promises.plants[0].queue.max_waiting = 50;
+        promises
+    };
+    // Nobody could keep it: service alone takes 20 ms.
+    let (mut engine, lanes) = Engine::new(&with(Some(delay(10, None))), 1, 42).expect("valid promises");
+    let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
+    let mut random = Random::new(3);
+    let missed = traffic(&mut engine, &mut world, &mut random, 0..40, 8);
+    let buy = row(&missed, "shop", "buy").response.expect("its promise");
+    assert!(buy.missed, "{buy:?}");
+    let rejected = |status: &Status| row(status, "shop", "default").counts.rejected();
+    assert!(rejected(&missed) > 300, "the class below makes way: {}", rejected(&missed));
+    engine.reload(&with(None)).expect("valid promises");
+    let settled = traffic(&mut engine, &mut world, &mut random, 40..45, 8);
+    let after = traffic(&mut engine, &mut world, &mut random, 45..80, 8);
+    assert_eq!(rejected(&after), rejected(&settled), "nobody has to make way any more");
 }

@@ -58,6 +58,12 @@ impl Delays {
         self.loops.sort_by_key(|one| (one.promised.plant, one.promised.rank, one.promised.class));
         let plants = self.loops.iter().map(|one| one.promised.plant + 1).max().unwrap_or(0);
         self.pressure.resize(plants, 0.0);
+        for (plant, pressure) in self.pressure.iter_mut().enumerate() {
+            // Of a promise that is gone nobody would take it off again.
+            if self.loops.iter().all(|one| one.promised.plant != plant) {
+                *pressure = 0.0;
+            }
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
