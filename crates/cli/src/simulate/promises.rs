@@ -201,7 +201,7 @@ impl RatioFigures {
 fn of_time(part: Option<f64>) -> String {
     match part {
         None => "-".to_owned(),
-        Some(part) if part == 0.0 => "never".to_owned(),
+        Some(0.0) => "never".to_owned(),
         Some(part) => format!("{:.1} % of the time", 100.0 * part),
     }
 }
@@ -230,7 +230,7 @@ pub(crate) fn workers_notes(run: &Run, contender: &Contender) -> Vec<String> {
     let found = plants.filter_map(|(number, plant)| {
         let truth = contender.workload.plants.get(number)?.discipline.servers();
         let second_half = run.rows.iter().skip(run.rows.len() / 2).map(|row| row.plants[number].workers);
-        let (last, least, most) = (second_half.clone().last()?, second_half.clone().min()?, second_half.max()?);
+        let (last, least, most) = (second_half.clone().next_back()?, second_half.clone().min()?, second_half.max()?);
         (last > 0).then(|| {
             format!(
                 "{} has {truth} workers, and the gateway is not told: it takes them for {last} at the end, and for {least} to \
