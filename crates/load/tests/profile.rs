@@ -120,6 +120,58 @@ fn failures_of_a_full_queue_cost_this_server_nothing() {
     assert!(cost.is_some_and(|cost| cost < 0.1 * answer) || overload.late_seconds > 0.1, "{overload:?}");
 }
 
+/// Of one size, 16 ms of one of 8 workers, at twice its rate; with what a failure is believed to take of the server.
+fn failing(change: impl FnOnce(&mut OriginSettings), each: u64) -> (OriginHandle, Profile) {
+    let origin = origin(|settings| {
+        settings.cost = Cost::constant(Duration::from_millis(16));
+        change(settings);
+    });
+    let mut plan = plan(&origin, Duration::from_secs(each));
+    plan.subjects.truncate(1);
+    plan.overload = Some(2.0);
+    // As many as find room: who is refused in a closed loop is back at once, and refusing would be all that is done.
+    plan.most_clients = 32;
+    let profile = run(&plan);
+    println!("{:?} {:?} {:?}", profile.ended, profile.highest, profile.overload);
+    (origin, profile)
+}
+
+/// UC 7.5: a server that spends 4 ms of a worker on each client that it has no room for.
+#[test]
+fn what_a_failure_costs_is_right_within_ten_percent() {
+    let _alone = alone();
+    let (origin, profile) = failing(
+        |settings| {
+            settings.queue = 32;
+            settings.refusal = Duration::from_millis(4);
+        },
+        4,
+    );
+    let overload = profile.overload.unwrap();
+    assert!(origin.served().refused > 500, "{:?}", origin.served());
+    // X' 16 + F 4 = 8000 and X' + F = 1000: a third is answered.
+    let answered = overload.answered / overload.offered;
+    assert!((0.30..0.37).contains(&answered), "{answered:.3} answered: {overload:?}");
+    let (cost, truth) = (overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS));
+    println!("T_f {:.1} us, truth {:.1} us, {:+.2} %", cost * 1e6, truth * 1e6, (cost / truth - 1.0) * 100.0);
+    assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+}
+
+/// A server that works on requests whose clients have left: with a line longer than their patience everybody has left
+/// by the time that it comes to them. All of the server is wasted then, on twice as many as it can serve: T_f is half
+/// of what an answer costs.
+#[test]
+fn work_for_clients_that_left_is_a_cost_of_failures() {
+    let _alone = alone();
+    let (origin, profile) = failing(|settings| settings.queue = 100_000, 12);
+    let overload = profile.overload.unwrap();
+    assert!(origin.served().abandoned > 1000, "{:?}", origin.served());
+    assert!(overload.answered < 0.05 * overload.offered, "{overload:?}");
+    let (cost, truth) = (overload.per_failure_seconds.unwrap(), 0.5 * 16e-3 / f64::from(WORKERS));
+    println!("T_f {:.1} us, truth {:.1} us, {:+.2} %", cost * 1e6, truth * 1e6, (cost / truth - 1.0) * 100.0);
+    assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+}
+
 #[test]
 fn what_was_measured_before_the_server_died_is_kept() {
     let _alone = alone();

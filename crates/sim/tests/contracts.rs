@@ -7,8 +7,8 @@
 mod parties;
 
 use parties::{Party, Run, Shared, US};
-use plimsoll_core::plan::Verdict;
-use plimsoll_core::promises::{Class, Condition, Guarantee, Mode, Site};
+use plimsoll_core::plan::{PlantPlan, Verdict, plan, told};
+use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
 
@@ -195,6 +195,71 @@ fn best_effort_is_shared_by_weight_and_need() {
         between(end.use_of(1) / end.use_of(0), 1.9..=2.1, "two to one")?;
         between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization")
     });
+}
+
+/// UC 7.5's rejection, on the server's own machine.
+const REJECTION: Duration = Duration::from_micros(1100);
+
+fn planned(promises: &Promises) -> PlantPlan {
+    plan(promises, |site| told(promises, &promises.sites[site])).remove(0)
+}
+
+/// Two contracts, V2 of twice V1, as large as fit by a plan that does or does not know what a rejection costs, offered
+/// exactly; and as many requests of best effort as are promised, of which hardly any can be served.
+fn flooded(seed: u64, with_reserve: bool) -> Shared {
+    let costs = |per_rejection_seconds| Costs {
+        per_request_seconds: US.a,
+        per_byte_seconds: US.b,
+        per_rejection_seconds,
+    };
+    let contracts = |part: f64| {
+        let of = |name, rate| contract(name, part * rate, part * rate * parties::FULL / 125e3);
+        [of("v1", 100.0), of("v2", 200.0)]
+    };
+    let truth =
+        Plant { same_host: true, costs: Some(costs(REJECTION.as_secs_f64())), ..Plant::new("origin", 1) };
+    let believed = Plant {
+        costs: Some(costs(if with_reserve { REJECTION.as_secs_f64() } else { 0.0 })),
+        ..truth.clone()
+    };
+    let wanted = Promises { plants: vec![believed], sites: contracts(1.0).into(), ..Promises::default() };
+    // Rounded down, as an operator would.
+    let part = 0.999 * planned(&wanted).fitting_part();
+    let [v1, v2] = contracts(part);
+    let mut shared = Shared::new(seed, 120);
+    (shared.plant, shared.rejection) = (truth, REJECTION);
+    shared
+        .party(Party::constant(v1, 100.0 * part))
+        .party(Party::constant(v2, 200.0 * part))
+        .party(Party::constant(parties::site("others"), 1.0).then(20, 300.0 * part))
+}
+
+/// The reserve (UC 5.1, 7.5): rejections take of the server that they protect, and the plan has counted that.
+#[test]
+fn the_reserve_keeps_contracts_when_rejections_take_of_the_same_host() {
+    let kept = |run: &Run| {
+        run.windows(5..120, 15).try_for_each(|window| {
+            (0..2).try_for_each(|site| {
+                between(window.full_share(site), 0.99..=1.0, "full quality of what was offered")?;
+                between(window.mean_response(site), 0.003..=0.08, "response time")
+            })
+        })
+    };
+    let check = |run: &Run| {
+        kept(run)?;
+        let end = run.window(40..120);
+        between(end.rejected_share(2), 0.6..=1.0, "best effort rejected")?;
+        between(end.utilization(), LOAD_LINE - 0.03..=LOAD_LINE + 0.07, "utilization, rejections included")
+    };
+    holds(|seed| flooded(seed, true), check);
+    for seed in SEEDS {
+        let run = flooded(seed, false).run();
+        println!("seed {seed}, without the reserve: {:?}", kept(&run));
+        assert!(kept(&run).is_err(), "without the reserve it must fail, seed {seed}\n{run}");
+    }
+    // And what it would take to run that is refused.
+    let verdict = |with_reserve| planned(&flooded(1, with_reserve).promises()).verdict;
+    assert_eq!((verdict(true), verdict(false)), (Verdict::Fits, Verdict::Exceeds));
 }
 
 /// The server becomes half as fast: what was promised cannot be kept, and the status says so.

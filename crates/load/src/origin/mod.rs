@@ -37,6 +37,9 @@ pub struct OriginSettings {
     pub workers: u32,
     /// How many may wait beyond the workers; whoever comes then is closed at once, without an answer.
     pub queue: usize,
+    /// What a worker spends on who finds no room, UC 7.5's T_f times s; zero: nothing. Not in prefork mode, where the
+    /// kernel's queue turns them away.
+    pub refusal: Duration,
     /// Service time by size.
     pub cost: Cost,
     /// What is served; a path in none of the classes is answered 404 at no cost.
@@ -55,6 +58,7 @@ impl Default for OriginSettings {
             bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             workers: 8,
             queue: 511,
+            refusal: Duration::ZERO,
             // 8 ms for 32 KB and 1.2 ms for 4 KB, exactly: (8 - 1.2) / 28 ms per KB.
             cost: Cost { fixed: Duration::from_nanos(228_571), per_kilobyte: Duration::from_nanos(242_857) },
             classes: vec![

@@ -9,6 +9,9 @@
 //!
 //! A job runs to its end even if its client has left, as in a server that does not look at the socket while it works.
 //!
+//! Who finds no room may cost the server, too (UC 7.5: T_f): a piece of work that takes no place in the queue, but its
+//! turn like any other.
+//!
 //! Pure: time is an argument in nanoseconds from the origin's start, randomness is seeded.
 
 use super::ledger::{BusyLedger, BusyReading};
@@ -20,7 +23,8 @@ use std::collections::BinaryHeap;
 struct Job<P> {
     end_work: u64,
     order: u64,
-    payload: P,
+    /// None: nobody waits for it.
+    payload: Option<P>,
 }
 
 impl<P> PartialEq for Job<P> {
@@ -62,6 +66,8 @@ pub(crate) struct Plant<P> {
     free_at_work: BinaryHeap<Reverse<u64>>,
     jobs: BinaryHeap<Job<P>>,
     order: u64,
+    /// How many of the jobs nobody waits for.
+    unheard: usize,
     ledger: BusyLedger,
     speed: f64,
     stalled: bool,
@@ -76,6 +82,7 @@ impl<P> Plant<P> {
             free_at_work: (0..shape.workers).map(|_| Reverse(0)).collect(),
             jobs: BinaryHeap::new(),
             order: 0,
+            unheard: 0,
             ledger: BusyLedger::new(shape.workers),
             speed: 1.0,
             stalled: false,
@@ -88,13 +95,26 @@ impl<P> Plant<P> {
     /// A request of `service_ns` arrives; its payload comes back if the queue is full.
     /// Call [`Plant::advance`] with the same `now_ns` first, so that who has ended is no longer in the way.
     pub(crate) fn arrive(&mut self, now_ns: u64, service_ns: u64, payload: P) -> Result<(), P> {
-        if self.jobs.len() >= self.shape.workers as usize + self.shape.queue {
+        if self.jobs.len() - self.unheard >= self.shape.workers as usize + self.shape.queue {
             return Err(payload);
         }
         let service_ns = match &mut self.shape.exponential {
             Some(random) => (service_ns as f64 * random.exponential(1.0)) as u64,
             None => service_ns,
         };
+        self.take_turn(now_ns, service_ns, Some(payload));
+        Ok(())
+    }
+
+    /// Work that nobody waits for: what it takes to send somebody away.
+    pub(crate) fn waste(&mut self, now_ns: u64, service_ns: u64) {
+        if service_ns > 0 {
+            self.unheard += 1;
+            self.take_turn(now_ns, service_ns, None);
+        }
+    }
+
+    fn take_turn(&mut self, now_ns: u64, service_ns: u64, payload: Option<P>) {
         let now_work = self.work_at(now_ns);
         let free = self.free_at_work.pop().map_or(0, |Reverse(free)| free);
         let end_work = free.max(now_work) + service_ns;
@@ -102,7 +122,6 @@ impl<P> Plant<P> {
         self.jobs.push(Job { end_work, order: self.order, payload });
         self.order += 1;
         self.ledger.enter(now_ns);
-        Ok(())
     }
 
     /// Moves to `now_ns` and puts the jobs that have ended by then into `ended`, in order.
@@ -112,7 +131,10 @@ impl<P> Plant<P> {
             && let Some(job) = self.jobs.pop()
         {
             self.ledger.leave(at_ns);
-            ended.push(Ended { at_ns, payload: job.payload });
+            match job.payload {
+                Some(payload) => ended.push(Ended { at_ns, payload }),
+                None => self.unheard -= 1,
+            }
         }
     }
 
@@ -202,6 +224,21 @@ mod tests {
         assert_eq!(plant.arrive(0, 10, 9), Err(9));
         assert_eq!(ends(&mut plant, 10), [(10, 0)]);
         assert_eq!(plant.arrive(10, 10, 9), Ok(()));
+    }
+
+    #[test]
+    fn who_is_sent_away_costs_time_and_no_place() {
+        let mut plant = plant(1, 1);
+        (0..2).for_each(|name| plant.arrive(0, 10, name).unwrap());
+        assert_eq!(plant.arrive(0, 10, 8), Err(8));
+        plant.waste(0, 4);
+        assert_eq!(ends(&mut plant, 10), [(10, 0)]);
+        assert_eq!(plant.arrive(10, 10, 2), Ok(()), "the place of the first is free");
+        assert_eq!(plant.arrive(10, 10, 9), Err(9));
+        plant.waste(10, 4);
+        // After both, and 4 for each of those who were sent away.
+        assert_eq!(ends(&mut plant, 100), [(20, 1), (34, 2)]);
+        assert_eq!(plant.busy(100).busy_worker_ns, 38);
     }
 
     #[test]

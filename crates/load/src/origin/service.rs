@@ -70,6 +70,7 @@ struct State {
 /// The plant behind HTTP. One lock; all but the handle's readings come from one thread.
 pub(super) struct Service {
     site: Site,
+    refusal_ns: u64,
     started: Instant,
     alarm: Alarm,
     state: Mutex<State>,
@@ -100,7 +101,9 @@ impl Service {
             armed_ns: u64::MAX,
             ended: Vec::new(),
         };
-        Ok(Arc::new(Self { site, started: Instant::now(), alarm: Alarm::new()?, state: Mutex::new(state) }))
+        let refusal_ns = u64::try_from(settings.refusal.as_nanos()).unwrap_or(u64::MAX);
+        let (started, alarm) = (Instant::now(), Alarm::new()?);
+        Ok(Arc::new(Self { site, refusal_ns, started, alarm, state: Mutex::new(state) }))
     }
 
     pub(super) fn started(&self) -> Instant {
@@ -173,7 +176,10 @@ impl Service {
             let admitted = state.plant.arrive(now_ns, service_ns, Waiting { done, _seat: seat });
             match &admitted {
                 Ok(()) => state.held.enter(now_ns),
-                Err(_) => state.counters.refused += 1,
+                Err(_) => {
+                    state.counters.refused += 1;
+                    state.plant.waste(now_ns, self.refusal_ns);
+                }
             }
             admitted
         });

@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) mode: Mode,
     pub(crate) plant: Plant,
     pub(crate) faults: Vec<Fault>,
+    /// What a rejection takes of the server.
+    pub(crate) rejection: Duration,
     parties: Vec<Party>,
     length: u64,
     seed: u64,
@@ -82,7 +84,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(seed: u64, length: u64) -> Self {
         let plant = Plant::new("origin", 1);
-        Shared { mode: Mode::Control, plant, faults: Vec::new(), parties: Vec::new(), length, seed }
+        let (faults, rejection) = (Vec::new(), Duration::ZERO);
+        Shared { mode: Mode::Control, plant, faults, rejection, parties: Vec::new(), length, seed }
     }
 
     pub(crate) fn party(mut self, party: Party) -> Self {
@@ -106,10 +109,15 @@ impl Shared {
         classes
     }
 
-    pub(crate) fn run(&self) -> Run {
+    pub(crate) fn promises(&self) -> Promises {
         let sites: Vec<Site> = self.parties.iter().filter_map(|party| party.site.clone()).collect();
         let mut promises = Promises { plants: vec![self.plant.clone()], sites, ..Promises::default() };
         promises.control.mode = self.mode;
+        promises
+    }
+
+    pub(crate) fn run(&self) -> Run {
+        let promises = self.promises();
         let workload = self.workload();
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run().unwrap_or_else(|error| panic!("the promises are valid: {error:?}"));
@@ -144,7 +152,7 @@ impl Shared {
                 service_per_byte: US.b,
                 law: Law::Deterministic,
                 link: None,
-                rejection: Duration::ZERO,
+                rejection: self.rejection,
                 failure: Duration::ZERO,
                 faults: self.faults.clone(),
                 reports: false,
