@@ -13,6 +13,7 @@ pub mod beside;
 mod browser;
 mod client;
 pub mod configuration;
+pub mod flows;
 mod folder;
 mod nginx;
 mod origin;

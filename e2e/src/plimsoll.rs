@@ -1,6 +1,6 @@
 //! The binary under test.
 
-use crate::{Folder, Process, get};
+use crate::{Folder, Process, Response, exchange, get};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Plimsoll {
     pub address: SocketAddr,
     /// Where `/status` and `/metrics` are.
     pub admin: SocketAddr,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Plimsoll {
@@ -36,7 +36,28 @@ impl Plimsoll {
         let (address, admin) = process.wait_for("its addresses", |log| {
             Some((address_after(log, "listening on ")?, address_after(log, "admin on ")?))
         });
-        Plimsoll { process, address, admin, _folder: folder }
+        Plimsoll { process, address, admin, folder }
+    }
+
+    /// Writes another configuration in the place of the one that it reads again when told to.
+    pub fn rewrite(&self, configuration: &str) {
+        self.folder.write("plimsoll.toml", configuration);
+    }
+
+    /// Sends SIGHUP, and waits until it says that it has reloaded for the `nth` time, from 1.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn hang_up(&mut self, nth: usize) {
+        self.process.signal(Signal::SIGHUP);
+        self.process.wait_for("reload", |log| (log.matches("\nreloaded ").count() >= nth).then_some(()));
+    }
+
+    /// Posts to `/reload` of the admin listener.
+    #[must_use]
+    pub fn post_reload(&self) -> Response {
+        let head = "POST /reload HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
+        exchange(self.admin, head)
     }
 
     /// Runs it to its end with other arguments: a configuration that is refused, `check`, `demo`.

@@ -1,5 +1,6 @@
 //! UC Fig. 12 with a real server: two sites inside their contracts, and best effort that overloads the machine. What
-//! was promised is delivered, and neither site moves when the other does. With control off both fail.
+//! was promised is delivered, and neither site moves when the other does. With control off both fail. Fig. 13 is the
+//! server alone: nobody is told from anybody.
 
 use plimsoll_e2e::configuration::plain;
 use plimsoll_e2e::overload::load_on;
@@ -35,18 +36,20 @@ fn three_sites(upstream: SocketAddr, mode: &str) -> String {
 /// What the three got: v1 constant just inside its contract, v2 from half of that up to it, the others a crowd.
 fn run(upstream: SocketAddr, mode: &str, seconds: u64) -> [Tally; 3] {
     let gateway = Plimsoll::run(&three_sites(upstream, mode));
+    let tallies = offer(gateway.address, mode, seconds);
+    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+    tallies
+}
+
+/// The same load on whatever listens there.
+fn offer(address: SocketAddr, mode: &str, seconds: u64) -> [Tally; 3] {
     // Just inside: a tenth below, so that chance is not what is tested.
     let rate = 0.9 * PROMISED * capacity();
     let third = Duration::from_secs(seconds / 3);
     let all = [
-        load_on(gateway.address, "v1.test", 1, &[(3 * third, rate)]),
-        load_on(gateway.address, "v2.test", 2, &[(third, 0.5 * rate), (2 * third, rate)]),
-        load_on(
-            gateway.address,
-            "others.test",
-            3,
-            &[(third, 0.2 * capacity()), (2 * third, CROWD * capacity())],
-        ),
+        load_on(address, "v1.test", 1, &[(3 * third, rate)]),
+        load_on(address, "v2.test", 2, &[(third, 0.5 * rate), (2 * third, rate)]),
+        load_on(address, "others.test", 3, &[(third, 0.2 * capacity()), (2 * third, CROWD * capacity())]),
     ];
     let tallies = all.map(|load| load.join());
     for (name, tally) in ["v1", "v2", "others"].iter().zip(&tallies) {
@@ -59,7 +62,6 @@ fn run(upstream: SocketAddr, mode: &str, seconds: u64) -> [Tally; 3] {
             tally.latency.quantile(0.99)
         );
     }
-    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
     tallies
 }
 
@@ -95,4 +97,20 @@ fn contracts_are_kept_before_a_real_server() {
         full(&v1),
         full(&v2)
     );
+}
+
+/// UC Fig. 13.
+#[test]
+fn without_a_gateway_nobody_is_isolated() {
+    let nginx = Nginx::start(Path::new(env!("CARGO_BIN_EXE_page-scgi")));
+    let shares = offer(nginx.address, "nginx alone", 15).map(|tally| full(&tally));
+    // A third of the time there is room for everybody.
+    for (name, share) in ["v1", "v2"].iter().zip(shares) {
+        assert!(
+            (0.15..0.85).contains(&share),
+            "{name}: {share:.3} of what was offered, and a quarter was its own"
+        );
+    }
+    // Then four times the capacity comes, of which a quarter and no more can be answered: of the others, too.
+    assert!((0.1..0.5).contains(&shares[2]), "{:.3} of the others", shares[2]);
 }
