@@ -34,24 +34,23 @@ fn holds(sites: &str, flows: impl Fn() -> Vec<Flow>, check: impl Fn(&[Flown]) ->
     assert!(twin.is_err(), "the twin without control must fail");
 }
 
-/// UC Fig. 14: premium constant; basic that fits, then can be degraded, then rises to where that is not enough.
+/// UC Fig. 14: premium constant; basic that fits, then can be degraded, then is too much even so.
 #[test]
 fn basic_is_degraded_first_and_then_rejected() {
     let premium = "[[site.class]]\nname = \"premium\"\nmatch = { path = \"/premium/*\" }\npriority = 1\n";
     let flows = || {
-        let premium = Flow { path: "/premium/page", ..Flow::new("shop.test", &[(19.0, 0.35)]) };
-        let rising = [(4.0, 0.3), (5.0, 0.7), (1.5, 0.9), (1.5, 1.1), (1.5, 1.3), (1.5, 1.5), (4.0, 1.6)];
-        vec![premium, Flow::new("shop.test", &rising)]
+        let premium = Flow { path: "/premium/page", ..Flow::new("shop.test", &[(14.0, 0.35)]) };
+        vec![premium, Flow::new("shop.test", &[(4.0, 0.3), (5.0, 0.7), (5.0, 1.6)])]
     };
     holds(&site("shop", premium), flows, |flown| {
         let [premium, basic] = flown else { return Err("two flows".to_owned()) };
-        for (from, until) in [(0.0, 4.0), (4.0, 9.0), (9.0, 14.0), (14.0, 19.0)] {
+        for (from, until) in [(0.0, 4.0), (4.0, 9.0), (9.0, 11.5), (11.5, 14.0)] {
             let window = premium.during(from..until);
             between(window.full_share(), 0.97..=1.0, "premium at full quality")?;
             between(window.slowest.as_secs_f64(), 0.1..=2.5, "premium's slowest answer")?;
         }
         let (fits, degraded, rejected) =
-            (basic.during(1.0..4.0), basic.during(6.0..9.0), basic.during(15.5..19.0));
+            (basic.during(1.0..4.0), basic.during(6.0..9.0), basic.during(11.5..14.0));
         eprintln!("basic: {fits:?}\n{degraded:?}\n{rejected:?}");
         between(fits.full_share(), 0.9..=1.0, "basic at full quality while there is room")?;
         between(degraded.full_share(), 0.05..=0.75, "basic at full quality when degraded")?;
@@ -97,10 +96,10 @@ fn who_exceeds_its_contract_takes_what_is_left_and_no_more() {
             v2.during(9.0..11.0).used() / V2,
             others.during(11.0..18.0)
         );
-        between((alone.1.used() - V2) / excess, 0.8..=1.15, "share of the excess")?;
+        between((alone.1.used() - V2) / excess, 0.8..=1.2, "share of the excess")?;
         // Then best effort comes, and V2 loses what was never its own, and nothing else.
         between(v2.during(9.0..11.0).used() / V2, 0.8..=2.2, "of its U* while best effort comes")?;
-        between(after.used() / V2, 0.9..=1.1, "of its U*")?;
+        between(after.used() / V2, 0.85..=1.15, "of its U*")?;
         between(after.delivered() / V2, 0.1..=0.5, "of its bandwidth")?;
         between(after.rejected_share(), 0.1..=0.45, "rejected: a R alone exceeds U*")
     });

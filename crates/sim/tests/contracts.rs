@@ -77,14 +77,17 @@ fn contracts_are_kept_whatever_best_effort_brings() {
     });
 }
 
-/// UC Fig. 14: premium constant at 100/s, basic rising past the capacity.
-fn figure_14(seed: u64) -> Shared {
+/// A class of the highest priority, at 100/s.
+fn premium() -> Party {
     let premium = Condition { paths: vec!["/premium/*".to_owned()], ..Condition::default() };
     let class = Class { priority: 1, ..Class::new("premium", premium) };
     let site = Site { classes: vec![class], ..parties::site("shop") };
-    Shared::new(seed, 260)
-        .party(Party { path: "/premium/page", ..Party::constant(site, 100.0) })
-        .party(Party::rising_from(20, 0.0, 450.0, 220))
+    Party { path: "/premium/page", ..Party::constant(site, 100.0) }
+}
+
+/// UC Fig. 14: premium constant at 100/s, basic rising past the capacity.
+fn figure_14(seed: u64) -> Shared {
+    Shared::new(seed, 260).party(premium()).party(Party::rising_from(20, 0.0, 450.0, 220))
 }
 
 #[test]
@@ -101,6 +104,25 @@ fn basic_is_degraded_first_and_then_rejected() {
         let rejected = run.window(242..260);
         between(rejected.rejected_share(1), 0.25..=0.6, "basic rejected")?;
         between(rejected.full_share(1), 0.0..=0.02, "basic at full quality while others are rejected")
+    });
+}
+
+/// The same in one step: a period of basic is admitted blindly, and what then waits of it is basic's own trouble.
+fn figure_14_in_a_step(seed: u64) -> Shared {
+    let basic = Party::rising_from(0, 100.0, 100.0, 20).then(40, 450.0);
+    Shared::new(seed, 60).party(premium()).party(basic)
+}
+
+#[test]
+fn a_step_of_basic_takes_nothing_from_premium() {
+    holds(figure_14_in_a_step, |run| {
+        for period in run.windows(5..60, 1) {
+            between(period.full_share(0), 0.9..=1.0, "premium at full quality in every period")?;
+            between(period.mean_response(0), 0.003..=0.03, "its response time")?;
+        }
+        between(run.window(5..60).full_share(0), 0.99..=1.0, "premium at full quality")?;
+        let end = run.window(45..60);
+        between(end.rejected_share(1), 0.25..=0.6, "basic rejected")
     });
 }
 

@@ -104,10 +104,12 @@ pub(super) fn own_levels(claim: &Claim, groups: &mut [Group], drain: f64) -> f64
 
 /// Spends a budget by priority; tells each group's target and the m that it carries; returns what was spent.
 fn spend(groups: &mut [Group], budget: f64, drain: f64, mut tell: impl FnMut(&mut Group, f64, f64)) -> f64 {
-    let mut rejecting_lower: f64 = groups.iter().map(|group| group.demand.offered(0.0, drain)).sum();
+    // Of lower groups only what arrives: what waits of them comes after everything of higher ones, and takes nothing from
+    // them.
+    let mut rejecting_lower: f64 = groups.iter().map(|group| group.demand.offered(0.0, 0.0)).sum();
     let mut spent = 0.0;
     for group in groups {
-        rejecting_lower -= group.demand.offered(0.0, drain);
+        rejecting_lower -= group.demand.offered(0.0, 0.0);
         let target = budget - spent - rejecting_lower;
         let m = group.demand.solve(target, drain);
         spent += group.demand.offered(m, drain);
