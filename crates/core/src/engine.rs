@@ -170,7 +170,8 @@ impl Engine {
             let shared: &Shared = &self.lane.shared;
             let workers = |plant: usize| shared.plants[plant].capacity.workers();
             let seen = Now { at: now, lanes: &self.counters, monitors: &self.monitors, workers: &workers };
-            self.responses_due = self.responses.run(&seen);
+            // A rate that has just begun is not known yet.
+            self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
         }
         if now >= self.due {
             let period = self.census.promises.control.period;

@@ -52,7 +52,7 @@ fn untuned(times: f64, seed: u64) -> Scene {
     let all = 200.0 * times;
     let premium = if times < 1.0 { 50.0 } else { 100.0 };
     let flows = vec![
-        Flow::new("premium", premium).delay(MS(500), Some(99.5)).priority(1),
+        Flow::new("premium", premium).delay(MS(500), Some(99.9)).priority(1),
         Flow::new("default", all - premium).delay(MS(500), Some(95.0)),
     ];
     let mut scene = Scene::new(8, MS(40), flows, 60.0, seed);
@@ -65,8 +65,11 @@ fn untuned(times: f64, seed: u64) -> Scene {
 
 #[test]
 fn probe_untuned() {
-    for times in [0.5, 0.8, 3.0, 10.0, 0.7] {
-        for seed in 1..=3 {
+    for times in [0.5, 0.79, 3.0, 10.0, 0.7] {
+        let mut bb: Vec<f64> = vec![];
+        let (mut good, mut done, mut busy, mut premium, mut premiums, mut rejected, mut n, mut w) =
+            (0., 0., 0., 0., 0., 0, 0, vec![]);
+        for seed in 1..=10 {
             let mut scene = untuned(times, seed);
             let slow = times == 0.7;
             if slow {
@@ -77,47 +80,39 @@ fn probe_untuned() {
                 }];
             }
             let heard = scene.run();
-            let (a, b) = if slow { (20.0, 40.0) } else { (10.0, 60.0) };
+            let (a, b) = if slow { (20.0, 40.0) } else { (0.0, 60.0) };
             let inside: Vec<&Answer> =
                 heard.answers.iter().filter(|x| x.arrived >= a && x.arrived < b).collect();
-            let good = |c: Option<usize>| {
-                inside
-                    .iter()
-                    .filter(|x| x.completed && x.response() <= 0.5 && c.is_none_or(|c| c == x.class))
-                    .count() as f64
-            };
-            let all = |c: usize| inside.iter().filter(|x| x.class == c).count() as f64;
-            if std::env::var("WHO").is_ok() && seed < 3 && times != 3.0 {
-                let mut bins = std::collections::BTreeMap::new();
-                for x in inside.iter().filter(|x| x.class == 0 && !(x.completed && x.response() <= 0.5)) {
-                    *bins
-                        .entry((x.arrived as u64, x.completed, (x.response() * 10.0) as u64))
-                        .or_insert(0) += 1;
+            let ok = |x: &Answer| x.completed && x.response() <= 0.5;
+            good += inside.iter().filter(|x| ok(x)).count() as f64;
+            done += inside.iter().filter(|x| x.completed).count() as f64;
+            busy += mean(&heard.busy[a as usize..b as usize]);
+            premium += inside.iter().filter(|x| x.class == 0 && ok(x)).count() as f64;
+            premiums += inside.iter().filter(|x| x.class == 0).count() as f64;
+            rejected += inside.iter().filter(|x| !x.completed).count();
+            n += inside.len();
+            for (k, b) in heard.busy.iter().enumerate() {
+                if bb.len() <= k {
+                    bb.push(0.0);
                 }
-                println!("W{times} {bins:?}");
+                bb[k] += b / 10.0;
             }
-            let rejected = inside.iter().filter(|x| !x.completed).count();
-            let done = inside.iter().filter(|x| x.completed).count();
-            let plant = &heard.status.as_ref().unwrap().plants[0];
-            println!(
-                "x{times}: goodput {:.1}/s ({:.3} of done) premium {:.4} rejected {rejected} of {} workers {} limit {} found {:?} m {:.2}",
-                good(None) / (b - a),
-                good(None) / done as f64,
-                good(Some(0)) / all(0),
-                inside.len(),
-                plant.workers,
-                plant.limit,
-                plant.workers_found,
-                plant.service_level
-            );
+            w.push(heard.status.as_ref().unwrap().plants[0].limit);
         }
+        println!(
+            "x{times}: goodput over realized {:.4} (rate {:.1}, busy {:.3}) premium {:.4} rejected {rejected} of {n} {w:?}",
+            good / done * busy / 10.0,
+            good / 10.0 / if times == 0.7 { 20. } else { 60. },
+            busy / 10.0,
+            premium / premiums
+        );
     }
 }
 
 #[test]
-fn tr_ace() {
-    for seconds in [5.0, 10., 15., 20., 25., 26., 27., 28., 29.] {
-        let mut scene = untuned(3.0, 1);
+fn trace() {
+    for seconds in [1.1, 2.1, 3.1] {
+        let mut scene = untuned(10.0, 1);
         scene.seconds = seconds;
         let heard = scene.run();
         let status = heard.status.unwrap();
@@ -139,7 +134,13 @@ fn tr_ace() {
             status.classes[1].service_level,
             status.classes[0].level_cost_seconds,
             status.classes[1].level_cost_seconds,
-            status.classes[1].response
+            (
+                status.classes[0].response,
+                status.classes[1].response,
+                status.classes[0].queue_delay,
+                status.classes[1].queue_delay,
+                &status.classes[1].counts.reasons
+            )
         );
     }
 }

@@ -60,6 +60,9 @@ const DEADBAND: f64 = 0.002;
 /// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
 /// where a service takes long.
 const ORDINARY_BACKLOG: f64 = 0.1;
+/// A load line of 1 holds no utilization: what is held there is the delay, and the queue turns away what would be late. A
+/// little more than the plant carries is let in, so that chance leaves no worker idle.
+const BEYOND: f64 = 0.1;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
 /// Measured utilization this far below the set point is calm.
@@ -154,7 +157,9 @@ impl Aim {
 impl Law for FeedForward {
     fn next(&mut self, seen: &Observation<'_>) -> Decision {
         let demand = seen.demand;
-        let backlog = (demand.backlog(self.m) - ORDINARY_BACKLOG.max(seen.service_periods)).max(0.0);
+        let backlog = (demand.backlog(self.m)
+            - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods))
+        .max(0.0);
         let trustworthy = self.trim(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(self.m);
         self.chance = if trustworthy && reach > 0.0 && !seen.overridden {
@@ -164,7 +169,8 @@ impl Law for FeedForward {
             0.0
         };
 
-        let target = (seen.set_point + self.trim + self.chance).max(0.0);
+        let beyond = if seen.set_point >= 1.0 { BEYOND } else { 0.0 };
+        let target = (seen.set_point + self.trim + self.chance + beyond).max(0.0);
         let drain = if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 };
         let aim = Aim {
             target,
@@ -216,6 +222,7 @@ mod tests {
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
+            ordinary_backlog: 0.0,
         }
     }
 

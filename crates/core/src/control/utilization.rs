@@ -208,6 +208,7 @@ impl UtilizationLoop {
             overridden,
             steady,
             demand: &demand,
+            ordinary_backlog: if self.plant.set_point >= 1.0 { 0.25 } else { 0.0 },
             wait_periods: period.max_wait.as_secs_f64() / period.nominal_seconds,
             service_periods: self.status.service_time.as_secs_f64() / period.nominal_seconds,
             unconfirmed: self.classes.iter().any(|c| period.monitors[c.class].rate.rose()),

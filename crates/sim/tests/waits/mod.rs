@@ -113,6 +113,8 @@ impl Watch for Clocks {
 pub(crate) struct Heard {
     pub(crate) answers: Vec<Answer>,
     pub(crate) status: Option<Status>,
+    /// The server's own utilization, by period.
+    pub(crate) busy: Vec<f64>,
 }
 
 impl Scene {
@@ -192,7 +194,8 @@ impl Scene {
         let mut clocks = Clocks::default();
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run_with(front, &mut clocks).expect("it runs");
-        Heard { answers: clocks.answers, status: run.status }
+        let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();
+        Heard { answers: clocks.answers, status: run.status, busy }
     }
 }
 

@@ -39,6 +39,8 @@ struct DelayLoop {
     /// Workers that the law asks for, and the least it may ask for.
     wanted: f64,
     least: f64,
+    /// All workers would give what was promised: if it is missed, others are in the way.
+    possible: bool,
     /// Nobody ranks below it who could yield: its late requests are answered instead of started.
     lowest: bool,
     status: ResponseStatus,
@@ -97,7 +99,8 @@ impl Delays {
             one.status.at_limit = quota <= one.least || quota >= workers || quota < one.wanted;
             if let Some(seen) = updated {
                 one.judge(&seen);
-                let presses = one.status.missed && one.status.at_limit && quota > one.least && !one.lowest;
+                let has_all = quota >= workers || quota < one.wanted;
+                let presses = one.status.missed && one.possible && has_all && !one.lowest;
                 let pressure = &mut self.pressure[plant];
                 let step = if presses { PRESSURE } else { -0.25 * PRESSURE };
                 *pressure = (*pressure + step * UPDATE as f64 / 10.0).clamp(0.0, MOST_PRESSURE);
@@ -116,6 +119,7 @@ impl DelayLoop {
             window,
             wanted: f64::INFINITY,
             least: LEAST,
+            possible: false,
             lowest: false,
             status: ResponseStatus::default(),
         }
@@ -150,6 +154,10 @@ impl DelayLoop {
                 (servers, gain(servers, reached), log((seen.late / late).clamp(0.05, 20.0)))
             }
         };
+        self.possible = match self.late() {
+            None => traffic.response_seconds(workers) <= target,
+            Some(late) => traffic.late_share(workers, target) <= late,
+        };
         self.least = (LEAST_SPARE * traffic.load()).clamp(LEAST, workers);
         self.wanted = self.law.next(&Residual {
             feed_forward,
@@ -166,7 +174,7 @@ impl DelayLoop {
         Some(seen)
     }
 
-    /// Of a percentile, who waited as long as leaves one service time and its deviation is due at once; and of the lowest
+    /// Of a percentile, who waited as long as leaves only the service time that the promise allows for is due at once; and of the lowest
     /// class, who could be in time only by luck is answered instead of started.
     fn bound_waits(&self, seen: &Seen) {
         let target = self.delay.target.as_secs_f64();
@@ -175,7 +183,9 @@ impl DelayLoop {
             let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
             self.delay.percentile.filter(|_| seen.service > 0.0).map(|_| Duration::from_secs_f64(wait))
         };
-        self.promised.quota.set_urgent(left(1.0));
+        // An exponential service time is within so many deviations of its mean, as often as was promised.
+        let within = self.late().map_or(0.0, |late| log(1.0 / late) - 1.0);
+        self.promised.quota.set_urgent(left(within));
         self.promised.quota.set_bound(left(3.0).filter(|_| self.lowest));
     }
 
