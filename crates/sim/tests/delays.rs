@@ -1,59 +1,77 @@
-//! Promised delays: probe.
+//! Promised delays (QM) in front of one server of eight workers with exponential service of 40 ms: 200/s.
+//!
+//! Figures "over the capacity realized" are the share of what was answered that was in time, times the share of the time
+//! that the workers were busy.
 
 mod waits;
 
 use plimsoll_core::promises::WorkerBounds;
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
-use waits::{Answer, Flow, Scene, mean, percentile};
+use waits::{Answer, Flow, Heard, Scene, mean};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
+/// Of the promise in the scenes without any tuning.
+const PROMISED: f64 = 0.5;
+
+/// A promised class and best effort, on a plant that turns nobody away for its utilization alone.
+fn beside_best_effort(rate: f64, percentile: Option<f64>, best_effort: f64, seed: u64) -> Scene {
+    let flows =
+        vec![Flow::new("premium", rate).delay(MS(200), percentile), Flow::new("default", best_effort)];
+    Scene::new(8, MS(40), flows, 300.0, seed)
+}
+
+fn late(heard: &Heard, class: usize, target: f64, from: f64) -> f64 {
+    let own = heard.responses(class, from);
+    own.iter().filter(|response| **response > target).count() as f64 / own.len() as f64
+}
 
 #[test]
-fn pr_mean() {
-    for best_effort in [150.0, 300.0, 1500.0] {
-        for seed in 1..=3 {
-            let flows =
-                vec![Flow::new("premium", 100.0).delay(MS(200), None), Flow::new("default", best_effort)];
-            let mut scene = Scene::new(8, MS(40), flows, 400.0, seed);
-            scene.plant.queue.max_wait = MS(5000);
-            let heard = scene.run();
-            println!(
-                "BE {best_effort}: mean {:.3} {:?}",
-                heard.mean(0, 100.0),
-                heard.status.as_ref().unwrap().classes[0].response
-            );
+fn a_percentile_is_kept_and_no_more_than_kept_while_the_quota_is_free_to_move() {
+    for (rate, best_effort) in [(100.0, 95.0), (100.0, 400.0), (50.0, 145.0), (150.0, 300.0)] {
+        let (mut shares, mut inside) = (Vec::new(), 0);
+        for seed in 1..=20 {
+            let heard = beside_best_effort(rate, Some(95.0), best_effort, seed).run();
+            let status =
+                heard.status.as_ref().expect("the engine ran").classes[0].response.expect("a promise");
+            inside += usize::from(!status.at_limit);
+            shares.push(late(&heard, 0, 0.2, 75.0));
         }
+        let share = mean(&shares);
+        println!(
+            "p95 of {rate}/s beside {best_effort}/s: {:.2} % late, inside its range {inside} of 20",
+            100.0 * share
+        );
+        assert!(share <= 0.065, "{share}");
     }
 }
 
 #[test]
-fn pr_p95() {
-    for (rate, best_effort) in [(100.0, 300.0), (100.0, 90.0), (100., 95.), (50., 145.), (150., 46.)] {
-        for seed in 1..=3 {
-            let flows = vec![
-                Flow::new("premium", rate).delay(MS(250), Some(95.0)),
-                Flow::new("default", best_effort),
-            ];
-            let mut scene = Scene::new(8, MS(40), flows, 400.0, seed);
-            scene.plant.queue.max_wait = MS(5000);
-            let heard = scene.run();
-            let own = heard.responses(0, 100.0);
-            let late = own.iter().filter(|r| **r > 0.25).count() as f64 / own.len() as f64;
-            println!(
-                "P95 {rate} BE {best_effort}: late {late:.4} {:?}",
-                heard.status.as_ref().unwrap().classes[0].response
-            );
-        }
-    }
+fn ten_times_the_best_effort_moves_a_promised_delay_little() {
+    let of = |best_effort: f64| {
+        let runs = (1..=20).map(|seed| {
+            let mut scene = beside_best_effort(100.0, None, best_effort, seed);
+            scene.plant.set_point = 0.85;
+            scene.run().mean(0, 75.0)
+        });
+        mean(&runs.collect::<Vec<_>>())
+    };
+    let (once, ten_times) = (of(80.0), of(800.0));
+    println!(
+        "mean of the promised class: {:.1} ms, at ten times the best effort {:.1} ms",
+        1e3 * once,
+        1e3 * ten_times
+    );
+    assert!((0.95..=1.05).contains(&(ten_times / once)), "{once} {ten_times}");
 }
 
+/// Nothing is known of the server; premium has half of the capacity, a quarter of what is left of a slow one, and
+/// everybody was promised half a second.
 fn untuned(times: f64, seed: u64) -> Scene {
-    let all = 200.0 * times;
     let premium = if times < 1.0 { 50.0 } else { 100.0 };
     let flows = vec![
         Flow::new("premium", premium).delay(MS(500), Some(99.9)).priority(1),
-        Flow::new("default", all - premium).delay(MS(500), Some(95.0)),
+        Flow::new("default", 200.0 * times - premium).delay(MS(500), Some(95.0)),
     ];
     let mut scene = Scene::new(8, MS(40), flows, 60.0, seed);
     scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
@@ -63,84 +81,102 @@ fn untuned(times: f64, seed: u64) -> Scene {
     scene
 }
 
-#[test]
-fn probe_untuned() {
-    for times in [0.5, 0.79, 3.0, 10.0, 0.7] {
-        let mut bb: Vec<f64> = vec![];
-        let (mut good, mut done, mut busy, mut premium, mut premiums, mut rejected, mut n, mut w) =
-            (0., 0., 0., 0., 0., 0, 0, vec![]);
-        for seed in 1..=10 {
-            let mut scene = untuned(times, seed);
-            let slow = times == 0.7;
-            if slow {
-                scene.faults = vec![Fault {
-                    from: Duration::from_secs(20),
-                    until: Duration::from_secs(40),
-                    kind: FaultKind::Slower(2.0),
-                }];
+#[derive(Default)]
+struct Pooled {
+    answered: f64,
+    in_time: f64,
+    busy: Vec<f64>,
+    premium: f64,
+    premium_in_time: f64,
+    turned_away: usize,
+    limits: Vec<u32>,
+}
+
+impl Pooled {
+    fn goodput(&self) -> f64 {
+        self.in_time / self.answered * mean(&self.busy)
+    }
+
+    fn premium(&self) -> f64 {
+        self.premium_in_time / self.premium
+    }
+}
+
+/// What came between two seconds, over ten seeds.
+fn pooled(from: usize, until: usize, scene: impl Fn(u64) -> Scene) -> Pooled {
+    let mut pooled = Pooled::default();
+    for seed in 1..=10 {
+        let heard = scene(seed).run();
+        let in_time = |answer: &Answer| answer.completed && answer.response() <= PROMISED;
+        for answer in &heard.answers {
+            if answer.arrived < from as f64 || answer.arrived >= until as f64 {
+                continue;
             }
-            let heard = scene.run();
-            let (a, b) = if slow { (20.0, 40.0) } else { (0.0, 60.0) };
-            let inside: Vec<&Answer> =
-                heard.answers.iter().filter(|x| x.arrived >= a && x.arrived < b).collect();
-            let ok = |x: &Answer| x.completed && x.response() <= 0.5;
-            good += inside.iter().filter(|x| ok(x)).count() as f64;
-            done += inside.iter().filter(|x| x.completed).count() as f64;
-            busy += mean(&heard.busy[a as usize..b as usize]);
-            premium += inside.iter().filter(|x| x.class == 0 && ok(x)).count() as f64;
-            premiums += inside.iter().filter(|x| x.class == 0).count() as f64;
-            rejected += inside.iter().filter(|x| !x.completed).count();
-            n += inside.len();
-            for (k, b) in heard.busy.iter().enumerate() {
-                if bb.len() <= k {
-                    bb.push(0.0);
-                }
-                bb[k] += b / 10.0;
+            pooled.answered += f64::from(u8::from(answer.completed));
+            pooled.in_time += f64::from(u8::from(in_time(answer)));
+            pooled.turned_away += usize::from(!answer.completed);
+            if answer.class == 0 {
+                pooled.premium += 1.0;
+                pooled.premium_in_time += f64::from(u8::from(in_time(answer)));
             }
-            w.push(heard.status.as_ref().unwrap().plants[0].limit);
         }
-        println!(
-            "x{times}: goodput over realized {:.4} (rate {:.1}, busy {:.3}) premium {:.4} rejected {rejected} of {n} {w:?}",
-            good / done * busy / 10.0,
-            good / 10.0 / if times == 0.7 { 20. } else { 60. },
-            busy / 10.0,
-            premium / premiums
-        );
+        pooled.busy.push(mean(&heard.busy[from..until]));
+        pooled.limits.push(heard.status.as_ref().expect("the engine ran").plants[0].limit);
+    }
+    println!(
+        "goodput {:.1} % of the capacity realized, premium {:.2} %, turned away {}, in service at most {:?}",
+        100.0 * pooled.goodput(),
+        100.0 * pooled.premium(),
+        pooled.turned_away,
+        pooled.limits
+    );
+    pooled
+}
+
+#[test]
+fn without_any_tuning_nobody_is_turned_away_below_four_fifths_of_the_capacity() {
+    for times in [0.3, 0.6, 0.79] {
+        let calm = pooled(0, 60, |seed| untuned(times, seed));
+        assert_eq!(calm.turned_away, 0, "at {times}");
+        assert!(calm.premium() >= 0.999);
     }
 }
 
 #[test]
-fn trace() {
-    for seconds in [1.1, 2.1, 3.1] {
-        let mut scene = untuned(10.0, 1);
-        scene.seconds = seconds;
-        let heard = scene.run();
-        let status = heard.status.unwrap();
-        let p = &status.plants[0];
-        println!(
-            "T{seconds} U {:.3} offered {:.3} model {:.3} m {:.3} trim {:.3} line {} in {} wait {} service {:?} rate {:.0}/{:.0} m {:.2}/{:.2} cost {:?} {:?} resp {:?}",
-            p.utilization,
-            p.utilization_offered,
-            p.utilization_model,
-            p.service_level,
-            p.trim,
-            p.set_point,
-            p.in_service,
-            p.waiting,
-            p.service_time,
-            status.classes[0].request_rate,
-            status.classes[1].request_rate,
-            status.classes[0].service_level,
-            status.classes[1].service_level,
-            status.classes[0].level_cost_seconds,
-            status.classes[1].level_cost_seconds,
-            (
-                status.classes[0].response,
-                status.classes[1].response,
-                status.classes[0].queue_delay,
-                status.classes[1].queue_delay,
-                &status.classes[1].counts.reasons
-            )
-        );
+fn without_any_tuning_an_overload_is_answered_in_time_and_premium_first() {
+    // Measured peers at 3 and 10 times: Envoy adaptive concurrency 91 and 84 %, premium 31 and 10 %; HAProxy told the
+    // right limits 96 and 96 %, premium 100 %.
+    for times in [3.0, 10.0] {
+        let over = pooled(0, 60, |seed| untuned(times, seed));
+        assert!((0.96..=1.0).contains(&over.goodput()), "{} at {times}", over.goodput());
+        assert!(over.premium() >= 0.995, "{} at {times}", over.premium());
+        assert!(over.limits.iter().all(|limit| (7..=20).contains(limit)), "{:?}", over.limits);
     }
+}
+
+fn slow_for_twenty_seconds(seed: u64) -> Scene {
+    let kind = FaultKind::Slower(2.0);
+    let faults = vec![Fault { from: Duration::from_secs(20), until: Duration::from_secs(40), kind }];
+    Scene { faults, ..untuned(0.7, seed) }
+}
+
+#[test]
+fn without_any_tuning_a_server_that_slows_to_half_is_used_to_the_full_and_recovers() {
+    // Measured peers: Envoy 68 % and premium 49 %, HAProxy 94 % and 100 %.
+    let slow = pooled(20, 40, slow_for_twenty_seconds);
+    assert!((0.95..=1.0).contains(&slow.goodput()), "{}", slow.goodput());
+    assert!(slow.premium() >= 0.995, "{}", slow.premium());
+    let after = pooled(43, 60, slow_for_twenty_seconds);
+    assert_eq!(after.turned_away, 0);
+    assert!(after.in_time >= 0.999 * after.answered);
+}
+
+/// The twin: all of it off.
+#[test]
+fn the_twin_without_control_answers_nobody_in_time() {
+    let mut scene = untuned(3.0, 1);
+    scene.mode = plimsoll_core::promises::Mode::Off;
+    let heard = scene.run();
+    let in_time = heard.answers.iter().filter(|a| a.completed && a.response() <= PROMISED).count();
+    assert!((in_time as f64) < 0.1 * 200.0 * 60.0, "{in_time}");
 }

@@ -109,6 +109,7 @@ impl FractionLaw {
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             service_periods: SERVICE_PERIODS,
+            ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
         });
         self.wanted = (decision.m - 1.0).clamp(0.0, 1.0);

@@ -80,6 +80,7 @@ mod tests {
                 wait_periods: 10.0,
                 service_periods: 0.01,
                 unconfirmed: false,
+                ordinary_backlog: 0.0,
             };
             m = law.next(&seen).m;
         }

@@ -1,7 +1,8 @@
 //! Classes of one site in front of one server, and how long each request took.
+#![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
 use plimsoll_core::door::Outcome;
-use plimsoll_core::promises::{Class, Condition, Delay, Plant, Promises, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, Mode, Plant, Promises, Site};
 use plimsoll_core::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
@@ -61,6 +62,7 @@ pub(crate) struct Scene {
     pub(crate) faults: Vec<Fault>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) site: Site,
+    pub(crate) mode: Mode,
     pub(crate) seconds: f64,
     pub(crate) seed: u64,
 }
@@ -130,6 +132,7 @@ impl Scene {
             faults: Vec::new(),
             flows,
             site: Site::new("site", &["full"]),
+            mode: Mode::Control,
             seconds,
             seed,
         }
@@ -139,7 +142,10 @@ impl Scene {
         let mut site = self.site.clone();
         let own = self.flows.iter().filter(|flow| flow.class.name != "default");
         site.classes = own.map(|flow| flow.class.clone()).collect();
-        Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() }
+        let mut promises =
+            Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() };
+        promises.control.mode = self.mode;
+        promises
     }
 
     fn workload(&self) -> Workload {
@@ -215,7 +221,6 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-#[allow(dead_code)]
 pub(crate) fn percentile(values: &mut [f64], p: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values[((values.len() - 1) as f64 * p).round() as usize]

@@ -53,13 +53,17 @@ pub struct RatioLaw {
 use alloc::vec::Vec;
 
 /// What an error of 1 over a whole long window adds to ln w.
-const INTEGRAL: f64 = 6.0;
+const INTEGRAL: f64 = 4.0;
 /// What an error of 1 in the short window does to ln w.
-const PROPORTIONAL: f64 = 8.0;
+const PROPORTIONAL: f64 = 10.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
 /// ln w of two classes this far apart is strict priority.
 const REACH: f64 = 3.0;
+/// An error of the long window beyond this, with the weights at their end, is not chance.
+const MISSED: f64 = 0.1;
+/// Chance moves it that far back from there.
+const NEAR_REACH: f64 = 0.8 * REACH;
 /// What an error of 1 over a whole window adds to a hold, in mean response times.
 const HOLD: f64 = 0.5;
 
@@ -81,10 +85,10 @@ impl RatioLaw {
         let mut at_end = 0;
         for (own, step) in self.integral.iter_mut().zip(&steps) {
             *own = (*own + INTEGRAL * step).clamp(-REACH, REACH);
-            at_end += usize::from(fabs(*own) >= REACH);
+            at_end += usize::from(fabs(*own) >= NEAR_REACH);
         }
         let spread = long.iter().fold(0.0_f64, |most, error| most.max(fabs(*error)));
-        self.infeasible = at_end > 0 && spread > 0.05;
+        self.infeasible = at_end > 0 && spread > MISSED;
         self.hold_back(reached, &long, fresh);
         let turn = |((one, own), (error, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
             weight: exp(own + PROPORTIONAL * error.clamp(-1.0, 1.0)) / one.delta,
