@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::WorkerBounds;
+use plimsoll_core::promises::{Delay, WorkerBounds};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
@@ -16,25 +16,32 @@ const PROMISED: f64 = 0.5;
 
 /// A promised class and best effort, on a plant that turns nobody away for its utilization alone.
 fn beside_best_effort(rate: f64, percentile: Option<f64>, best_effort: f64, seed: u64) -> Scene {
-    let flows =
-        vec![Flow::new("premium", rate).delay(MS(200), percentile), Flow::new("default", best_effort)];
+    let flows = vec![
+        Flow::new("premium", rate).delay(MS(200), percentile).priority(1),
+        Flow::new("default", best_effort),
+    ];
     Scene::new(8, MS(40), flows, 300.0, seed)
 }
 
+/// The share of a class that was answered too late, or not.
 fn late(heard: &Heard, class: usize, target: f64, from: f64) -> f64 {
-    let own = heard.responses(class, from);
-    own.iter().filter(|response| **response > target).count() as f64 / own.len() as f64
+    let own: Vec<_> = heard.answers.iter().filter(|a| a.class == class && a.arrived >= from).collect();
+    own.iter().filter(|a| !a.completed || a.response() > target).count() as f64 / own.len() as f64
 }
 
 #[test]
 fn a_percentile_is_kept_and_no_more_than_kept_while_the_quota_is_free_to_move() {
     for (rate, best_effort) in [(100.0, 95.0), (100.0, 400.0), (50.0, 145.0), (150.0, 300.0)] {
-        let (mut shares, mut inside) = (Vec::new(), 0);
+        let (mut shares, mut inside, mut quotas) = (Vec::new(), 0, Vec::new());
         for seed in 1..=20 {
             let heard = beside_best_effort(rate, Some(95.0), best_effort, seed).run();
             let status =
                 heard.status.as_ref().expect("the engine ran").classes[0].response.expect("a promise");
+            quotas.push(status.quota.expect("a quota"));
             inside += usize::from(!status.at_limit);
+            if seed < 4 {
+                println!("p95 {status:?}");
+            }
             shares.push(late(&heard, 0, 0.2, 75.0));
         }
         let share = mean(&shares);
@@ -51,12 +58,12 @@ fn ten_times_the_best_effort_moves_a_promised_delay_little() {
     let of = |best_effort: f64| {
         let runs = (1..=20).map(|seed| {
             let mut scene = beside_best_effort(100.0, None, best_effort, seed);
-            scene.plant.set_point = 0.85;
+            scene.flows[0].class.delay = Some(Delay { target: MS(100), percentile: None });
             scene.run().mean(0, 75.0)
         });
         mean(&runs.collect::<Vec<_>>())
     };
-    let (once, ten_times) = (of(80.0), of(800.0));
+    let (once, ten_times) = (of(130.0), of(1300.0));
     println!(
         "mean of the promised class: {:.1} ms, at ten times the best effort {:.1} ms",
         1e3 * once,

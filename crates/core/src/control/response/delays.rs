@@ -17,6 +17,12 @@ const MISSED_SHARE: f64 = 1.3;
 /// A quota is never less, nor less than carries the class's load: a class without traffic is served when it comes.
 const LEAST: f64 = 0.05;
 const LEAST_SPARE: f64 = 1.03;
+/// More than so many times too long is a transient.
+const MOST_ERROR: f64 = 3.0;
+/// g and r of the law, per window. Below the law's own, since a quota is dithered, and what is lent makes the slope at
+/// D_ref larger than the slope there is.
+const GAIN: f64 = 2.0;
+const ZERO: f64 = 0.5;
 /// A class below with less of its rate is nobody who could yield.
 const SILENT: f64 = 0.01;
 /// What one update of a class that misses its promise with all there is adds to the pressure, and the most of it.
@@ -115,7 +121,7 @@ impl DelayLoop {
         DelayLoop {
             promised,
             delay,
-            law: DelayLaw::new(Feedback::PI),
+            law: DelayLaw::with_gains(Feedback::PI, GAIN, ZERO),
             window,
             wanted: f64::INFINITY,
             least: LEAST,
@@ -149,9 +155,8 @@ impl DelayLoop {
             }
             Some(late) => {
                 let servers = traffic.servers_for_share(target, late, workers);
-                // In logarithms: a share over D_ref falls by a factor with each worker.
-                let reached = |s| log((traffic.late_share(s, target) / late).max(0.05));
-                (servers, gain(servers, reached), log((seen.late / late).clamp(0.05, 20.0)))
+                // Not in logarithms: it is the mean share that was promised, and lateness comes in bursts.
+                (servers, gain(servers, |s| traffic.late_share(s, target) / late), seen.late / late - 1.0)
             }
         };
         self.possible = match self.late() {
@@ -163,7 +168,7 @@ impl DelayLoop {
             feed_forward,
             gain,
             wanted: 1.0,
-            error: error.clamp(-1.0, 1.0),
+            error: error.clamp(-1.0, MOST_ERROR),
             fresh: seen.fresh / WINDOW as f64,
             least: self.least,
             most: workers,
@@ -183,8 +188,8 @@ impl DelayLoop {
             let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
             self.delay.percentile.filter(|_| seen.service > 0.0).map(|_| Duration::from_secs_f64(wait))
         };
-        // An exponential service time is within so many deviations of its mean, as often as was promised.
-        let within = self.late().map_or(0.0, |late| log(1.0 / late) - 1.0);
+        // The rarer it may be late, the sooner this steps in; of one in twenty the quota decides alone until then.
+        let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         self.promised.quota.set_urgent(left(within));
         self.promised.quota.set_bound(left(3.0).filter(|_| self.lowest));
     }
