@@ -55,6 +55,12 @@ impl Quota {
         }
     }
 
+    /// For a promise that changed: who is in service stays counted.
+    pub(crate) fn counting(self, before: &Quota) -> Self {
+        self.in_service.store(before.in_service(), Ordering::Relaxed);
+        self
+    }
+
     pub(crate) fn set_workers(&self, workers: f64) {
         self.quota.store((workers * f64::from(WORKER)) as u32, Ordering::Relaxed);
     }

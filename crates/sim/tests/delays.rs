@@ -39,9 +39,6 @@ fn a_percentile_is_kept_and_no_more_than_kept_while_the_quota_is_free_to_move() 
                 heard.status.as_ref().expect("the engine ran").classes[0].response.expect("a promise");
             quotas.push(status.quota.expect("a quota"));
             inside += usize::from(!status.at_limit);
-            if seed < 4 {
-                println!("p95 {status:?}");
-            }
             shares.push(late(&heard, 0, 0.2, 75.0));
         }
         let share = mean(&shares);
@@ -49,7 +46,7 @@ fn a_percentile_is_kept_and_no_more_than_kept_while_the_quota_is_free_to_move() 
             "p95 of {rate}/s beside {best_effort}/s: {:.2} % late, inside its range {inside} of 20",
             100.0 * share
         );
-        assert!(share <= 0.065, "{share}");
+        assert!((0.035..=0.065).contains(&share) && inside >= 15, "{share}, {inside}");
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct UtilizationLoop {
     sharing: Option<Sharing>,
     /// c as in the last period.
     rejection_cost: f64,
+    /// The load line, lowered by what its delays press.
+    line: f64,
     pub(crate) status: PlantStatus,
     /// Of the sites that the plant serves: their numbers, contracts, and costs as told.
     sites: Vec<OwnSite>,
@@ -115,6 +117,7 @@ impl UtilizationLoop {
             plant: own.clone(),
             sharing: law.aims().then(|| Sharing::new(promises, &classes)).flatten(),
             rejection_cost: 0.0,
+            line: own.set_point,
             sites: own_sites(promises, plant, &classes),
             classes,
             law,
@@ -187,6 +190,7 @@ impl UtilizationLoop {
         let window = period.totals.since(&self.before);
         self.before = period.totals;
         self.plant.workers = period.workers;
+        self.line = self.plant.set_point * (1.0 - period.pressure);
         self.sense(period, &window);
         self.price(period.monitors);
         self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
@@ -202,7 +206,7 @@ impl UtilizationLoop {
         let overridden = self.status.response_time_override && controls;
         let steady = !self.classes.iter().any(|c| period.stepped[c.class]) && controls;
         let decision = self.law.next(&Observation {
-            set_point: self.plant.set_point * (1.0 - period.pressure),
+            set_point: self.line,
             measured: if overridden { 1.0 } else { self.status.utilization },
             served,
             overridden,
@@ -300,7 +304,7 @@ impl UtilizationLoop {
     pub(crate) fn doubt(&mut self, monitors: &mut [ClassMonitor], in_service: u32) {
         const IDLE: f64 = 0.6;
         let top = self.classes.iter().filter(|c| c.ours).map(|c| c.top).max().unwrap_or(0) as f64;
-        let idles = self.status.utilization < IDLE * self.plant.set_point && in_service < self.plant.workers;
+        let idles = self.status.utilization < IDLE * self.line && in_service < self.plant.workers;
         if !idles || self.status.service_level >= top {
             return;
         }

@@ -17,8 +17,10 @@ const MISSED_SHARE: f64 = 1.3;
 /// A quota is never less, nor less than carries the class's load: a class without traffic is served when it comes.
 const LEAST: f64 = 0.05;
 const LEAST_SPARE: f64 = 1.03;
+/// Of the share that may be late: lateness comes in bursts, which more workers than there are cannot make up for.
+const AIM: f64 = 0.9;
 /// More than so many times too long is a transient.
-const MOST_ERROR: f64 = 3.0;
+const MOST_ERROR: f64 = 8.0;
 /// g and r of the law, per window. Below the law's own, since a quota is dithered, and what is lent makes the slope at
 /// D_ref larger than the slope there is.
 const GAIN: f64 = 2.0;
@@ -155,6 +157,7 @@ impl DelayLoop {
             }
             Some(late) => {
                 let servers = traffic.servers_for_share(target, late, workers);
+                let late = AIM * late;
                 // Not in logarithms: it is the mean share that was promised, and lateness comes in bursts.
                 (servers, gain(servers, |s| traffic.late_share(s, target) / late), seen.late / late - 1.0)
             }
