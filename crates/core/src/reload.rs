@@ -373,9 +373,9 @@ fn quota(site: &Site, place: usize, exempt: bool, before: Option<&SharedClass>) 
     let turn = if delay.is_some() { Turn::Quota } else { ratio.map(|_| Turn::Weight)? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
-    let same = |known: &&Arc<Quota>| known.turn == turn && known.target_ns == fresh.target_ns;
+    let target_ns = fresh.target_ns;
     (!exempt).then(|| match known {
-        Some(known) if same(&known) => known.clone(),
+        Some(known) if known.turn == turn && known.target_ns == target_ns => known.clone(),
         Some(changed) => Arc::new(fresh.counting(changed)),
         None => Arc::new(fresh),
     })
