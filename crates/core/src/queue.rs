@@ -352,3 +352,121 @@ impl Line {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn quota(turn: Turn) -> Arc<Quota> {
+        Arc::new(Quota::new(turn, None))
+    }
+
+    /// Class 0 is best effort; the others have these words.
+    fn queue(quotas: &[&Arc<Quota>]) -> Queue {
+        let mut queue = Queue::new(0);
+        let own = quotas.iter().map(|quota| Some(Arc::clone(quota)));
+        queue.promise(&core::iter::once(None).chain(own).collect::<Vec<_>>());
+        queue
+    }
+
+    fn push(queue: &mut Queue, class: u16, ms: u64) -> u64 {
+        let (standing, rank) = (Standing::Ordinary, Rank::ordinary(1, None));
+        queue.push(Waiting { token: Token(ms), class, client: 0, standing, rank, arrived: at(ms) })
+    }
+
+    /// Serves one after the other until nobody may start; what is in service stays there.
+    fn classes(queue: &mut Queue, now: Instant, words: &[&Arc<Quota>], most: usize) -> Vec<u16> {
+        let mut order = Vec::new();
+        while order.len() < most
+            && let Some(waiting) = queue.pop(now)
+        {
+            if let Some(quota) = usize::from(waiting.class).checked_sub(1) {
+                words[quota].enter();
+            }
+            order.push(waiting.class);
+        }
+        order
+    }
+
+    #[test]
+    fn a_quota_comes_first_and_what_is_over_it_last() {
+        let own = quota(Turn::Quota);
+        own.set_workers(2.0);
+        let mut queue = queue(&[&own]);
+        (0..3).for_each(|ms| {
+            push(&mut queue, 0, ms);
+        });
+        (10..14).for_each(|ms| {
+            push(&mut queue, 1, ms);
+        });
+        assert_eq!(
+            classes(&mut queue, at(20), &[&own], 9),
+            [1, 1, 0, 0, 0, 1, 1],
+            "lent when nobody else waits"
+        );
+    }
+
+    #[test]
+    fn who_would_be_late_does_not_wait_for_the_quota() {
+        let own = quota(Turn::Quota);
+        own.set_workers(0.0);
+        own.set_urgent(Some(Duration::from_millis(50)));
+        let mut queue = queue(&[&own]);
+        push(&mut queue, 1, 0);
+        push(&mut queue, 0, 1);
+        push(&mut queue, 0, 2);
+        assert_eq!(queue.pop(at(49)).map(|w| w.class), Some(0));
+        assert_eq!(queue.pop(at(50)).map(|w| w.class), Some(1));
+    }
+
+    #[test]
+    fn a_part_of_a_worker_is_that_part_of_the_choices() {
+        let own = quota(Turn::Quota);
+        own.set_workers(0.3);
+        let mut queue = queue(&[&own]);
+        (0..1000).for_each(|ms| {
+            push(&mut queue, (ms % 2) as u16, ms);
+        });
+        let mut chosen = 0;
+        for _ in 0..500 {
+            let waiting = queue.pop(at(2000)).expect("somebody waits");
+            // One worker: it is free again before the next choice.
+            chosen += u32::from(waiting.class);
+        }
+        assert!((148..=152).contains(&chosen), "{chosen}");
+    }
+
+    #[test]
+    fn the_longest_normalized_response_is_next_and_who_is_held_is_not() {
+        let (first, second) = (quota(Turn::Weight), quota(Turn::Weight));
+        first.set_weight(1.0, 0.01);
+        second.set_weight(0.25, 0.01);
+        let mut queue = queue(&[&first, &second]);
+        push(&mut queue, 2, 0);
+        push(&mut queue, 1, 60);
+        // 110 ms and 50 ms with service: 27.5 against 50.
+        assert_eq!(queue.pop(at(100)).map(|w| w.class), Some(1));
+        second.set_hold(Duration::from_millis(200));
+        assert_eq!(queue.pop(at(100)), None);
+        assert_eq!(queue.next_held(at(100)), at(200));
+        assert_eq!(queue.pop(at(200)).map(|w| w.class), Some(2));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_class_may_be_told_to_wait_less_long_than_the_rest() {
+        let own = quota(Turn::Quota);
+        own.set_bound(Some(Duration::from_millis(30)));
+        let mut queue = queue(&[&own]);
+        push(&mut queue, 0, 0);
+        push(&mut queue, 1, 0);
+        push(&mut queue, 1, 20);
+        let mut dropped = Vec::new();
+        let next = queue.expire(at(40), Duration::from_millis(100), |waiting| dropped.push(waiting.class));
+        assert_eq!((dropped, next, queue.len()), (alloc::vec![1], at(50), 2));
+    }
+}

@@ -245,3 +245,79 @@ impl Search {
         self.finder.observe(&counted);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const BOUNDS: WorkerBounds = WorkerBounds { least: 1, most: 1024 };
+
+    /// A quarter of a second of a plant of `workers` with `speed` departures a second each: about `in_service` at once, and
+    /// never more than the limit.
+    fn quarter(finder: &mut WorkersFinder, plant: (f64, f64), in_service: f64, random: &mut Random) {
+        let mut counted =
+            Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits: false, slow: false };
+        let limit = f64::from(finder.limit());
+        for _ in 0..250 {
+            let wanted = in_service * (0.5 + random.uniform());
+            counted.waits |= wanted > limit;
+            let n = wanted.min(limit).max(1.0) as u32;
+            counted.seconds[load_bin(n)] += 0.001;
+            let mean = 0.001 * f64::from(n).min(plant.0) * plant.1;
+            counted.departures[load_bin(n)] += f64::from(u8::from(random.uniform() < mean));
+        }
+        finder.observe(&counted);
+    }
+
+    fn after(seconds: usize, workers: f64, in_service: f64) -> WorkersFinder {
+        let mut finder = WorkersFinder::new(BOUNDS, 16);
+        let mut random = Random::new(7);
+        (0..4 * seconds).for_each(|_| quarter(&mut finder, (workers, 10.0), in_service, &mut random));
+        finder
+    }
+
+    #[test]
+    fn bins_cover_all_numbers_in_order() {
+        assert_eq!((bin_loads(load_bin(1)), bin_loads(load_bin(16))), ((1, 1), (16, 16)));
+        for n in 1..70_000 {
+            let (least, most) = bin_loads(load_bin(n));
+            assert!(n > 60_000 || (least..=most).contains(&n), "{n} in {least}..={most}");
+        }
+    }
+
+    #[test]
+    fn the_knee_is_found_from_traffic_below_and_above_it() {
+        for workers in [4.0, 8.0, 12.0] {
+            let finder = after(60, workers, workers * 1.2);
+            assert!(finder.found());
+            let found = f64::from(finder.workers());
+            assert!((found - workers).abs() <= 0.25 * workers, "{found} instead of {workers}");
+            assert!(finder.limit() >= finder.workers());
+        }
+    }
+
+    #[test]
+    fn an_overload_from_the_first_moment_moves_the_limit_to_the_knee() {
+        for workers in [6.0, 40.0] {
+            let finder = after(90, workers, 500.0);
+            let limit = f64::from(finder.limit());
+            assert!(finder.found() && (0.85 * workers..=1.7 * workers).contains(&limit), "{limit}");
+        }
+    }
+
+    #[test]
+    fn a_calm_plant_is_not_said_to_be_known() {
+        assert!(!after(60, 64.0, 4.0).found());
+    }
+
+    #[test]
+    fn a_slower_server_has_as_many_workers() {
+        let mut finder = after(60, 8.0, 10.0);
+        let mut random = Random::new(8);
+        for _ in 0..4 * 60 {
+            quarter(&mut finder, (8.0, 5.0), 30.0, &mut random);
+            assert!((6..=14).contains(&finder.limit()), "{}", finder.limit());
+        }
+    }
+}

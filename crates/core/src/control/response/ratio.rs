@@ -144,3 +144,56 @@ fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let common = steps.iter().sum::<f64>() / steps.len() as f64;
     steps.iter().map(|step| step - common).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(times: [f64; 2]) -> [Reached; 2] {
+        let one = |delta: f64, time: f64| Reached {
+            delta,
+            short: time,
+            long: time,
+            share: 0.5,
+            fresh: (10.0, 10.0 * time),
+        };
+        [one(1.0, times[0]), one(3.0, times[1])]
+    }
+
+    /// ln of how much more the first class's weight is than its delta alone would make it.
+    fn favour(turns: &[Turn]) -> f64 {
+        log(turns[0].weight / (3.0 * turns[1].weight))
+    }
+
+    #[test]
+    fn what_is_as_promised_is_left_alone() {
+        let mut law = RatioLaw::new(2, false);
+        for _ in 0..100 {
+            let turns = law.next(&reached([0.1, 0.3]), 1000.0);
+            assert!(fabs(favour(&turns)) < 1e-9 && !law.is_infeasible());
+        }
+    }
+
+    #[test]
+    fn who_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
+        let mut law = RatioLaw::new(2, false);
+        assert!(favour(&law.next(&reached([0.2, 0.3]), 1000.0)) > 1.0);
+        (0..50).for_each(|_| {
+            law.next(&reached([0.2, 0.3]), 1000.0);
+        });
+        let kept = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
+        assert!((0.2..3.0).contains(&kept), "{kept}");
+        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)) < 0.0);
+    }
+
+    #[test]
+    fn at_the_end_of_the_weights_it_is_infeasible_and_strict_holds_the_slower() {
+        for strict in [false, true] {
+            let mut law = RatioLaw::new(2, strict);
+            let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0)).last().expect("some");
+            assert!(law.is_infeasible());
+            assert_eq!(turns[0].hold, 0.0, "the fast one is held back by nobody");
+            assert_eq!(turns[1].hold > 0.0, strict);
+        }
+    }
+}
