@@ -274,6 +274,7 @@ impl Engine {
                 workers: capacity.workers(),
                 capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
                 pressure: self.responses.pressure(plant),
+                sheds: self.responses.sheds(plant),
             };
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {

@@ -621,8 +621,8 @@ fn a_promise_that_goes_takes_its_pressure_with_it() {
         promises.plants[0].queue.max_waiting = 50;
         promises
     };
-    // Nobody could keep it: service alone takes 20 ms.
-    let (mut engine, lanes) = Engine::new(&with(Some(delay(10, None))), 1, 42).expect("valid promises");
+    // All workers could keep it, service takes 20 ms; those of the class below are in the way.
+    let (mut engine, lanes) = Engine::new(&with(Some(delay(21, Some(95.0)))), 1, 42).expect("valid promises");
     let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
     let mut random = Random::new(3);
     let missed = traffic(&mut engine, &mut world, &mut random, 0..40, 8);

@@ -60,7 +60,7 @@ const DEADBAND: f64 = 0.002;
 /// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
 /// where a service takes long.
 const ORDINARY_BACKLOG: f64 = 0.1;
-/// A load line of 1 holds no utilization: what is held there is the delay, and the queue turns away what would be late. A
+/// Where the load line is 1 and the queue turns away what would be late, what is held is the delay and no utilization. A
 /// little more than the plant carries is let in, so that chance leaves no worker idle.
 const BEYOND: f64 = 0.1;
 /// A backlog drains within a period, or within as many service times where those are longer.
@@ -169,7 +169,7 @@ impl Law for FeedForward {
             0.0
         };
 
-        let beyond = if seen.set_point >= 1.0 { BEYOND } else { 0.0 };
+        let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
         let target = (seen.set_point + self.trim + self.chance + beyond).max(0.0);
         let drain = if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 };
         let aim = Aim {

@@ -55,7 +55,7 @@ pub struct Observation<'a> {
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
-    /// Backlog that is no reason to drain, in periods of work: as long as it may wait by what was promised.
+    /// Backlog that is no reason to drain, in periods of work, where the queue itself turns away what would be late; else 0.
     pub ordinary_backlog: f64,
     /// A rate rose by a step in the period's last sample only.
     pub unconfirmed: bool,

@@ -20,6 +20,8 @@ use core::ops::Range;
 
 /// Above this a measured utilization says nothing of the cost.
 const SATURATED: f64 = 0.95;
+/// Backlog, in periods of work, that waits in time where the queue turns away what would not.
+const WAITS_IN_TIME: f64 = 0.25;
 /// A linear model as sure as this of a contract's pages is believed rather than what was told.
 const SURE: f64 = 0.8;
 
@@ -95,6 +97,8 @@ pub(crate) struct Period<'a> {
     pub(crate) capacity_known: bool,
     /// By how much the load line is lowered for the delays that the plant misses.
     pub(crate) pressure: f64,
+    /// The queue itself turns away what would be late.
+    pub(crate) sheds: bool,
 }
 
 impl UtilizationLoop {
@@ -212,7 +216,7 @@ impl UtilizationLoop {
             overridden,
             steady,
             demand: &demand,
-            ordinary_backlog: if self.plant.set_point >= 1.0 { 0.25 } else { 0.0 },
+            ordinary_backlog: if self.line >= 1.0 && period.sheds { WAITS_IN_TIME } else { 0.0 },
             wait_periods: period.max_wait.as_secs_f64() / period.nominal_seconds,
             service_periods: self.status.service_time.as_secs_f64() / period.nominal_seconds,
             unconfirmed: self.classes.iter().any(|c| period.monitors[c.class].rate.rose()),

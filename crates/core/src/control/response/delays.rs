@@ -92,6 +92,12 @@ impl Delays {
         self.pressure.get(plant).copied().unwrap_or(0.0)
     }
 
+    pub(super) fn sheds(&self, plant: usize) -> bool {
+        self.loops
+            .iter()
+            .any(|one| one.promised.plant == plant && one.lowest && one.delay.percentile.is_some())
+    }
+
     pub(super) fn run(&mut self, now: &Now<'_>) {
         let mut left: Option<(usize, f64)> = None;
         for one in &mut self.loops {

@@ -167,6 +167,11 @@ impl ResponseLoops {
         self.delays.pressure(plant)
     }
 
+    /// Whether the queue of a plant itself turns away what would be late.
+    pub(crate) fn sheds(&self, plant: usize) -> bool {
+        self.delays.sheds(plant)
+    }
+
     /// By class.
     pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
         let members = self.groups.iter().flat_map(|group| &group.members);

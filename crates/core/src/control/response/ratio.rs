@@ -53,7 +53,7 @@ pub struct RatioLaw {
 use alloc::vec::Vec;
 
 /// What an error of 1 over a whole long window adds to ln w.
-const INTEGRAL: f64 = 4.0;
+const INTEGRAL: f64 = 3.5;
 /// What an error of 1 in the short window does to ln w.
 const PROPORTIONAL: f64 = 10.0;
 /// How the unit follows, per window.
