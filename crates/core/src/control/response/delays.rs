@@ -117,7 +117,7 @@ impl Delays {
                 let presses = one.status.missed && one.possible && has_all && !one.lowest;
                 let pressure = &mut self.pressure[plant];
                 let step = if presses { PRESSURE } else { -0.25 * PRESSURE };
-                *pressure = (*pressure + step * UPDATE as f64 / 10.0).clamp(0.0, MOST_PRESSURE);
+                *pressure = (*pressure + step).clamp(0.0, MOST_PRESSURE);
             }
         }
     }
