@@ -38,10 +38,11 @@ pub(crate) fn get(server: SocketAddr, url: &HttpUrl, patience: Duration) -> io::
     let mut stream = TcpStream::connect_timeout(&server, left()?)?;
     stream.set_write_timeout(Some(left()?))?;
     let HttpUrl { host, target, .. } = url;
-    write!(
-        stream,
+    // In one piece: a server that answers the first part of a head and closes would reset the connection on the rest.
+    let request = format!(
         "GET {target} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: plimsoll-agent\r\nConnection: close\r\n\r\n"
-    )?;
+    );
+    stream.write_all(request.as_bytes())?;
     let (mut answer, mut piece) = (Vec::new(), [0; 16 << 10]);
     loop {
         stream.set_read_timeout(Some(left()?))?;
