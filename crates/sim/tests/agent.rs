@@ -258,6 +258,24 @@ fn the_relay_switches_once_and_comes_back_within_ten_seconds() {
     assert!(lost > 0.5, "without the agent only {lost} are lost");
 }
 
+/// Two or three requests a second are left, of a hundred: a rate followed through noise alone takes up to a quarter of a
+/// minute to know.
+#[test]
+fn of_few_requests_that_are_left_it_is_soon_known_that_they_are_few() {
+    for (policy, within) in [(Policy::Relay, 1.0..7.5), (FRACTION, 1.0..12.0)] {
+        for seed in 0..100 {
+            let sense = if seed % 2 == 0 { linear(1.0) } else { GAP };
+            let told = run(agent(policy), sense, &[(8, 0.5), (60, 2.4), (15, 0.06)], 100 + seed);
+            let (back, fraction) = told.changes[told.changes.len() - 1];
+            assert!(
+                fraction == 1.0 && within.contains(&(back - 68.0)),
+                "{policy:?} {sense:?}, seed {seed}: {:?}",
+                told.changes
+            );
+        }
+    }
+}
+
 #[test]
 fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
     let steady = [(10, 0.5), (180, 1.6)];

@@ -91,9 +91,10 @@ impl FractionLaw {
             self.hold(seen.applied);
             return None;
         }
-        // So far off its mean it is the load that moved, not chance.
+        // So far off its mean it is the load that moved, not chance; and a mean never quite arrives at an end.
         let moved = fabs(wanted - self.mean) >= self.step;
-        self.change(now, seen.applied, if moved { wanted } else { self.mean }, why)
+        let exact = moved || self.is_at_an_end(wanted);
+        self.change(now, seen.applied, if exact { wanted } else { self.mean }, why)
     }
 
     /// F as the law wants it.
@@ -118,10 +119,13 @@ impl FractionLaw {
 
     fn is_worth_it(&self, now: Instant, applied: f64, wanted: f64) -> bool {
         let rested = self.changed.is_none_or(|changed| now.since(changed) >= self.apart);
-        // Nearer to an end than the step, the end itself is a change worth making.
-        let at_an_end = (wanted <= 0.0 || wanted >= 1.0) && fabs(wanted - self.mean) < self.step;
-        let enough = if at_an_end { 0.0 } else { self.step };
+        let enough = if self.is_at_an_end(wanted) { 0.0 } else { self.step };
         wanted < applied - URGENT || rested && wanted != applied && fabs(self.mean - applied) >= enough
+    }
+
+    /// Nearer to an end than the step, the end itself is a change worth making.
+    fn is_at_an_end(&self, wanted: f64) -> bool {
+        (wanted <= 0.0 || wanted >= 1.0) && fabs(wanted - self.mean) < self.step
     }
 
     fn hold(&mut self, applied: f64) {

@@ -16,6 +16,9 @@
 use super::Sample;
 use crate::control::Demand;
 use crate::model::{LinearModel, Served, Tracker};
+use crate::time::Duration;
+use alloc::collections::VecDeque;
+use libm::sqrt;
 
 /// Cost of the degraded tree as a part of the full one's, where one of them was never served.
 const ASSUMED: f64 = 0.25;
@@ -23,12 +26,18 @@ const ASSUMED: f64 = 0.25;
 const ENOUGH: f64 = 20.0;
 /// How fast the utilization that is told follows that of a period, which for gaps is four looks.
 const SMOOTHING: f64 = 0.25;
+/// So far back goes what came lately.
+pub(super) const LATELY: Duration = Duration::from_secs(4);
+/// Standard deviations that chance is given there.
+const CHANCE: f64 = 3.0;
 /// The model counts the second column in units of this: see its bytes.
 const UNIT: f64 = 1024.0;
 
 #[derive(Default)]
 pub(super) struct OfferedLoad {
     rate: Tracker,
+    /// Requests and seconds of the samples since [`LATELY`].
+    lately: VecDeque<(f64, f64)>,
     cost: LinearModel,
     /// Of this period, for the model.
     period: Served,
@@ -51,6 +60,10 @@ impl OfferedLoad {
         }
         self.stepping |= self.rate.count(requests, sample.seconds);
         let n = requests as f64;
+        self.lately.push_back((n, sample.seconds));
+        while self.lately.iter().skip(1).map(|(_, seconds)| seconds).sum::<f64>() >= LATELY.as_secs_f64() {
+            self.lately.pop_front();
+        }
         let known = self.served[usize::from(sample.applied < 0.5)] >= ENOUGH;
         for (served, part) in self.served.iter_mut().zip([sample.applied, 1.0 - sample.applied]) {
             *served = (*served + n * part).min(ENOUGH);
@@ -107,7 +120,25 @@ impl OfferedLoad {
     /// U(F) of what is offered. Where next to nothing comes, next to nothing has to be known: an agent that was started
     /// in the night, with everybody degraded, must find its way back.
     pub(super) fn at(&self, fraction: f64) -> Option<f64> {
-        let rate = self.rate();
+        self.of(self.rate(), fraction)
+    }
+
+    /// The rate that [`LATELY`] may have had at most, and what that takes at full quality.
+    pub(super) fn lately(&self) -> Option<(f64, f64)> {
+        let rate = self.most_lately()?;
+        // Of nothing it need not be known what it costs.
+        let nothing = self.lately.iter().all(|(requests, _)| *requests == 0.0).then_some(0.0);
+        Some((rate, self.of(rate, 1.0).or(nothing)?))
+    }
+
+    /// The mean of a Poisson count of which what came is as little as chance allows.
+    fn most_lately(&self) -> Option<f64> {
+        let (n, seconds) = self.lately.iter().fold((0.0, 0.0), |(n, s), (m, t)| (n + m, s + t));
+        let most = n + CHANCE * CHANCE / 2.0 + CHANCE * sqrt(n + CHANCE * CHANCE / 4.0);
+        (seconds >= LATELY.as_secs_f64()).then_some(most / seconds)
+    }
+
+    fn of(&self, rate: f64, fraction: f64) -> Option<f64> {
         if rate <= 0.0 {
             return Some(0.0);
         }
@@ -125,9 +156,10 @@ impl OfferedLoad {
         Some(demand)
     }
 
-    /// R.
+    /// R: followed through noise, but no more than what came lately can mean. A follower may take a quarter of a minute to
+    /// believe in the two or three requests a second that are left of many.
     pub(super) fn rate(&self) -> f64 {
-        self.rate.mean()
+        self.most_lately().map_or(self.rate.mean(), |most| self.rate.mean().min(most))
     }
 
     /// U, smoothed.

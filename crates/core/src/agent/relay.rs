@@ -4,15 +4,16 @@
 //! alike: when full quality for everybody would take no more than the back line, and has for a while.
 //!
 //! How long is a while? A load that has gone is to be answered within seconds, one that stands still must not be tried
-//! again and again. So it depends on what the load did since the way down: fallen by a third, and for a few seconds;
-//! standing, a minute, because then only the model can be what changed its mind. Whoever came back and was overloaded again within
-//! half a minute waits twice as long the next time, up to ten minutes, unless the load is next to nothing. So at constant
-//! load there is at most one switch per 30 s, however wrong the model is.
+//! again and again. So it depends on what the load did since the way down: fallen by a third, a few seconds; standing, a
+//! minute, because then only the model can be what changed its mind. Whether it has fallen is asked of those seconds alone,
+//! and of the most that so few requests can mean. Whoever came back and was overloaded again within half a
+//! minute waits twice as long the next time, up to ten minutes, unless the load is next to nothing. So at constant load
+//! there is at most one switch per 30 s, however wrong the model is.
 //!
 //! Why not a second threshold of the response time: CA 4.2 measured that the queue is as short at half the load as at
 //! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that went.
 
-use super::load::OfferedLoad;
+use super::load::{LATELY, OfferedLoad};
 use super::{Change, Seen, Why};
 use crate::time::{Duration, Instant};
 
@@ -20,7 +21,6 @@ use crate::time::{Duration, Instant};
 const SETTLE: Duration = Duration::from_secs(3);
 /// The load has fallen if it is below this part of what it was.
 const FALLEN: f64 = 0.67;
-const HOLD_FALLEN: Duration = Duration::from_secs(4);
 const HOLD_STANDING: Duration = Duration::from_secs(60);
 const LONGEST_HOLD: Duration = Duration::from_secs(600);
 /// Overload so soon after the way back means that it was wrong.
@@ -69,12 +69,12 @@ impl Relay {
             }
             None => None,
             Some(down) => {
-                let at_full = load.at(1.0).filter(|_| seen.load_known && !seen.overloaded);
-                if !down.may_return((now, at_full?), load.rate(), back_line, self.wrong) {
+                let at_full = load.at(1.0).filter(|_| seen.load_known && !seen.overloaded)?;
+                if !down.may_return((now, at_full), load, back_line, self.wrong) {
                     return None;
                 }
                 (self.down, self.returned) = (None, Some(now));
-                Some(Change { fraction: 1.0, why: Why::Load { at_full: at_full?, line: back_line } })
+                Some(Change { fraction: 1.0, why: Why::Load { at_full, line: back_line } })
             }
         }
     }
@@ -82,18 +82,29 @@ impl Relay {
 
 impl Down {
     /// Whether full quality would take no more than the line, and has for long enough.
-    fn may_return(&mut self, (now, at_full): (Instant, f64), rate: f64, line: f64, wrong: u32) -> bool {
+    fn may_return(
+        &mut self,
+        (now, at_full): (Instant, f64),
+        load: &OfferedLoad,
+        line: f64,
+        wrong: u32,
+    ) -> bool {
         if now.since(self.since) < SETTLE {
             return false;
         }
-        self.peak = self.peak.max(rate);
+        self.peak = self.peak.max(load.rate());
         let since = |so: bool, was: Option<Instant>| if so { was.or(Some(now)) } else { None };
-        let (fits, gone) = (at_full <= line, at_full < NEXT_TO_NOTHING * line);
-        self.fits = since(fits, self.fits);
-        self.fallen = since(fits && (gone || rate <= FALLEN * self.peak), self.fallen);
         let longer = |hold: Duration| LONGEST_HOLD.min(hold * 2_u32.saturating_pow(wrong.min(10)));
         let held = |from: Option<Instant>, hold| from.is_some_and(|from| now.since(from) >= hold);
-        held(self.fits, longer(HOLD_STANDING))
-            || held(self.fallen, if gone { HOLD_FALLEN } else { longer(HOLD_FALLEN) })
+        self.fits = since(at_full <= line, self.fits);
+        if held(self.fits, longer(HOLD_STANDING)) {
+            return true;
+        }
+        let lately = load.lately().filter(|_| now.since(self.since) >= SETTLE + LATELY);
+        let Some((rate, at_full)) = lately else { return false };
+        let gone = at_full < NEXT_TO_NOTHING * line;
+        self.fallen = since(at_full <= line && (gone || rate <= FALLEN * self.peak), self.fallen);
+        // Those seconds are over when they are known.
+        held(self.fallen, if gone { Duration::ZERO } else { longer(LATELY).saturating_sub(LATELY) })
     }
 }
