@@ -5,13 +5,10 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BIN := $(TARGET)/release/plimsoll
 # Measured plus a tenth. A change that makes a decision dearer moves this line, with its reason in the commit.
 DECISION_INSTRUCTIONS := 940
-# Known faults, see docs/measurements.md: the agent's way back to full quality took longer than ten seconds in some runs; the
-# profiler's T_f through the command line was 20 % off in one.
-NOT_YET_RELIABLE := apache_with_a_link nginx_with_a_split what_failures_cost
 export PLIMSOLL_BIN := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check unit model-check instructions e2e e2e-unreliable fuzz-smoke fuzz bench generate fmt release
+.PHONY: help run test deps check unit model-check instructions e2e fuzz-smoke fuzz bench generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -37,10 +34,7 @@ unit: ## unit, property and scenario tests, and the files generated from code
 	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked --no-fail-fast
 
 e2e: release ## the real binary against a real nginx and a real Apache
-	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast -- --test-threads=1 $(NOT_YET_RELIABLE:%=--skip %)
-
-e2e-unreliable: release ## the live runs that do not pass every time yet (not part of test)
-	$(CARGO) test --quiet -p plimsoll-e2e --locked --test agent --test profile --no-fail-fast -- --test-threads=1 $(NOT_YET_RELIABLE)
+	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast -- --test-threads=1
 
 model-check: ## the gate, which threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \

@@ -85,6 +85,7 @@ fn overload(overload: &Overload, subjects: &[String]) -> Json {
         ("late_seconds", rounded(overload.late_seconds)),
         ("client_cpu", overload.client_cpu.map_or(Json::Null, rounded)),
         ("failure_seconds", optional(overload.per_failure_seconds)),
+        ("failure_error_seconds", optional(overload.per_failure_error_seconds)),
         ("failure_by_bytes_seconds", optional(overload.per_failure_by_bytes_seconds)),
     ])
 }

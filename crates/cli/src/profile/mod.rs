@@ -130,17 +130,17 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
 fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
     let subjects = urls::subjects(&arguments.urls, &arguments.sizes)?;
     let rejecting = arguments.rejecting.as_deref().map(urls::one).transpose()?;
-    let overload = (!arguments.no_overload).then_some(OVERLOAD);
-    let phases = subjects.len() + usize::from(rejecting.is_some()) + usize::from(overload.is_some());
-    let each = arguments.seconds_per_size.unwrap_or((ABOUT / phases as f64).clamp(EACH.0, EACH.1));
-    Ok(Plan {
+    let mut plan = Plan {
         subjects,
         rejecting,
-        each: Duration::from_secs_f64(each),
-        overload,
+        each: Duration::ZERO,
+        overload: (!arguments.no_overload).then_some(OVERLOAD),
         most_requests: arguments.requests.unwrap_or(REQUESTS),
         most_clients: arguments.clients.unwrap_or(CLIENTS),
-    })
+    };
+    let shared = (ABOUT / f64::from(plan.phases())).clamp(EACH.0, EACH.1);
+    plan.each = Duration::from_secs_f64(arguments.seconds_per_size.unwrap_or(shared));
+    Ok(plan)
 }
 
 /// The upstream's name, as the configuration takes it.
@@ -249,6 +249,7 @@ mod tests {
             late_seconds: 0.001,
             client_cpu: Some(0.2),
             per_failure_seconds: None,
+            per_failure_error_seconds: None,
             per_failure_by_bytes_seconds: None,
         };
         let profile = Profile {

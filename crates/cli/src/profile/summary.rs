@@ -147,7 +147,8 @@ fn failure(overload: &Overload) -> (String, String) {
         (Some(own), Some(by_bytes)) => (
             time(own),
             format!(
-                "a request that fails above the highest rate; {} by its lost bytes alone ({seen})",
+                "a request that fails above the highest rate, give or take {}; {} by its lost bytes alone ({seen})",
+                time(overload.per_failure_error_seconds.unwrap_or_default()),
                 time(by_bytes)
             ),
         ),

@@ -3,7 +3,7 @@
 //! ```text
 //! each URL: search (closed loop, open loop) -> highest rate -> service time 1 / rate
 //! all sizes: fit -> a, b and the link's b'          a rejection: search -> c
-//! above the highest rate: overload -> T_f
+//! the highest rate again, and above it: overload -> T_f
 //! ```
 //!
 //! Costs are in time of the whole server: one that does at most 600 requests a second spends 1/600 s on each, however
@@ -59,7 +59,8 @@ pub struct Plan {
     pub rejecting: Option<Subject>,
     /// How long each of them is loaded.
     pub each: Duration,
-    /// The load of the last phase as a multiple of the highest rate, above 1; none: no such phase.
+    /// The load of the last phase as a multiple of the highest rate, above 1; none: no such phase, nor the one before it,
+    /// which measures the highest rate once more.
     pub overload: Option<f64>,
     /// All requests together.
     pub most_requests: u64,
@@ -158,8 +159,13 @@ impl Profile {
 impl Plan {
     /// The longest that it takes.
     pub fn longest(&self) -> Duration {
+        self.each * self.phases()
+    }
+
+    /// How many times as long as [`each`](Self::each).
+    pub fn phases(&self) -> u32 {
         let phases = self.subjects.len() + usize::from(self.rejecting.is_some());
-        self.each * (phases + usize::from(self.overload.is_some())) as u32
+        (phases + 2 * usize::from(self.overload.is_some())) as u32
     }
 
     /// Asks once for each of the subjects, and for what is rejected, in this order.
@@ -230,9 +236,11 @@ impl Plan {
         let place = overloaded(&profile.highest, &fit);
         let (subject, highest) = (&self.subjects[place], &profile.highest[place]);
         let mut stage = Stage { subject, accept: Accept::Success, timeout: SHORT_TIMEOUT, budget, watch };
-        let offered = highest.rate * factor;
-        let open = stage.open(offered, seconds).map_err(|stop| (subject.name.clone(), stop))?;
-        profile.overload = Some(Overload::of(place, highest, &fit, offered, &open));
+        let died = |stop| (subject.name.clone(), stop);
+        let again = stage.closed(highest.clients, seconds).map_err(died)?.rate();
+        let offered = highest.rate.max(again) * factor;
+        let open = stage.open(offered, seconds).map_err(died)?;
+        profile.overload = Some(Overload::of((place, highest), again, &fit, offered, &open));
         Ok(())
     }
 }

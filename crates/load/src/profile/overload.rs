@@ -10,6 +10,10 @@
 //! The paper sets instead `X a + W b = U_max` and `X a + W' b + (L - X) T_f = U_max`, L the offered rate and W, W' the
 //! bandwidth: it leaves a for all X requests, though fewer succeed, so that only the lost bytes are charged to the
 //! failures, and counts as failed what exceeds X. Both are given; the first is what to plan with.
+//!
+//! It is a small difference of two large rates: where a fifth of X is lost to failures, X wrong by 2 % makes T_f wrong by
+//! 8 %. So X is measured once more just before. What disturbs a machine only ever makes it less, so the higher one
+//! counts, and how far the two are apart says how far T_f may be off.
 
 use super::fit::Fit;
 use super::search::{Highest, OpenWindow};
@@ -35,6 +39,8 @@ pub struct Overload {
     pub client_cpu: Option<f64>,
     /// `T_f` (s); none where next to nothing failed, or the client could not offer what it should.
     pub per_failure_seconds: Option<f64>,
+    /// How far it may be off (s): X was measured twice, and was not the same.
+    pub per_failure_error_seconds: Option<f64>,
     /// `T_f` by the paper's eq. 12 (s).
     pub per_failure_by_bytes_seconds: Option<f64>,
 }
@@ -46,10 +52,20 @@ pub const MOST_LATE: f64 = 0.1;
 const ENOUGH: f64 = 0.01;
 
 impl Overload {
-    pub(super) fn of(subject: usize, highest: &Highest, fit: &Fit, offered: f64, open: &OpenWindow) -> Self {
+    /// `again` is the highest rate once more.
+    pub(super) fn of(
+        (subject, highest): (usize, &Highest),
+        again: f64,
+        fit: &Fit,
+        offered: f64,
+        open: &OpenWindow,
+    ) -> Self {
         let enough = open.failures > ENOUGH * offered && open.late_seconds < MOST_LATE;
         let lost_bytes = (highest.rate * highest.bytes - open.bytes_per_second).max(0.0);
-        let per_failure = (1.0 - open.rate / highest.rate).max(0.0) / open.failures;
+        let undisturbed = highest.rate.max(again);
+        let kept = open.rate / undisturbed;
+        let per_failure = (1.0 - kept).max(0.0) / open.failures;
+        let error = (1.0 - highest.rate.min(again) / undisturbed) * kept / open.failures;
         let by_bytes = fit.per_byte_seconds * lost_bytes / (offered - highest.rate);
         Overload {
             subject,
@@ -61,6 +77,7 @@ impl Overload {
             late_seconds: open.late_seconds,
             client_cpu: open.client_cpu,
             per_failure_seconds: enough.then_some(per_failure),
+            per_failure_error_seconds: enough.then_some(error),
             per_failure_by_bytes_seconds: enough.then_some(by_bytes),
         }
     }
@@ -100,12 +117,20 @@ mod tests {
             failures: 600.0 - answered,
             ..OpenWindow::default()
         };
-        let overload = Overload::of(0, &highest, &fit, 600.0, &open);
+        let overload = Overload::of((0, &highest), 160.0, &fit, 600.0, &open);
         let ms = |seconds: Option<f64>| (seconds.unwrap() * 1e5).round() / 1e2;
         assert_eq!(ms(overload.per_failure_by_bytes_seconds), 0.86);
         // All of what was lost, on those that failed: (48 / 84) / 531.4.
         assert_eq!(ms(overload.per_failure_seconds), 1.08);
+        assert_eq!(overload.per_failure_error_seconds, Some(0.0));
         let calm = OpenWindow { failures: 1.0, ..open };
-        assert_eq!(Overload::of(0, &highest, &fit, 600.0, &calm).per_failure_seconds, None);
+        assert_eq!(Overload::of((0, &highest), 160.0, &fit, 600.0, &calm).per_failure_seconds, None);
+        // Measured a tenth too low, then too high: the higher one is believed, and the truth is not farther off than is told.
+        for (first, again) in [(144.0, 160.0), (160.0, 144.0)] {
+            let highest = Highest { rate: first, ..highest.clone() };
+            let disturbed = Overload::of((0, &highest), again, &fit, 600.0, &open);
+            assert_eq!(disturbed.per_failure_seconds, overload.per_failure_seconds);
+            assert_eq!(ms(disturbed.per_failure_error_seconds), 0.08);
+        }
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.parts.iter().sum::<f64>() / self.parts.len().max(1) as f64
     }
 
