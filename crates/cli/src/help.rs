@@ -251,8 +251,9 @@ Options:
       --workload FILE  the workload: docs/workload.md
       --seed N         of everything random (default 1)
       --against OTHER  the same arrivals met by another configuration, or by none,
-                       tail-drop, concurrency, rate, sac, cac, gradient, gradient2
-                       or aimd (concurrency:64); may be given several times
+                       tail-drop, concurrency, rate, sac, cac, aces, gradient,
+                       gradient2 or aimd (concurrency:64); may be given several
+                       times
       --json           figures as one JSON object on stdout
       --report FILE    a page with plots, as one HTML file
       --trace FILE     every decision, as JSON lines

@@ -115,6 +115,11 @@ fn run_one(
             untimed.help
         )));
     }
+    if let Kind::Comparator(comparator) = &contender.kind
+        && let (Some(path), Some(text)) = (comparator.memory(), front.learned())
+    {
+        std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
+    }
     Ok(run)
 }
 

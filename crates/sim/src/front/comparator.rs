@@ -1,6 +1,7 @@
 //! Which comparator, with its parameters: as data, as text on the command line, and as a [`Front`].
 
 use super::Front;
+use super::aces::{self, Aces};
 use super::limit::{Aimd, AimdSettings, Gradient, Gradient2, Gradient2Settings, GradientSettings};
 use super::limit::{Cac, Concurrency, Limited, Limiter, Rate, Sac, TailDrop, Unlimited};
 use super::words::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
@@ -8,6 +9,7 @@ use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
 use std::fmt;
+use std::path::Path;
 
 /// What other gateways do against overload, to compare with. How each works is told where it is made, in `front/limit`.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +49,8 @@ pub enum Comparator {
         /// T.
         period: Duration,
     },
+    /// AC's own scheme: so much estimated work a period and priority, two queues.
+    Aces(aces::Settings),
     /// Adaptive concurrency by gradient, as Envoy does it.
     Gradient {
         /// Between updates of the limit.
@@ -96,7 +100,7 @@ const AIMD_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Comparator {
     /// How each is written, and what it does: for a command's help.
-    pub const FORMS: [(&str, &str); 9] = [
+    pub const FORMS: [(&str, &str); 10] = [
         ("none", "everything starts at once"),
         ("tail-drop:511", "reject when so many are in the system"),
         (
@@ -106,6 +110,10 @@ impl Comparator {
         ("rate:200,burst=50", "so many per second (nginx limit_req, nodelay)"),
         ("sac:10ms,period=1s", "so many per period, each counted with this service time"),
         ("cac,period=1s", "so much work per period, service times known beforehand"),
+        (
+            "aces:1ms,period=1s,queue=1000,drop=all",
+            "so much estimated work per period and priority, two queues",
+        ),
         ("gradient,update=100ms,probe=60s", "adaptive concurrency as Envoy does it"),
         ("gradient2,initial=20,least=20,most=200,window=1s", "adaptive concurrency as Netflix published it"),
         (
@@ -115,7 +123,8 @@ impl Comparator {
     ];
 
     /// Reads one of [`FORMS`](Comparator::FORMS). What is left out has the default that stands there; `queue` and
-    /// `burst` are 0, `wait` is 60 s, and `sac`'s unit is the fixed part of the server's service.
+    /// `burst` are 0, `wait` is 60 s, and the unit of `sac` and `aces` is the fixed part of the
+    /// server's service.
     ///
     /// # Errors
     /// One sentence: what is wrong, and how it is written.
@@ -138,6 +147,7 @@ impl Comparator {
                 period: words.option("period", POSITIVE)?.unwrap_or(SECOND),
             },
             "cac" => Comparator::Cac { period: words.option("period", POSITIVE)?.unwrap_or(SECOND) },
+            "aces" => Comparator::Aces(aces::Settings::read(&mut words)?),
             "gradient" => Comparator::Gradient {
                 update: words.option("update", POSITIVE)?.unwrap_or(UPDATE),
                 probe: words.option("probe", POSITIVE)?.unwrap_or(PROBE),
@@ -161,6 +171,14 @@ impl Comparator {
         };
         words.done()?;
         Ok(comparator)
+    }
+
+    /// Where what its front has [`learned`](Front::learned) is to be written when the run has ended.
+    pub fn memory(&self) -> Option<&Path> {
+        match self {
+            Comparator::Aces(settings) => settings.trends.as_deref(),
+            _ => None,
+        }
     }
 
     /// The front that does it, before these plants. Classes are numbered as in an engine of the same promises and seed.
@@ -199,6 +217,7 @@ impl Comparator {
             Comparator::Cac { period } => {
                 build.front(|plant, _| Cac::new(plant.discipline.servers(), period))
             }
+            Comparator::Aces(ref settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
             Comparator::Gradient { update, probe } => {
                 build.front(|_, seed| Gradient::new(GradientSettings { update, probe }, seed))
             }
@@ -256,6 +275,7 @@ impl fmt::Display for Comparator {
                 f.write_str("cac")?;
                 option(f, "period", period, SECOND)
             }
+            Comparator::Aces(ref settings) => settings.fmt(f),
             Comparator::Gradient { update, probe } => {
                 f.write_str("gradient")?;
                 option(f, "update", update, UPDATE)?;
@@ -318,6 +338,7 @@ mod tests {
             "sac",
             "sac:1500us",
             "cac,period=250ms",
+            "aces,period=100ms,drop=oldest,trends=week.txt",
             "gradient,update=50ms",
             "gradient2,least=1,most=32,window=0s",
             "aimd,timeout=500ms",
@@ -343,7 +364,7 @@ mod tests {
     #[test]
     fn errors_say_what_to_write() {
         let wrong = |text| Comparator::parse(text).unwrap_err();
-        let all = "there are none, tail-drop, concurrency, rate, sac, cac, gradient, gradient2, aimd; \
+        let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, gradient, gradient2, aimd; \
                    for example concurrency:64,queue=100,wait=1s";
         assert_eq!(wrong("red"), format!("there is no comparator \"red\"; {all}"));
         assert_eq!(wrong(""), format!("there is no comparator \"\"; {all}"));
@@ -372,6 +393,7 @@ mod tests {
         let limits = Limits { initial: 1, least: 2, most: 3 };
         let wrong = [
             Comparator::Cac { period: zero },
+            Comparator::Aces(aces::Settings { period: zero, ..aces::Settings::default() }),
             Comparator::Concurrency { most: 8, queue: 1, wait: zero },
             Comparator::Gradient { update: zero, probe: zero },
             Comparator::Rate { per_second: f64::NAN, burst: 0 },
@@ -403,5 +425,7 @@ mod tests {
         let error = parsed("sac").front(&promises(), &workload, 1).err().expect("an error");
         assert!(error[0].contains("write sac:10ms"), "{error:?}");
         assert!(parsed("sac:10ms").front(&promises(), &workload, 1).is_ok());
+        let error = parsed("aces").front(&promises(), &workload, 1).err().expect("an error");
+        assert!(error[0].contains("write aces:10ms"), "{error:?}");
     }
 }

@@ -1,10 +1,12 @@
 //! What stands in front of the plants and decides: the gateway's own engine, or a comparator.
 
+mod aces;
 mod comparator;
 mod gateway;
 mod limit;
 mod words;
 
+pub use aces::{Aces, DropPolicy, Settings as AcesSettings, Share};
 pub use comparator::{Comparator, Limits};
 pub use gateway::Gateway;
 
@@ -38,6 +40,11 @@ pub trait Front {
 
     /// What the engine knows, for the record. A comparator has none.
     fn status(&self) -> Option<Status> {
+        None
+    }
+
+    /// What it has learned that a later run can begin with, as text. Only AC's prediction has any.
+    fn learned(&self) -> Option<String> {
         None
     }
 }

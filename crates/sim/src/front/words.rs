@@ -100,8 +100,8 @@ pub(super) fn name_of(form: &str) -> &str {
 /// How a value is read.
 #[derive(Clone, Copy)]
 pub(super) struct Read<T> {
-    of: fn(&str) -> Option<T>,
-    expected: &'static str,
+    pub(super) of: fn(&str) -> Option<T>,
+    pub(super) expected: &'static str,
 }
 
 impl<T> Read<T> {

@@ -1,0 +1,104 @@
+//! What a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
+//!
+//! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds,
+//! C = s T. As printed, eq. 5 mixes them up: it subtracts rates times T, numbers of requests, from a capacity; gives the
+//! higher ones what was predicted even after they took more; and multiplies the own rate by a time t since the beginning
+//! of the experiment. Carried work is not in it at all, without which up to 2 C of work is let into one T.
+//!
+//! Two readings are ours. *Carried* is the unfinished work of equal and higher priorities: what is carried of lower
+//! ones stands behind, and would take of the highest what the paper promises it, the whole capacity. *Used* is what was
+//! admitted this period, at its estimate until it is done and at what it took from then on.
+//!
+//! WFA gives each priority a least and a most share of C. The least of lower ones is kept free for them as far as they
+//! are predicted to ask for it; PRA is a least of 0 and a most of 1 for everybody.
+
+/// Least and most share of the capacity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// In [0, 1]; those of all priorities together are at most 1.
+    pub least: f64,
+    /// In [least, 1].
+    pub most: f64,
+}
+
+impl Share {
+    /// What PRA gives everybody.
+    pub const ANY: Share = Share { least: 0.0, most: 1.0 };
+}
+
+/// One priority's account of a period, in service-seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Account {
+    /// What it is predicted to ask for.
+    pub(super) predicted: f64,
+    /// What was admitted of it.
+    pub(super) used: f64,
+    /// What earlier periods left unfinished of it.
+    pub(super) carried: f64,
+}
+
+impl Account {
+    fn demand(&self) -> f64 {
+        self.predicted.max(self.used)
+    }
+}
+
+/// C_p of the priority that stands at `place`; 0 is the highest.
+pub(super) fn left(capacity: f64, accounts: &[Account], shares: &[Share], place: usize) -> f64 {
+    let share = |place: usize| shares.get(place).copied().unwrap_or(Share::ANY);
+    let (own, own_share) = (accounts[place], share(place));
+    let carried: f64 = accounts[..=place].iter().map(|account| account.carried).sum();
+    let higher = accounts[..place].iter().enumerate();
+    let higher: f64 = higher.map(|(q, account)| account.demand().min(share(q).most * capacity)).sum();
+    let lower = accounts.iter().enumerate().skip(place + 1);
+    let kept: f64 = lower.map(|(q, account)| account.demand().min(share(q).least * capacity)).sum();
+    let rest = capacity - carried - higher - kept - own.used;
+    let taken = own.used + own.carried;
+    rest.max(own_share.least * capacity - taken).min(own_share.most * capacity - taken).max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(predicted: f64, used: f64, carried: f64) -> Account {
+        Account { predicted, used, carried }
+    }
+
+    #[test]
+    fn the_highest_has_the_whole_and_the_others_what_is_predicted_to_remain() {
+        let accounts = [account(0.6, 0.1, 0.0), account(0.3, 0.0, 0.0), account(0.5, 0.0, 0.0)];
+        let of = |place| left(1.0, &accounts, &[], place);
+        assert!((of(0) - 0.9).abs() < 1e-12 && (of(1) - 0.4).abs() < 1e-12 && (of(2) - 0.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_used_beyond_the_prediction_counts() {
+        let accounts = [account(0.2, 0.7, 0.0), account(0.0, 0.2, 0.0)];
+        assert!((left(1.0, &accounts, &[], 1) - 0.1).abs() < 1e-12);
+        assert_eq!(left(1.0, &[account(0.2, 0.9, 0.0), account(0.0, 0.2, 0.0)], &[], 1), 0.0);
+    }
+
+    #[test]
+    fn what_is_carried_of_lower_ones_takes_nothing_from_a_higher() {
+        let accounts = [account(0.0, 0.0, 0.1), account(0.0, 0.0, 0.5)];
+        assert!((left(1.0, &accounts, &[], 0) - 0.9).abs() < 1e-12);
+        assert!((left(1.0, &accounts, &[], 1) - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn shares_bound_from_both_sides() {
+        let shares = [Share { least: 0.3, most: 0.7 }, Share { least: 0.2, most: 0.5 }];
+        let asks_for_all = [account(2.0, 0.0, 0.0), account(2.0, 0.0, 0.0)];
+        assert!((left(1.0, &asks_for_all, &shares, 0) - 0.7).abs() < 1e-12);
+        assert!((left(1.0, &asks_for_all, &shares, 1) - 0.3).abs() < 1e-12);
+        // The lower one's least is kept free as far as it asks for it.
+        let shares = [Share { least: 0.0, most: 1.0 }, Share { least: 0.2, most: 1.0 }];
+        assert!((left(1.0, &asks_for_all, &shares, 0) - 0.8).abs() < 1e-12);
+        let asks_for_little = [account(2.0, 0.0, 0.0), account(0.05, 0.0, 0.0)];
+        assert!((left(1.0, &asks_for_little, &shares, 0) - 0.95).abs() < 1e-12);
+        // It has its least however much the higher one took.
+        let taken = [account(2.0, 1.5, 0.0), account(2.0, 0.05, 0.0)];
+        assert!((left(1.0, &taken, &shares, 1) - 0.15).abs() < 1e-12);
+    }
+}

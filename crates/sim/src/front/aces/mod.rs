@@ -1,0 +1,226 @@
+//! AC itself: admission by estimated service time, a budget per period and priority, two queues.
+//!
+//! ```text
+//!            estimate (quanta)          primary --+
+//!  arrive -> C_p of this period? -> admit -> |    +--> so many in service as there are workers
+//!                 | no                 T     v    |
+//!              reject                      backup +  (only while the primary is empty; cleared when full)
+//! ```
+//!
+//! X. Chen, H. Chen and P. Mohapatra, "ACES: An Efficient Admission Control Scheme for QoS-Aware Web Servers". It is
+//! here to be compared with: Plimsoll's own promise of a deadline decides at each arrival by the work that is unfinished
+//! then, and needs neither period nor prediction. The paper's waiting times, (10), (11) and (13), are misprinted; no
+//! decision of AC rests on them, so that they are not here.
+//!
+//! Priorities are the promises' own, 1 the highest (the paper counts the other way). Classes of one priority at a plant
+//! share an account. Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate
+//! times the mean estimate of late. Exempt requests pass and are not counted, as before the other comparators.
+
+mod budget;
+mod door;
+mod quanta;
+mod queues;
+mod settings;
+mod trend;
+
+pub use budget::Share;
+pub use queues::DropPolicy;
+pub use settings::Settings;
+
+use super::{Arriving, Decision, Front, Order, Start};
+use crate::request::Request;
+use crate::workload::Workload;
+use door::{Admitted, Door};
+use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
+use plimsoll_core::promises::Promises;
+use plimsoll_core::reason::Reason;
+use plimsoll_core::time::Instant;
+use plimsoll_core::{Engine, Lane};
+use queues::Place;
+use trend::Days;
+
+/// AC in front of the plants.
+pub struct Aces {
+    lane: Lane,
+    /// By site: its plant, and its highest level.
+    sites: Vec<(usize, u8)>,
+    /// By class: the place of its priority among those of its plant; 0 is the highest.
+    places: Vec<usize>,
+    doors: Vec<Door>,
+    /// By slot: the lower 32 bits of a token.
+    slots: Vec<Slot>,
+    arrivals: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Slot {
+    Free,
+    Exempt,
+    Waiting { plant: usize, place: Place },
+    InService { plant: usize },
+}
+
+impl Aces {
+    /// In front of these plants.
+    ///
+    /// # Errors
+    /// What in the promises cannot be; plants without their truth; a quantum whose time nobody knows; trends that cannot be
+    /// read.
+    pub fn new(
+        settings: &Settings,
+        promises: &Promises,
+        workload: &Workload,
+        seed: u64,
+    ) -> Result<Self, Vec<String>> {
+        let (_, mut lanes) = Engine::new(promises, 1, seed)?;
+        let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
+        let (wanted, known) = (promises.plants.len(), workload.plants.len());
+        if wanted != known {
+            return Err(vec![format!("{wanted} plants are promised, but the workload tells of {known}")]);
+        }
+        let days = read_days(settings).map_err(|wrong| vec![wrong])?;
+        let mut places = Vec::new();
+        let mut doors = Vec::new();
+        for (number, plant) in workload.plants.iter().enumerate() {
+            let unit = settings.unit.unwrap_or(plant.service);
+            if unit.is_zero() {
+                return Err(vec![
+                    "aces needs the service time of one quantum, and the server has no fixed one: write aces:10ms"
+                        .into(),
+                ]);
+            }
+            let priorities = priorities_at(promises, number);
+            doors.push(Door::new(settings, unit, plant.discipline.servers(), priorities.len()));
+            if number == 0 {
+                doors[0].remember(&days);
+            }
+        }
+        for site in &promises.sites {
+            let priorities = priorities_at(promises, site.plant);
+            let own = site.classes.iter().map(|class| class.priority);
+            // `default` and `exempt` have their numbers after the site's own; the second is never asked for.
+            let all = own.chain([site.default_priority, site.default_priority]);
+            places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
+        }
+        Ok(Aces {
+            lane,
+            sites: promises.sites.iter().map(|site| (site.plant, site.levels.len() as u8)).collect(),
+            places,
+            doors,
+            slots: Vec::new(),
+            arrivals: 0,
+        })
+    }
+
+    /// The trends that were learned at the first plant, as `trends=FILE` reads them.
+    pub fn learned(&self) -> String {
+        self.doors.first().map(Door::days).unwrap_or_default().to_string()
+    }
+
+    fn slot(&mut self, token: Token) -> &mut Slot {
+        let slot = token.0 as u32 as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize(slot + 1, Slot::Free);
+        }
+        &mut self.slots[slot]
+    }
+
+    /// Begins new periods; drops whom that leaves no room.
+    fn advance(&mut self, now: Instant, orders: &mut Vec<Order>) {
+        for plant in 0..self.doors.len() {
+            for dropped in self.doors[plant].advance(now) {
+                *self.slot(dropped.token) = Slot::Free;
+                orders.push(Order::Drop(dropped.token, Reason::QueueFull));
+            }
+        }
+    }
+
+    /// A worker is free.
+    fn leave(&mut self, now: Instant, plant: usize, token: Token, orders: &mut Vec<Order>) {
+        self.advance(now, orders);
+        self.doors[plant].end(now, token);
+        while let Some(waiter) = self.doors[plant].start_next(now) {
+            *self.slot(waiter.token) = Slot::InService { plant };
+            orders.push(Order::Start(waiter.token, full(plant, waiter.level)));
+        }
+    }
+}
+
+fn full(plant: usize, level: u8) -> Start {
+    Start { plant, level, reason: Reason::Full }
+}
+
+/// The priorities of all classes at a plant, the highest first.
+fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
+    let sites = promises.sites.iter().filter(|site| site.plant == plant);
+    let own = |site: &plimsoll_core::promises::Site| {
+        let classes: Vec<u8> = site.classes.iter().map(|class| class.priority).collect();
+        classes.into_iter().chain([site.default_priority])
+    };
+    let mut all: Vec<u8> = sites.flat_map(own).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn read_days(settings: &Settings) -> Result<Days, String> {
+    let Some(path) = &settings.trends else { return Ok(Days::default()) };
+    match std::fs::read_to_string(path) {
+        Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Days::default()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+impl Front for Aces {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.lane.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
+        let Arriving { request, target, token } = arrival;
+        let (plant, level) = self.sites[usize::from(target.site)];
+        if target.exempt {
+            *self.slot(token) = Slot::Exempt;
+            return Decision::Start(Start { plant, level, reason: Reason::Exempt });
+        }
+        self.advance(now, orders);
+        self.arrivals += 1;
+        let place = (self.places[usize::from(target.class)], self.arrivals);
+        match self.doors[plant].admit(now, request, place, (token, level)) {
+            Ok(Admitted::Starts) => {
+                *self.slot(token) = Slot::InService { plant };
+                Decision::Start(full(plant, level))
+            }
+            Ok(Admitted::Waits) => {
+                *self.slot(token) = Slot::Waiting { plant, place };
+                Decision::Wait
+            }
+            Err(reason) => Decision::Reject(reason),
+        }
+    }
+
+    fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
+        if let Slot::InService { plant } = *self.slot(token) {
+            *self.slot(token) = Slot::Free;
+            self.leave(now, plant, token, orders);
+        }
+    }
+
+    fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
+        match std::mem::replace(self.slot(token), Slot::Free) {
+            Slot::Free | Slot::Exempt => {}
+            Slot::Waiting { plant, place } => self.doors[plant].forget(place),
+            Slot::InService { plant } => self.leave(now, plant, token, orders),
+        }
+    }
+
+    fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        self.advance(now, orders);
+        self.doors.iter().map(Door::next_period).min().unwrap_or(Instant::FAR)
+    }
+
+    fn learned(&self) -> Option<String> {
+        Some(Aces::learned(self))
+    }
+}
