@@ -1,14 +1,16 @@
 //! A run, and what became of each request by the clients' own clocks.
 
+use crate::plant::BOUND;
 use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Class, Condition, Plant, Promises, Site};
 use plimsoll_core::time::Instant;
-use plimsoll_sim::front::{Comparator, Decision, Front, Order};
+use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::Workload;
-use plimsoll_sim::{Event, Run, Setup, Watch};
+use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::process::Command;
+use std::time::Duration;
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +72,7 @@ impl Watch for Clocks {
     }
 }
 
-/// One server; `/high/*` of priority 1 and everything else of 2.
+/// One server, everything within a second; `/high/*` of priority 1 and everything else of 2.
 pub(crate) fn promises() -> Promises {
     let mut plant = Plant::new("origin", 1);
     plant.set_point = 1.0;
@@ -80,23 +82,40 @@ pub(crate) fn promises() -> Promises {
     high.priority = 1;
     site.classes = vec![high];
     site.default_priority = 2;
+    site.deadline = Some(Duration::from_secs_f64(BOUND));
     Promises::of(plant, site)
 }
 
 pub(crate) const HIGH: usize = 0;
 pub(crate) const LOW: usize = 1;
 
-pub(crate) fn comparator(text: &str, workload: &Workload, seed: u64) -> Box<dyn Front> {
-    let comparator = Comparator::parse(text).expect("it is one");
+/// A comparator, or the gateway's engine.
+pub(crate) fn front(name: &str, workload: &Workload, seed: u64) -> Box<dyn Front> {
+    if name == ENGINE {
+        return Box::new(Gateway::new(&promises(), seed).expect("the promises are valid"));
+    }
+    let comparator = Comparator::parse(name).expect("it is one");
     comparator.front(&promises(), workload, seed).expect("the promises are valid")
 }
 
-/// Everything that came, and the run.
-pub(crate) fn listen(front: &mut dyn Front, promises: &Promises, workload: &Workload, seed: u64) -> (Vec<Heard>, Run) {
+pub(crate) const ENGINE: &str = "engine";
+
+/// Everything that came.
+pub(crate) fn listen(name: &str, workload: &Workload, seed: u64) -> Vec<Heard> {
+    listen_to(&mut *front(name, workload, seed), &promises(), workload, seed)
+}
+
+/// Everything that came before this front.
+pub(crate) fn listen_to(
+    front: &mut dyn Front,
+    promises: &Promises,
+    workload: &Workload,
+    seed: u64,
+) -> Vec<Heard> {
     let mut clocks = Clocks::default();
     let setup = Setup { promises, workload, seed };
-    let run = setup.run_with(front, &mut clocks).expect("it runs");
-    (clocks.heard, run)
+    setup.run_with(front, &mut clocks).expect("it runs");
+    clocks.heard
 }
 
 /// What became of those that came between two moments.
@@ -116,7 +135,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of<'a>(heard: impl IntoIterator<Item = &'a Heard>, (from, until): (f64, f64), bound: f64) -> Figures {
+    pub(crate) fn of<'a>(heard: impl IntoIterator<Item = &'a Heard>, (from, until): (f64, f64)) -> Figures {
         let (mut all, mut admitted, mut answered, mut missed) = (0.0, 0.0, 0.0, 0.0);
         let mut of = Figures::default();
         for one in heard.into_iter().filter(|one| (from..until).contains(&one.arrived)) {
@@ -128,7 +147,7 @@ impl Figures {
                 of.work += one.cost;
                 of.mean += one.response();
                 of.longest = one.response().max(of.longest);
-                missed += f64::from(u8::from(one.response() > bound));
+                missed += f64::from(u8::from(one.response() > BOUND));
             }
         }
         let seconds = until - from;
@@ -157,6 +176,12 @@ impl Mean {
         let t = [12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
         let t = t.get(values.len() - 2).copied().unwrap_or(2.2);
         Mean { mean, half: t * (variance / count).sqrt() }
+    }
+}
+
+impl std::fmt::Display for Mean {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.4} (+-{:.4})", self.mean, self.half)
     }
 }
 

@@ -13,8 +13,8 @@
 
 use plimsoll_core::random::Random;
 use plimsoll_sim::workload::{
-    self, Arrivals, Clients, Content, Discipline, Input, Law, LogFormat, Page, Phase, Process, Replay, Stream,
-    Workload,
+    self, Arrivals, Clients, Content, Discipline, Input, Law, LogFormat, Page, Phase, Process, Replay,
+    Stream, Workload,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -43,7 +43,14 @@ pub(crate) const TYPES: [Type; 4] = [
     Type { name: "static", path: "/page.html", share: 0.947, quanta: 1.0, bytes: 1_500.0, variation: 0.1 },
     Type { name: "dynamic", path: "/run.cgi", share: 0.05, quanta: 10.0, bytes: 0.0, variation: 1.0 },
     Type { name: "audio", path: "/sound.wav", share: 0.002, quanta: 20.0, bytes: 100_000.0, variation: 0.1 },
-    Type { name: "video", path: "/film.mpg", share: 0.001, quanta: 100.0, bytes: 1_000_000.0, variation: 0.1 },
+    Type {
+        name: "video",
+        path: "/film.mpg",
+        share: 0.001,
+        quanta: 100.0,
+        bytes: 1_000_000.0,
+        variation: 0.1,
+    },
 ];
 
 fn disk_seconds(bytes: f64) -> f64 {
@@ -88,7 +95,8 @@ pub(crate) fn stream(name: &str, arrivals: Arrivals, content: Content) -> Stream
 }
 
 pub(crate) fn poisson(rate: &[(f64, f64)]) -> Arrivals {
-    let phase = |(from, rate): &(f64, f64)| Phase { from: Duration::from_secs_f64(*from), rate: *rate, to: None };
+    let phase =
+        |(from, rate): &(f64, f64)| Phase { from: Duration::from_secs_f64(*from), rate: *rate, to: None };
     Arrivals::Process { process: Process::Poisson, rate: rate.iter().map(phase).collect() }
 }
 
@@ -159,15 +167,14 @@ fn draw(variation: f64, random: &mut Random) -> f64 {
     1.0 + variation * normal.clamp(-5.0, 5.0)
 }
 
-/// The stand-in week at this mean load, its first hours alone if wished, and how long (s) an hour of it takes.
+/// The first hours of the stand-in week at this mean load, and how long (s) an hour of it takes.
 pub(crate) fn week(load: f64, hours: usize, seed: u64) -> (Workload, f64) {
     let (log, mean_service) = objects(seed);
-    let minutes = WEEK.split_whitespace().map(|count| count.parse::<f64>().expect("a number"));
-    let of_all = minutes.sum::<f64>() / WEEK.split_whitespace().count() as f64;
-    let speed = load / mean_service * 60.0 / of_all;
-    let counts: String = WEEK.lines().take(hours).flat_map(|hour| hour.split(' ').flat_map(|n| [n, "\n"])).collect();
+    let minutes: Vec<&str> = WEEK.split_whitespace().take(60 * hours).collect();
+    let requests: f64 = minutes.iter().map(|count| count.parse::<f64>().expect("a number")).sum();
+    let speed = load / mean_service * 60.0 * minutes.len() as f64 / requests;
     let arrivals = Arrivals::Counts {
-        input: Input::Text(counts.into()),
+        input: Input::Text(minutes.join("\n").into()),
         every: Duration::from_secs(60),
         replay: Replay { speed, scale: 1.0 },
     };
