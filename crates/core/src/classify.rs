@@ -9,6 +9,7 @@ use crate::census::{Census, SiteNumbers};
 use crate::door::{RequestView, Target};
 use crate::explain::{Explanation, Identified, Part};
 use crate::hosts::Hosts;
+use crate::kinds::{Kind, Kinds};
 use crate::knob::FRACTION_ONE;
 use crate::promises::{Condition, Identity, Network, Site};
 use alloc::{string::String, vec::Vec};
@@ -53,7 +54,7 @@ impl Pattern {
 }
 
 /// A [`Condition`], compiled.
-struct Rule {
+pub(crate) struct Rule {
     paths: Vec<Pattern>,
     methods: Vec<String>,
     headers: Vec<(String, Pattern)>,
@@ -62,7 +63,7 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(condition: &Condition) -> Self {
+    pub(crate) fn new(condition: &Condition) -> Self {
         let pairs = |pairs: &[(String, String)]| {
             pairs.iter().map(|(name, value)| (name.clone(), Pattern::new(value))).collect()
         };
@@ -97,7 +98,7 @@ impl Rule {
         }
     }
 
-    fn holds(&self, request: &impl RequestView) -> bool {
+    pub(crate) fn holds(&self, request: &impl RequestView) -> bool {
         self.miss(request).is_none()
     }
 }
@@ -134,6 +135,8 @@ struct SiteRules {
     classes: Vec<Rule>,
     identity: Identity,
     numbers: SiteNumbers,
+    /// Where one of its plants has deadlines to keep.
+    kinds: Option<Kinds>,
 }
 
 impl SiteRules {
@@ -153,11 +156,14 @@ impl SiteRules {
             Some(class) => class,
             None => own,
         };
+        let kind = self.kinds.as_ref().map_or_else(Kind::default, |kinds| kinds.of(request));
         Target {
             class: self.numbers.classes[place],
             site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
+            kind: kind.number,
+            announced_us: kind.announced_us,
         }
     }
 }
@@ -171,12 +177,14 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn new(census: &Census, seed: u64) -> Self {
+        let keeping = census.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
             exempt: site.exempt.iter().map(Rule::new).collect(),
             classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
             identity: site.identity.clone(),
             numbers: numbers.clone(),
+            kinds: site.plants().any(|plant| keeping[plant]).then(|| Kinds::new(site)),
         };
         let mut random = crate::random::Random::new(seed);
         let sites = census.promises.sites.iter().zip(&census.sites);

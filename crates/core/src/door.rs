@@ -5,12 +5,13 @@
 //!        -> rejected (reason, retry after)
 //!        -> served at level L -------------------------------> release -> depart
 //!        -> waiting (one queue per plant) -> started at L ---> release -> depart
-//!                                         -> dropped (deadline, client left)
+//!                                         -> dropped (too late, client left)
 //! ```
 //!
 //! *Queue delay* is arrive to start, *service time* start to release, *response time* arrive to release, *delivery*
 //! arrive to depart. Every permit departs exactly once.
 
+use crate::backlog::Work;
 use crate::reason::Reason;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
@@ -28,6 +29,10 @@ pub trait RequestView {
     fn header(&self, name: &str) -> Option<&str>;
     /// The client's address, after trusted proxies.
     fn client(&self) -> IpAddr;
+    /// Whether what it says of its own cost is believed: it comes from where the operator vouches for.
+    fn is_trusted(&self) -> bool {
+        true
+    }
 }
 
 /// Where a request belongs, and the client's place in the order of quality: the result of classification.
@@ -41,6 +46,10 @@ pub struct Target {
     pub client: u64,
     /// Not controlled.
     pub exempt: bool,
+    /// Its type, among its site's; 0 where no deadline is promised.
+    pub kind: u16,
+    /// Its cost as announced (microseconds of service); 0 if it was not.
+    pub announced_us: u32,
 }
 
 /// The shell's own name for a request, handed back in verdicts. The engine does not read it.
@@ -79,6 +88,8 @@ pub struct Permit {
     pub(crate) metered: bool,
     /// It is counted in the quota of its class while in service.
     pub(crate) counted: bool,
+    /// What it is expected to cost, reserved where deadlines are promised.
+    pub(crate) work: Option<Work>,
     /// Of the promises by which it was given.
     pub(crate) generation: u32,
     /// In service at the plant right after this one started, for the share of a worker that it had.

@@ -1,6 +1,7 @@
 //! The engine: built from promises, driven by `tick`, which alone moves set points.
 
 use crate::census::Census;
+use crate::control::deadlines::{PlantRates, SiteTypes};
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
@@ -9,12 +10,13 @@ use crate::door::{Readings, Verdicts};
 use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
 use crate::model::{LinearModel, Served};
-use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
+use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals, sum_over};
 use crate::plan::plan;
 use crate::promises::Promises;
+use crate::queue::Standing;
 use crate::random::Random;
 use crate::shared::{LaneCounters, Shared, SharedPlant};
-use crate::status::{ClassStatus, ModelStatus, SiteStatus, Status};
+use crate::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
@@ -43,6 +45,10 @@ pub struct Engine {
     /// Of promised delays and ratios.
     pub(crate) responses: ResponseLoops,
     pub(crate) responses_due: Instant,
+    /// What the types of sites cost, where deadlines are promised.
+    pub(crate) types: Vec<SiteTypes>,
+    /// By plant: how fast work comes.
+    pub(crate) rates: Vec<PlantRates>,
     /// By plant: where the number of workers is looked for.
     pub(crate) searches: Vec<Option<Search>>,
     /// By plant: service that takes longer is not healthy; no more requests are started at once then.
@@ -118,6 +124,8 @@ impl Engine {
             loops: Vec::new(),
             responses: ResponseLoops::default(),
             responses_due: Instant::FAR,
+            types: Vec::new(),
+            rates: Vec::new(),
             searches: Vec::new(),
             guards: Vec::new(),
             monitors: Vec::new(),
@@ -218,6 +226,16 @@ impl Engine {
                 monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
             }
             self.search(now);
+            self.follow_work(seconds);
+        }
+    }
+
+    /// Learns what requests cost and how fast work comes, where deadlines are promised.
+    fn follow_work(&mut self, seconds: f64) {
+        self.types.iter_mut().for_each(SiteTypes::learn);
+        let plants = self.lane.shared.plants.iter().zip(&mut self.rates);
+        for (plant, rates) in plants.filter(|(plant, _)| plant.has_deadlines) {
+            rates.follow(&plant.backlog, seconds, plant.capacity.workers());
         }
     }
 
@@ -257,7 +275,7 @@ impl Engine {
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
             let shared: &Shared = &self.lane.shared;
-            let SharedPlant { gate, queue, capacity } = &shared.plants[plant];
+            let SharedPlant { gate, queue, capacity, has_deadlines, .. } = &shared.plants[plant];
             gate.waiting_by_class(&mut self.waiting);
             let in_service = gate.in_service();
             let period = Period {
@@ -274,7 +292,7 @@ impl Engine {
                 workers: capacity.workers(),
                 capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
                 pressure: self.responses.pressure(plant),
-                sheds: self.responses.sheds(plant),
+                sheds: self.responses.sheds(plant) || *has_deadlines,
             };
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {
@@ -313,12 +331,13 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let SharedPlant { gate, capacity, .. } = &self.shared().plants[number];
+            let SharedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
+            status.unfinished_seconds = has_deadlines.then(|| backlog.unfinished_seconds());
             status.waiting = waiting.iter().sum();
             status.removed = !self.census.plant_present[number];
             status
@@ -337,6 +356,10 @@ impl Engine {
         let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
         for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
             sites[number].clone_from(site);
+        }
+        for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
+            let types = self.types.iter().find(|types| types.site == numbers.site);
+            site.types = types.map_or_else(Vec::new, SiteTypes::status);
         }
         let known =
             |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
@@ -381,12 +404,23 @@ impl Engine {
             },
             site_level: None,
             response: None,
+            deadline: self.deadline_status(class, row),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
+    }
+}
+
+impl Engine {
+    fn deadline_status(&self, class: usize, row: &ClassRow) -> Option<DeadlineStatus> {
+        let shared = self.shared();
+        let (own, plant) = (&shared.classes[class], &shared.plants[row.plant]);
+        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
+        let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers());
+        own.terms.deadline.map(|deadline| DeadlineStatus { deadline, wait, missed })
     }
 }
 

@@ -129,8 +129,9 @@ impl Gate {
         }
     }
 
-    /// Starts those who wait while there is room; `start` is called under the lock and must only note.
-    pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut start: impl FnMut(Waiting, Change)) {
+    /// Starts those who wait while there is room, and takes out whose turn comes too late, without a change; `next` is
+    /// called under the lock and must only note.
+    pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut next: impl FnMut(Waiting, Option<Change>)) {
         let mut queue = self.queue.lock();
         while !queue.is_empty() {
             // Only this lock adds while somebody waits; so what is free stays free.
@@ -138,7 +139,8 @@ impl Gate {
                 return;
             }
             let Some(waiting) = queue.pop(now) else { return };
-            start(waiting, self.always(now, |word| word + 1));
+            let in_time = now <= waiting.latest;
+            next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
         }
         self.change_quietly(|word| Some(word & !WAITS));
     }
@@ -240,6 +242,8 @@ mod tests {
             standing,
             rank: Rank::ordinary(1, None),
             arrived: at(token),
+            work: None,
+            latest: Instant::FAR,
         }
     }
 

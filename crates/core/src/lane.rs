@@ -8,6 +8,7 @@
 //! it classifies and at each arrival, whenever it starts somebody else's request, and when a permit is not of its own
 //! generation. Numbers are for life, so a target and a permit of before a reload are good after it.
 
+use crate::backlog::Work;
 use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
 use crate::exchange::Held;
 use crate::gate::{Change, Entry, MOST_IN_SERVICE};
@@ -18,7 +19,7 @@ use crate::queue::{Standing, Waiting};
 use crate::random::Random;
 use crate::reason::Reason;
 use crate::shared::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, Shared, SharedPlant, load_bin};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
 use core::cell::Cell;
 use core::marker::PhantomData;
@@ -56,7 +57,11 @@ impl Lane {
 
         let standing = standing(&self.shared, now, &target);
         let asks = Asks { class: target.class, client: target.client, standing };
-        let decided = level(&self.shared, asks, &mut self.random);
+        let mut decided = level(&self.shared, asks, &mut self.random);
+        // The level says how good; of a class with a deadline, the unfinished work says whether.
+        if decided == 0 && self.shared.classes[usize::from(target.class)].terms.deadline.is_some() {
+            decided = 1;
+        }
         if standing != Standing::Guaranteed {
             counters.decided[usize::from(decided)].add(1);
         }
@@ -64,6 +69,11 @@ impl Lane {
             return self.reject(&target, Reason::Overload);
         }
         let mut permit = permit(&self.shared, now, asks, decided);
+        if self.shared.plants[permit.plant()].has_deadlines
+            && let Err(refused) = self.admit(&target, standing, &mut permit)
+        {
+            return refused;
+        }
         let plant = &self.shared.plants[permit.plant()];
         let mut limit = limit(&self.shared, permit.plant());
         if let Some(quota) = &self.shared.classes[usize::from(target.class)].quota {
@@ -74,26 +84,59 @@ impl Lane {
         let change = match plant.gate.enter(now, limit) {
             Some(change) => change,
             None => {
-                let rank = self.shared.classes[usize::from(target.class)].rank(standing);
+                let class = &self.shared.classes[usize::from(target.class)];
+                let (rank, work) = (class.rank(standing), permit.work);
+                let latest = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
                 let Target { class, client, .. } = target;
-                let waiting = Waiting { token, class, client, standing, rank, arrived: now };
+                let waiting = Waiting { token, class, client, standing, rank, arrived: now, work, latest };
                 match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
                     Entry::Entered(change) => change,
                     Entry::Waits { ticket, displaced } => {
                         permit.stage = Stage::Waiting { ticket };
                         if let Some(displaced) = displaced {
-                            self.drop_waiting(&displaced, Reason::QueueFull, verdicts);
+                            self.drop_waiting(&displaced, permit.plant(), Reason::QueueFull, verdicts);
                         }
                         // A departure between our look and our place in the queue may have left room.
                         self.dispatch(now, permit.plant(), verdicts);
                         return Arrival::Wait(permit);
                     }
-                    Entry::Overflow => return self.reject(&target, Reason::QueueFull),
+                    Entry::Overflow => {
+                        forget(plant, permit.work);
+                        return self.reject(&target, Reason::QueueFull);
+                    }
                 }
             }
         };
         start(&self.shared, &self.counters, &mut permit, Start { now, decided, change });
         if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
+    }
+
+    /// Reserves the work of an arrival, if it will be done in time. Where nothing is controlled it is only noted.
+    #[inline(never)]
+    fn admit(&self, target: &Target, standing: Standing, permit: &mut Permit) -> Result<(), Arrival> {
+        let shared: &Shared = &self.shared;
+        let class = &shared.classes[usize::from(target.class)];
+        let plant = &shared.plants[permit.plant()];
+        let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
+        let Target { kind, announced_us, .. } = *target;
+        let workers = plant.workers();
+        let cost = estimates.cost(kind, permit.level, announced_us);
+        let work = plant.backlog.reserve(class.rank(standing), (kind, announced_us), cost);
+        permit.work = Some(work);
+        let refused = match plant.backlog.admits(&work, workers, &class.terms) {
+            Err(refused) if !target.exempt => refused,
+            _ => return Ok(()),
+        };
+        if refused.is_none() {
+            estimates.refuse(kind, permit.level, announced_us);
+        }
+        if shared.mode == Mode::Observe {
+            permit.reason = Reason::Deadline;
+            return Ok(());
+        }
+        forget(plant, permit.work);
+        let retry_after = refused.unwrap_or(shared.retry_after);
+        Err(self.reject_for(target, Reason::Deadline, retry_after))
     }
 
     /// Body bytes delivered to the client, told as they are delivered: W never waits for a long response's end.
@@ -132,6 +175,9 @@ impl Lane {
         if plant.capacity.found {
             counters.by_load.departures[load_bin(change.before)].add(1);
         }
+        if let Some(work) = permit.work {
+            self.finish(now, permit, &work, service.representative.then_some(change.before));
+        }
         // A level or a plant may have changed its meaning in between.
         if service.representative && permit.generation == self.shared.generation() {
             let work_ns =
@@ -144,6 +190,24 @@ impl Lane {
         }
         if change.waits {
             self.dispatch(now, permit.plant(), verdicts);
+        }
+    }
+
+    /// Accounts the end of service where deadlines are promised; how many were in service where it was representative.
+    #[inline(never)]
+    fn finish(&self, now: Instant, permit: &Permit, work: &Work, in_service: Option<u32>) {
+        let plant = &self.shared.plants[permit.plant()];
+        plant.backlog.finish(work);
+        let class = &self.shared.classes[usize::from(permit.class)];
+        if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
+            self.counters.classes[usize::from(permit.class)].timing.late.add(1);
+        }
+        let in_service = in_service.filter(|_| permit.generation == self.shared.generation());
+        if let (Some(in_service), Some(estimates)) = (in_service, &class.estimates) {
+            let service_ns = now.nanos_since(permit.started);
+            let workers = plant.capacity.workers();
+            let took_ns = work_ns(service_ns, permit.in_service_at_start, in_service, workers);
+            estimates.note(work.kind, permit.level, work.announced_us, took_ns);
         }
     }
 
@@ -162,7 +226,9 @@ impl Lane {
         self.meet(&permit);
         let class = usize::from(permit.class);
         if let Stage::Waiting { ticket } = permit.stage {
-            if self.shared.plants[permit.plant()].gate.cancel(ticket) {
+            let plant = &self.shared.plants[permit.plant()];
+            if plant.gate.cancel(ticket) {
+                forget(plant, permit.work);
                 self.counters.classes[class].reasons[Reason::ClientLeft as usize].add(1);
                 self.counters.classes[class].unserved.add(1);
             }
@@ -207,10 +273,14 @@ impl Lane {
     }
 
     fn reject(&self, target: &Target, reason: Reason) -> Arrival {
+        self.reject_for(target, reason, self.shared.retry_after)
+    }
+
+    fn reject_for(&self, target: &Target, reason: Reason, retry_after: Duration) -> Arrival {
         let counters = &self.counters.classes[usize::from(target.class)];
         counters.reasons[reason as usize].add(1);
         counters.unserved.add(1);
-        Arrival::Reject { reason, retry_after: self.shared.retry_after }
+        Arrival::Reject { reason, retry_after }
     }
 
     /// Starts those who wait while there is room. The level is chosen here, at start, so that the whole backlog is
@@ -228,11 +298,16 @@ impl Lane {
             }
             let shared: &Shared = renewed.as_ref().unwrap_or(shared);
             let counters: &LaneCounters = if renewed.is_some() { &shared.lanes[*number] } else { counters };
+            let Some(change) = change else {
+                verdicts.push(dropped(shared, counters, &waiting, plant, Reason::Late));
+                return;
+            };
             let asks = Asks { class: waiting.class, client: waiting.client, standing: waiting.standing };
             let class = &shared.classes[usize::from(waiting.class)];
             let decided = class.level_at(plant, level(shared, asks, random));
             let mut permit = permit(shared, waiting.arrived, asks, decided);
             permit.plant = plant as u16;
+            permit.work = waiting.work;
             start(shared, counters, &mut permit, Start { now, decided, change });
             verdicts.push(Verdict::Start(waiting.token, permit));
         });
@@ -244,16 +319,14 @@ impl Lane {
     /// Answers those who have waited too long; returns when the next one will have. For `tick`.
     pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
         let SharedPlant { gate, queue, .. } = &self.shared.plants[plant];
-        gate.expire(now, queue.max_wait, |waiting| self.drop_waiting(&waiting, Reason::WaitTimeout, verdicts))
+        gate.expire(now, queue.max_wait, |waiting| {
+            let reason = if waiting.latest <= now { Reason::Late } else { Reason::WaitTimeout };
+            self.drop_waiting(&waiting, plant, reason, verdicts);
+        })
     }
 
-    /// Answers one that waited and is in the queue no more.
-    fn drop_waiting(&self, waiting: &Waiting, reason: Reason, verdicts: &mut Verdicts) {
-        let counters = &self.counters.classes[usize::from(waiting.class)];
-        counters.reasons[reason as usize].add(1);
-        counters.unserved.add(1);
-        let retry_after = self.shared.retry_after;
-        verdicts.push(Verdict::Drop { token: waiting.token, reason, retry_after });
+    fn drop_waiting(&self, waiting: &Waiting, plant: usize, reason: Reason, verdicts: &mut Verdicts) {
+        verdicts.push(dropped(&self.shared, &self.counters, waiting, plant, reason));
     }
 
     /// Accounts a plant's busy time up to `now`. For `tick`.
@@ -320,10 +393,38 @@ fn permit(shared: &Shared, arrived: Instant, asks: Asks, decided: u8) -> Permit 
         stage: Stage::InService,
         metered: class.meter.is_some() && asks.standing != Standing::Exempt,
         counted: class.quota.is_some() && asks.standing != Standing::Exempt,
+        work: None,
         generation: shared.generation,
         in_service_at_start: 0,
         arrived,
         started: arrived,
+    }
+}
+
+/// Answers one that waited and is in the queue no more.
+fn dropped(
+    shared: &Shared,
+    counters: &LaneCounters,
+    waiting: &Waiting,
+    plant: usize,
+    reason: Reason,
+) -> Verdict {
+    let plant = &shared.plants[plant];
+    forget(plant, waiting.work);
+    let counters = &counters.classes[usize::from(waiting.class)];
+    counters.reasons[reason as usize].add(1);
+    counters.unserved.add(1);
+    let retry_after = match reason {
+        Reason::Late => plant.backlog.wait_of(waiting.rank, plant.workers()),
+        _ => shared.retry_after,
+    };
+    Verdict::Drop { token: waiting.token, reason, retry_after }
+}
+
+/// What was reserved for one that is not started.
+fn forget(plant: &SharedPlant, work: Option<Work>) {
+    if let Some(work) = work {
+        plant.backlog.forget(&work);
     }
 }
 
@@ -333,6 +434,9 @@ fn start(shared: &Shared, counters: &LaneCounters, permit: &mut Permit, start: S
     permit.started = start.now;
     permit.in_service_at_start = start.change.after;
     account(shared, counters, permit.plant(), start.change);
+    if let Some(work) = &permit.work {
+        shared.plants[permit.plant()].backlog.start(work);
+    }
     if permit.counted
         && let Some(quota) = &shared.classes[usize::from(permit.class)].quota
     {

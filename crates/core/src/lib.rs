@@ -24,14 +24,17 @@ pub use engine::Engine;
 pub use lane::Lane;
 pub use reload::{Changes, Difference, Reload};
 
+mod backlog;
 mod census;
 mod classify;
 pub mod control;
 mod crowd;
 mod engine;
+mod estimates;
 mod exchange;
 mod gate;
 mod hosts;
+mod kinds;
 mod knob;
 mod lane;
 mod lock;

@@ -23,6 +23,8 @@ fn waiting() -> Waiting {
         standing,
         rank: Rank::ordinary(1, None),
         arrived: NOW,
+        work: None,
+        latest: Instant::FAR,
     }
 }
 

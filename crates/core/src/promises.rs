@@ -8,6 +8,10 @@ use crate::time::Duration;
 use alloc::{format, string::String, vec::Vec};
 use core::net::IpAddr;
 
+mod deadline;
+
+pub use deadline::{DEFAULT_TYPES, Prefer, RequestType};
+
 /// The most levels a site may have; a level number fits the knob's byte, and counters have a fixed layout.
 pub const MAX_LEVELS: usize = 8;
 
@@ -174,8 +178,14 @@ pub struct Site {
     pub share_excess: bool,
     /// Priority of the class `default`.
     pub default_priority: u8,
-    /// The relative deadline of its requests, where their class has none.
+    /// The relative deadline of its requests, where their class has none: see [`Class::deadline`].
     pub deadline: Option<Duration>,
+    /// What its deadlines prefer, where a class does not say.
+    pub prefer: Prefer,
+    /// Types of requests by what they cost, matched in order; what matches none has one of [`DEFAULT_TYPES`].
+    pub types: Vec<RequestType>,
+    /// The request header in which an application announces what a request will cost, in seconds of service.
+    pub announced_in: Option<String>,
     /// What the class `default` was promised of its response times.
     pub default_delay: Option<Delay>,
     /// The delta of the class `default`.
@@ -207,9 +217,11 @@ pub struct Class {
     pub condition: Condition,
     /// 1 is the highest: it is degraded last, and waits the shortest. Classes of one priority share one m.
     pub priority: u8,
-    /// The relative deadline of its requests: earlier ones wait shorter within a priority, and the plan is stricter. No
-    /// more is promised by it.
+    /// The relative deadline of its requests: who is admitted is released within it, and who could not be is refused at
+    /// once (AC). Earlier ones wait shorter within a priority, and the plan is stricter.
     pub deadline: Option<Duration>,
+    /// What its deadline prefers. `None`: as its site.
+    pub prefer: Option<Prefer>,
     /// What it was promised of its response times (QM).
     pub delay: Option<Delay>,
     /// delta: its mean response time, relative to those of the other classes of its site that have one (PR). Not beside
@@ -237,6 +249,7 @@ impl Class {
             condition,
             priority: LAST_PRIORITY,
             deadline: None,
+            prefer: None,
             delay: None,
             ratio: None,
         }
@@ -376,6 +389,23 @@ impl Promises {
     }
 }
 
+impl Promises {
+    /// By plant: whether some class that it serves, at whatever level, has a deadline.
+    pub(crate) fn keeping_deadlines(&self) -> Vec<bool> {
+        let mut keeping = alloc::vec![false; self.plants.len()];
+        for site in self.sites.iter().filter(|site| site.has_deadlines()) {
+            site.plants().for_each(|plant| keeping[plant] = true);
+        }
+        keeping
+    }
+
+    /// Whether some class that this plant serves, at whatever level, has a deadline.
+    pub fn has_deadlines(&self, plant: usize) -> bool {
+        let mut sites = self.sites.iter().filter(|site| site.has_deadlines());
+        sites.any(|site| site.plants().any(|own| own == plant))
+    }
+}
+
 impl Plant {
     /// A plant of so many workers with everything else as it is by default: as many connections, a load line of 0.85,
     /// gap estimation, a generous queue.
@@ -443,11 +473,24 @@ impl Site {
             share_excess: true,
             default_priority: LAST_PRIORITY,
             deadline: None,
+            prefer: Prefer::default(),
+            types: Vec::new(),
+            announced_in: None,
             default_delay: None,
             default_ratio: None,
             strict_ratios: false,
             costs: None,
         }
+    }
+
+    /// Whether one of its classes has a deadline.
+    pub fn has_deadlines(&self) -> bool {
+        self.deadline.is_some() || self.classes.iter().any(|class| class.deadline.is_some())
+    }
+
+    /// The plants of its levels 1..=M.
+    pub(crate) fn plants(&self) -> impl Iterator<Item = usize> + '_ {
+        self.levels.iter().map(|level| level.plant.unwrap_or(self.plant))
     }
 
     fn validate(&self, plants: usize, wrong: &mut Vec<String>) {
@@ -486,6 +529,9 @@ impl Site {
         let deadlines = self.classes.iter().map(|class| class.deadline).chain([self.deadline]);
         if deadlines.flatten().any(|deadline| deadline.is_zero()) {
             wrong.push(format!("{name}: a deadline must be above 0"));
+        }
+        if self.types.iter().any(|own| !(own.quantum.is_finite() && own.quantum > 0.0)) {
+            wrong.push(format!("{name}: what a type's request costs must be above 0"));
         }
         self.validate_response_times(wrong);
     }

@@ -19,6 +19,7 @@
 //!
 //! A choice looks at the first of each line, so that it takes as long with ten waiting as with ten thousand.
 
+use crate::backlog::Work;
 use crate::door::Token;
 use crate::quota::{Quota, Turn, WORKER};
 use crate::time::{Duration, Instant};
@@ -34,6 +35,10 @@ pub(crate) struct Waiting {
     /// Of its line.
     pub(crate) rank: Rank,
     pub(crate) arrived: Instant,
+    /// What was reserved for it, where deadlines are promised.
+    pub(crate) work: Option<Work>,
+    /// If it starts later than this, it cannot be done within its deadline.
+    pub(crate) latest: Instant,
 }
 
 /// What a request was found to be when it arrived.
@@ -215,8 +220,8 @@ impl Queue {
         due.filter(|due| *due > now).min().unwrap_or(Instant::FAR)
     }
 
-    /// Takes out those who have waited `most`, or as long as their class may, exempt requests excepted; returns when the
-    /// next one will have.
+    /// Takes out those who have waited `most`, or as long as their class may, or are late, exempt requests excepted;
+    /// returns when the next one will have.
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
         for place in 0..self.lines.len() {
@@ -224,9 +229,10 @@ impl Queue {
             if self.lines[place].rank == Rank::EXEMPT {
                 continue;
             }
-            while let Some(oldest) = self.lines[place].oldest() {
-                if oldest + bound > now {
-                    next = next.min(oldest + bound);
+            while let Some(first) = self.lines[place].first() {
+                let ends = (first.arrived + bound).min(first.latest);
+                if ends > now {
+                    next = next.min(ends);
                     break;
                 }
                 let waiting = self.lines[place].pop();
@@ -335,9 +341,13 @@ impl Line {
         self.places.pop_front().flatten()
     }
 
-    fn oldest(&mut self) -> Option<Instant> {
+    fn first(&mut self) -> Option<Waiting> {
         self.skip_holes();
-        self.places.front().copied().flatten().map(|waiting| waiting.arrived)
+        self.places.front().copied().flatten()
+    }
+
+    fn oldest(&mut self) -> Option<Instant> {
+        self.first().map(|waiting| waiting.arrived)
     }
 
     fn remove(&mut self, ticket: u64) -> Option<Waiting> {
@@ -375,7 +385,16 @@ mod tests {
 
     fn push(queue: &mut Queue, class: u16, ms: u64) -> u64 {
         let (standing, rank) = (Standing::Ordinary, Rank::ordinary(1, None));
-        queue.push(Waiting { token: Token(ms), class, client: 0, standing, rank, arrived: at(ms) })
+        queue.push(Waiting {
+            token: Token(ms),
+            class,
+            client: 0,
+            standing,
+            rank,
+            arrived: at(ms),
+            work: None,
+            latest: Instant::FAR,
+        })
     }
 
     /// Serves one after the other until nobody may start; what is in service stays there.

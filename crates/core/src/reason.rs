@@ -20,6 +20,10 @@ pub enum Reason {
     QueueFull,
     /// Dropped: waited as long as it may.
     WaitTimeout,
+    /// Refused: could not be done within its deadline.
+    Deadline,
+    /// Dropped: was admitted to be done within its deadline, and cannot be any more.
+    Late,
     /// Dropped: the client left while it waited.
     ClientLeft,
     /// Refused: no site has this host.
@@ -28,7 +32,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 9] = [
+    pub const ALL: [Reason; 11] = [
         Reason::Full,
         Reason::Guaranteed,
         Reason::Degraded,
@@ -36,6 +40,8 @@ impl Reason {
         Reason::Overload,
         Reason::QueueFull,
         Reason::WaitTimeout,
+        Reason::Deadline,
+        Reason::Late,
         Reason::ClientLeft,
         Reason::NoSite,
     ];
@@ -50,6 +56,8 @@ impl Reason {
             Reason::Overload => "overload",
             Reason::QueueFull => "queue-full",
             Reason::WaitTimeout => "wait-timeout",
+            Reason::Deadline => "deadline",
+            Reason::Late => "late",
             Reason::ClientLeft => "client-left",
             Reason::NoSite => "no-site",
         }
@@ -57,7 +65,15 @@ impl Reason {
 
     /// Whether the request was turned away. A client that leaves was not.
     pub const fn is_rejection(self) -> bool {
-        matches!(self, Reason::Overload | Reason::QueueFull | Reason::WaitTimeout | Reason::NoSite)
+        matches!(
+            self,
+            Reason::Overload
+                | Reason::QueueFull
+                | Reason::WaitTimeout
+                | Reason::Deadline
+                | Reason::Late
+                | Reason::NoSite
+        )
     }
 }
 

@@ -9,19 +9,22 @@
 //! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way,
 //! from nothing.
 
+use crate::backlog::{Backlog, Terms};
 use crate::census::{Census, Member};
 use crate::classify::Rules;
+use crate::control::deadlines::{PlantRates, SiteTypes, Told};
 use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::Search;
 use crate::crowd::Crowd;
 use crate::engine::{ClassRow, Engine, Mean, SHORTEST_LOOK};
 use crate::gate::{Gate, MOST_IN_SERVICE};
+use crate::kinds::types_of;
 use crate::knob::Knob;
 use crate::meter::Meter;
 use crate::model::{LinearModel, Tracker};
 use crate::monitor::ClassMonitor;
-use crate::promises::{Class, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
+use crate::promises::{Class, DEFAULT_TYPES, Delay, Level, MAX_LEVELS, Plant, Prefer, Promises, Site};
 use crate::queue::Rank;
 use crate::quota::{Quota, Turn};
 use crate::shared::{Capacity, Shared, SharedClass, SharedPlant};
@@ -116,6 +119,7 @@ impl Engine {
         self.follow_classes();
         self.follow_plants(&was);
         self.rows = self.next_rows();
+        self.follow_types();
         self.publish();
         self.follow_responses();
         self.follow_time();
@@ -202,6 +206,37 @@ impl Engine {
         }
     }
 
+    /// What is known of the costs of types, of sites with a plant that has deadlines to keep.
+    fn follow_types(&mut self) {
+        let promises = &self.census.promises;
+        let keeping = promises.keeping_deadlines();
+        for (site, numbers) in promises.sites.iter().zip(&self.census.sites) {
+            let before = self.types.iter().position(|types| types.site == numbers.site);
+            let before = before.map(|place| self.types.swap_remove(place));
+            if site.plants().any(|plant| keeping[plant]) {
+                let told = Told {
+                    site: numbers.site,
+                    kinds: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
+                    levels: level_names(site),
+                    unit_us: unit_us(site, &promises.plants[site.plant]),
+                };
+                self.types.push(SiteTypes::new(told, before));
+            }
+        }
+        let promised = |types: &SiteTypes| self.census.sites.iter().any(|numbers| numbers.site == types.site);
+        self.types.retain(promised);
+        self.rates.resize_with(promises.plants.len(), PlantRates::default);
+    }
+
+    /// The ranks of all requests that a plant may be asked to serve.
+    fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
+        let keeps = self.census.promises.has_deadlines(plant);
+        let members =
+            self.census.members().filter(move |member| keeps && member.site.plants().any(|own| own == plant));
+        let own = members.flat_map(|member| ranks(member.site, member.place));
+        own.chain(keeps.then_some(Rank::EXEMPT))
+    }
+
     /// The loops of promised response times.
     fn follow_responses(&mut self) {
         let shared: &Shared = &self.lane.shared;
@@ -240,6 +275,13 @@ impl Engine {
         self.due = self.due.min(self.last_run + control.period);
         self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;
         self.look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
+        for member in self.census.members() {
+            let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
+            for plant in member.site.plants() {
+                let look = &mut self.look_every[plant];
+                *look = (*look).min((deadline / 2).max(SHORTEST_LOOK));
+            }
+        }
         self.waiting.resize(self.monitors.len(), 0);
         self.stepped.resize(self.monitors.len(), false);
     }
@@ -288,7 +330,16 @@ impl Engine {
             if number >= before.plants.len() && self.running {
                 gate.start_clock(self.last_sample);
             }
-            SharedPlant { gate, capacity: capacity(plant, before.plants.get(number)), queue: plant.queue }
+            let known = before.plants.get(number);
+            let mut backlog = known.map_or_else(Backlog::default, |known| known.backlog.clone());
+            backlog.grow(self.ranks_at(number));
+            SharedPlant {
+                gate,
+                capacity: capacity(plant, known),
+                queue: plant.queue,
+                has_deadlines: promises.has_deadlines(number),
+                backlog,
+            }
         };
         let mut classes: Vec<SharedClass> = before.classes.iter().map(SharedClass::kept).collect();
         // New numbers come in their order.
@@ -299,8 +350,16 @@ impl Engine {
             }
             let meter = meter.as_ref().map(|(_, meter)| meter.clone());
             let quota = quota(site, place, exempt, before.classes.get(class));
-            let fresh =
-                SharedClass { meter, quota, ranks: ranks(site, place), ..self.shared_class(class, site) };
+            let number = self.census.sites[site_number].site;
+            let types = self.types.iter().find(|types| types.site == number);
+            let fresh = SharedClass {
+                meter,
+                quota,
+                ranks: ranks(site, place),
+                terms: terms(site, place, exempt),
+                estimates: types.map(|types| types.estimates.clone()),
+                ..self.shared_class(class, site)
+            };
             match classes.get_mut(class) {
                 Some(known) => *known = fresh,
                 None => classes.push(fresh),
@@ -346,6 +405,8 @@ impl Engine {
             meter: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
+            terms: Terms { deadline: None, prefers_delay: false },
+            estimates: None,
         };
         fresh.set_heavy(self.crowds[class].heavy());
         fresh
@@ -359,6 +420,24 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
     let deadline = class.and_then(|class| class.deadline).or(site.deadline);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
     [others(priority, deadline), Rank::guaranteed(deadline)]
+}
+
+/// The deadline of a class.
+fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
+    let class = site.classes.get(place);
+    let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
+    let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
+    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
+}
+
+/// AC's server answers a thousand static requests a second (Table 1).
+const STATIC_US: f64 = 1000.0;
+
+/// What a quantum of 1 takes, until it is learned: what is told of the site's requests is told of dynamic ones.
+fn unit_us(site: &Site, plant: &Plant) -> f64 {
+    let [_, (_, dynamic), ..] = DEFAULT_TYPES;
+    let told = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
+    told.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
 }
 
 /// What a class was promised of its response times: delta, or D_ref.

@@ -4,8 +4,10 @@
 //! A counter is an atomic only so that `tick` may read it: its one writer loads and stores, and never needs an atomic
 //! addition. Counters wrap; `tick` takes differences.
 
+use crate::backlog::{Backlog, Terms, Workers};
 use crate::census::Census;
 use crate::classify::Rules;
+use crate::estimates::Estimates;
 use crate::gate::Gate;
 use crate::knob::Knob;
 use crate::meter::Meter;
@@ -199,6 +201,10 @@ pub(crate) struct SharedClass {
     pub(crate) ranks: [Rank; 2],
     /// If it was promised a delay or a ratio.
     pub(crate) quota: Option<Arc<Quota>>,
+    /// Its deadline.
+    pub(crate) terms: Terms,
+    /// Its site's, where one of its plants has deadlines to keep.
+    pub(crate) estimates: Option<Arc<Estimates>>,
 }
 
 impl SharedClass {
@@ -216,6 +222,8 @@ impl SharedClass {
             meter: self.meter.clone(),
             ranks: self.ranks,
             quota: self.quota.clone(),
+            terms: self.terms,
+            estimates: self.estimates.clone(),
         }
     }
 
@@ -259,6 +267,16 @@ pub(crate) struct SharedPlant {
     pub(crate) gate: Arc<Gate>,
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
+    /// A class that it serves has a deadline: the work of all is counted.
+    pub(crate) has_deadlines: bool,
+    pub(crate) backlog: Backlog,
+}
+
+impl SharedPlant {
+    pub(crate) fn workers(&self) -> Workers {
+        let all = self.capacity.workers();
+        Workers { all, idle: !self.gate.is_waited_at() && self.gate.in_service() < all }
+    }
 }
 
 /// How many workers a plant has, and how many requests it is given at once: as promised, or as found.

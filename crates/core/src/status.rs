@@ -62,6 +62,8 @@ pub struct PlantStatus {
     pub in_service: u32,
     /// Requests waiting now.
     pub waiting: u32,
+    /// Work that was taken on and is not done, in seconds of one worker; `None` where no deadline is promised.
+    pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
     pub service_time: Duration,
 }
@@ -80,6 +82,36 @@ pub struct SiteStatus {
     pub utilization: f64,
     /// The share of the last period's arrivals that was inside the contract; 0 without one.
     pub guaranteed_share: f64,
+    /// What its types cost, where one of its plants has deadlines to keep.
+    pub types: Vec<TypeStatus>,
+}
+
+/// What requests of one type cost at one level.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeStatus {
+    /// The type's name.
+    pub name: String,
+    /// The level's name.
+    pub level: String,
+    /// Of requests whose cost was announced: mean and deviation are of what a second announced really takes.
+    pub announced: bool,
+    /// Requests that it was learned from.
+    pub requests: u64,
+    /// Mean service time (s).
+    pub mean: f64,
+    /// Its standard deviation from request to request, with the doubt about the mean (s).
+    pub deviation: f64,
+}
+
+/// A class's deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeadlineStatus {
+    /// The relative deadline.
+    pub deadline: Duration,
+    /// What a request would wait if it came now.
+    pub wait: Duration,
+    /// Released too late, from the start.
+    pub missed: u64,
 }
 
 /// A class: its traffic, its model and its counters.
@@ -107,6 +139,8 @@ pub struct ClassStatus {
     pub model: ModelStatus,
     /// What it was promised of its response times, and how that is kept.
     pub response: Option<ResponseStatus>,
+    /// Its deadline.
+    pub deadline: Option<DeadlineStatus>,
     /// Cost of one request at each level 1..=M [utilization seconds]; `None` until it is known.
     pub level_cost_seconds: Vec<Option<f64>>,
     /// Clients that carry more than a tenth of the load and are chosen at random.

@@ -8,7 +8,7 @@ use crate::gateway::Rewrite;
 use crate::http::{HostPattern, Pattern};
 use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use crate::scalar::Whole;
-use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Prefer, Site};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -93,6 +93,9 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         share_excess: keys.share_excess.value,
         default_priority: priority(keys.default_priority.as_ref(), default_delay),
         deadline: deadline(keys.deadline.as_ref(), findings),
+        prefer: Prefer::default(),
+        types: Vec::new(),
+        announced_in: None,
         default_delay,
         default_ratio,
         strict_ratios: keys.strict_ratios.value,
@@ -315,6 +318,7 @@ fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
                 .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
             priority: priority(class.priority.as_ref(), delay),
             deadline: deadline(class.deadline.as_ref(), findings),
+            prefer: None,
             delay,
             ratio,
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `allotment.rs` | who gets how much: contracts, priorities, excess by weight |
 //! | `delay.rs` | the delay law: a model's feed-forward and P or PI on the residual, counted in departures |
+//! | `deadlines.rs` | what types of requests cost, and what higher ranks take: all that admission by deadline reads |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `response/` | the loops of promised delays and ratios, on departures |
@@ -18,6 +19,7 @@
 //! A new law is one more file here and one line in `utilization.rs`.
 
 mod allotment;
+pub(crate) mod deadlines;
 mod delay;
 mod demand;
 mod feed_forward;

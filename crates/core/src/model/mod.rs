@@ -3,10 +3,12 @@
 mod cost;
 mod delay;
 mod linear;
+mod service_time;
 mod tracker;
 
 pub(crate) use cost::EVIDENCE;
 pub use cost::{CostEstimate, Served};
 pub use delay::{Traffic, erlang_c, queue_delay, wait_percentile};
 pub use linear::LinearModel;
+pub use service_time::{Batch, ServiceTime};
 pub use tracker::Tracker;

@@ -1,0 +1,259 @@
+//! Work that a plant has taken on and not done: what admission by deadline looks at (AC 3.1; design.md, *Deadlines*).
+//!
+//! Waiting work is summed by *slot*: one per rank (priority and relative deadline). What is in service is one sum. With s
+//! workers, all of them busy until a request starts, its wait is at most
+//!
+//! ```text
+//! (waiting work of equal and higher ranks + what is left of those in service) / s
+//! ```
+//!
+//! which is the bound of AC's theorem with the residual of what cannot be preempted. Higher ranks go on arriving while it
+//! waits: they take a share of the workers that `tick` measures, and only what they *leave* divides. Within a priority the
+//! earlier deadline goes first, so of a longer deadline only that part is ahead which is older than the difference.
+//!
+//! Of a request in service half is left, and more the more it varies: `E[S](1 + c^2)/2`, the mean residual life. Not its
+//! estimate less the time that it ran: overdue requests would then count below nothing, and no clock is needed so.
+//!
+//! Every sum comes with the sum of variances, since a promise is kept by what work turns out to be. A request is reserved
+//! once, moves into service once, and leaves once; the numbers that move are kept in its permit, so that the sums return
+//! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
+
+use crate::estimates::Cost;
+use crate::queue::Rank;
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use libm::sqrt;
+
+/// What a request was expected to cost when it was reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Work {
+    slot: u16,
+    pub(crate) kind: u16,
+    pub(crate) announced_us: u32,
+    cost: Cost,
+}
+
+/// A plant's.
+#[derive(Clone, Default)]
+pub(crate) struct Backlog {
+    /// By number, for life.
+    slots: Vec<(Rank, Arc<Slot>)>,
+    serving: Arc<Sum>,
+}
+
+/// Work (us) and its variance (us^2).
+#[derive(Default)]
+struct Sum {
+    work_us: AtomicU64,
+    variance_us2: AtomicU64,
+}
+
+/// Of one rank.
+#[derive(Default)]
+pub(crate) struct Slot {
+    waiting: Sum,
+    /// All that was ever started: work, and in the place of the variance the sum of squares.
+    started: Sum,
+    /// The part of the plant that higher ranks take, in millionths; and the variance of what they bring, per time (us).
+    taken: AtomicU32,
+    noise_us: AtomicU32,
+}
+
+/// What is asked of admission.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The relative deadline; none for those that are only counted.
+    pub(crate) deadline: Option<Duration>,
+    /// Short waits before full workers.
+    pub(crate) prefers_delay: bool,
+}
+
+/// A plant as it is now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workers {
+    /// s.
+    pub(crate) all: u32,
+    /// One of them is free, and nobody waits.
+    pub(crate) idle: bool,
+}
+
+/// Deviations that are kept free before a deadline, and the largest part of it that they may take.
+const SURE: f64 = 4.0;
+const MOST_MARGIN: f64 = 0.25;
+/// The part of a deadline that is waited where short waits are preferred.
+const SHORT_WAIT: f64 = 0.2;
+/// Higher ranks leave at least this.
+const LEAST_LEFT: f64 = 0.05;
+/// What cannot be done in the rest of its time even by this much luck (deviations) is late.
+const LUCK: f64 = 2.0;
+
+impl Work {
+    /// The last moment at which a start may still be in time.
+    pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
+        let Some(deadline) = terms.deadline else { return Instant::FAR };
+        let Cost { mean_us, deviation_us } = self.cost;
+        let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);
+        let least = Duration::from_micros(least_us.max(0.0) as u64);
+        arrived + deadline.saturating_sub(least)
+    }
+
+    /// What is left of it while it is served.
+    fn residual(&self) -> (u64, u64) {
+        let (mean, deviation) = (u64::from(self.cost.mean_us), u64::from(self.cost.deviation_us));
+        let square = deviation * deviation;
+        ((mean + square / mean.max(1)) / 2, square + mean * mean / 12)
+    }
+
+    fn squared(&self) -> (u64, u64) {
+        let (mean, variance) = self.whole();
+        (mean, mean * mean + variance)
+    }
+
+    fn whole(&self) -> (u64, u64) {
+        (self.cost.mean_us.into(), u64::from(self.cost.deviation_us) * u64::from(self.cost.deviation_us))
+    }
+}
+
+impl Sum {
+    fn add(&self, (work_us, variance_us2): (u64, u64)) {
+        self.work_us.fetch_add(work_us, Ordering::Relaxed);
+        self.variance_us2.fetch_add(variance_us2, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, (work_us, variance_us2): (u64, u64)) {
+        self.work_us.fetch_sub(work_us, Ordering::Relaxed);
+        self.variance_us2.fetch_sub(variance_us2, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> (u64, u64) {
+        (self.work_us.load(Ordering::Relaxed), self.variance_us2.load(Ordering::Relaxed))
+    }
+}
+
+impl Backlog {
+    /// Has a slot for each of these ranks too.
+    pub(crate) fn grow(&mut self, ranks: impl Iterator<Item = Rank>) {
+        for rank in ranks {
+            if self.slots.iter().all(|(known, _)| *known != rank) {
+                self.slots.push((rank, Arc::default()));
+            }
+        }
+    }
+
+    /// The slots of all ranks ever, by number.
+    pub(crate) fn slots(&self) -> &[(Rank, Arc<Slot>)] {
+        &self.slots
+    }
+
+    /// Reserves a request's work.
+    pub(crate) fn reserve(&self, rank: Rank, work: (u16, u32), cost: Cost) -> Work {
+        let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
+        let reserved = Work { slot: slot as u16, kind: work.0, announced_us: work.1, cost };
+        self.slots[slot].1.waiting.add(reserved.whole());
+        reserved
+    }
+
+    /// One that is reserved waits no more, and is not started.
+    pub(crate) fn forget(&self, work: &Work) {
+        self.slots[usize::from(work.slot)].1.waiting.subtract(work.whole());
+    }
+
+    /// One that is reserved starts.
+    pub(crate) fn start(&self, work: &Work) {
+        let slot = &self.slots[usize::from(work.slot)].1;
+        slot.waiting.subtract(work.whole());
+        slot.started.add(work.squared());
+        self.serving.add(work.residual());
+    }
+
+    /// One that was started is done.
+    pub(crate) fn finish(&self, work: &Work) {
+        self.serving.subtract(work.residual());
+    }
+
+    /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.
+    pub(crate) fn admits(
+        &self,
+        work: &Work,
+        workers: Workers,
+        terms: &Terms,
+    ) -> Result<(), Option<Duration>> {
+        let Some(deadline) = terms.deadline else { return Ok(()) };
+        let deadline_us = deadline.as_nanos() as f64 / 1e3;
+        let (mean, deviation) = (f64::from(work.cost.mean_us), f64::from(work.cost.deviation_us));
+        if mean > deadline_us {
+            return Err(None);
+        }
+        if workers.idle {
+            return Ok(());
+        }
+        let (wait, variance) = self.wait(work, workers.all);
+        let margin = (SURE * sqrt(variance + deviation * deviation)).min(MOST_MARGIN * deadline_us);
+        let over = wait + mean + margin - deadline_us;
+        let short = if terms.prefers_delay { wait - SHORT_WAIT * deadline_us } else { over };
+        let over = over.max(short);
+        if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
+    }
+
+    /// The wait of one that is reserved (us), itself not counted, and its variance.
+    fn wait(&self, work: &Work, workers: u32) -> (f64, f64) {
+        let (rank, own) = &self.slots[usize::from(work.slot)];
+        let s = f64::from(workers.max(1));
+        let left = (1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6).max(LEAST_LEFT);
+        let (serving, serving_variance) = self.serving.get();
+        let (mut ahead, mut variance) = (serving as f64, serving_variance as f64);
+        for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
+            let (waiting, its_variance) = slot.waiting.get();
+            let later_us = if other.band == rank.band {
+                other.deadline_ns.saturating_sub(rank.deadline_ns) / 1000
+            } else {
+                0
+            };
+            // Of those with more time, what is younger than the difference comes after.
+            let part = (waiting as f64 - s * later_us as f64).max(0.0);
+            ahead += part;
+            variance += if later_us == 0 {
+                its_variance as f64
+            } else {
+                its_variance as f64 * part / (waiting.max(1) as f64)
+            };
+        }
+        let (own_us, own_variance) = work.whole();
+        let wait = (ahead - own_us as f64).max(0.0) / (s * left);
+        let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * wait;
+        let variance = (variance - own_variance as f64).max(0.0) / (s * s);
+        (wait, (variance + noise) / (left * left))
+    }
+
+    /// What one of this rank would wait now.
+    pub(crate) fn wait_of(&self, rank: Rank, workers: Workers) -> Duration {
+        let Some(slot) = self.slots.iter().position(|(known, _)| *known == rank) else {
+            return Duration::ZERO;
+        };
+        if workers.idle {
+            return Duration::ZERO;
+        }
+        let nothing = Work { slot: slot as u16, kind: 0, announced_us: 0, cost: Cost::default() };
+        Duration::from_micros(self.wait(&nothing, workers.all).0 as u64)
+    }
+
+    /// All that is reserved or in service, in seconds of one worker.
+    pub(crate) fn unfinished_seconds(&self) -> f64 {
+        let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
+        (waiting + self.serving.get().0) as f64 * 1e-6
+    }
+}
+
+impl Slot {
+    /// All that was ever started: work (us) and the sum of squares (us^2).
+    pub(crate) fn started(&self) -> (u64, u64) {
+        self.started.get()
+    }
+
+    /// What higher ranks take: their part of the plant, and the variance of the time that takes, per time (us).
+    pub(crate) fn set_taken(&self, part: f64, noise_us: f64) {
+        self.taken.store((part * 1e6) as u32, Ordering::Relaxed);
+        self.noise_us.store(noise_us as u32, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,109 @@
+//! What the requests of one site's types are expected to cost: words that threads share.
+//!
+//! By type and level, and once more for those whose cost was announced: of them it is what a second announced really
+//! takes that is learned. `arrive` reads an estimate, `release` adds what a request took, `tick` learns from the sums
+//! ([`ServiceTime`]). An estimate is one word, so that its mean and its deviation never tear.
+
+use crate::model::ServiceTime;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The estimates of a site.
+pub(crate) struct Estimates {
+    kinds: usize,
+    levels: usize,
+    rows: Vec<Row>,
+}
+
+/// One type at one level.
+#[derive(Default)]
+pub(crate) struct Row {
+    /// Mean above, deviation below, in microseconds.
+    estimate: AtomicU64,
+    requests: AtomicU64,
+    sum_us: AtomicU64,
+    squares_us2: AtomicU64,
+    /// Refused because it takes too long even alone.
+    refused: AtomicU32,
+}
+
+/// A cost in microseconds, with its standard deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    pub(crate) mean_us: u32,
+    pub(crate) deviation_us: u32,
+}
+
+/// Of announced costs the unit is a millionth of what was announced.
+const ANNOUNCED: u64 = 1_000_000;
+
+impl Estimates {
+    pub(crate) fn new(kinds: usize, levels: usize) -> Self {
+        let mut rows = Vec::new();
+        rows.resize_with(2 * kinds * levels, Row::default);
+        Estimates { kinds, levels, rows }
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
+    fn row(&self, kind: u16, level: u8, announced: bool) -> &Row {
+        let kind = usize::from(kind).min(self.kinds - 1);
+        let level = usize::from(level.max(1)).min(self.levels) - 1;
+        &self.rows[(usize::from(announced) * self.kinds + kind) * self.levels + level]
+    }
+
+    pub(crate) fn cost(&self, kind: u16, level: u8, announced_us: u32) -> Cost {
+        let known = self.row(kind, level, announced_us > 0).get();
+        if announced_us == 0 {
+            return known;
+        }
+        let of = |part: u32| {
+            u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
+        };
+        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
+    }
+
+    /// Takes what one took.
+    pub(crate) fn note(&self, kind: u16, level: u8, announced_us: u32, took_ns: u64) {
+        let took = match u64::from(announced_us) {
+            0 => took_ns / 1000,
+            announced => (took_ns / 1000).saturating_mul(ANNOUNCED) / announced,
+        };
+        self.row(kind, level, announced_us > 0).note(took);
+    }
+
+    /// One that takes too long even alone.
+    pub(crate) fn refuse(&self, kind: u16, level: u8, announced_us: u32) {
+        self.row(kind, level, announced_us > 0).refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Row {
+    pub(crate) fn get(&self) -> Cost {
+        let word = self.estimate.load(Ordering::Relaxed);
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
+    }
+
+    pub(crate) fn set(&self, cost: Cost) {
+        let word = u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us);
+        self.estimate.store(word, Ordering::Relaxed);
+    }
+
+    fn note(&self, took: u64) {
+        let Cost { mean_us, deviation_us } = self.get();
+        let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
+        let took = took.min(clip.max(1));
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(took, Ordering::Relaxed);
+        self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
+    }
+
+    /// Requests, their sum and their squares since the last call; and whether some were refused.
+    pub(crate) fn take(&self) -> ([u64; 3], bool) {
+        let words = [&self.requests, &self.sum_us, &self.squares_us2];
+        (words.map(|word| word.swap(0, Ordering::Relaxed)), self.refused.swap(0, Ordering::Relaxed) > 0)
+    }
+}

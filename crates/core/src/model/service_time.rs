@@ -1,0 +1,210 @@
+//! How long one type of requests takes: mean and variance, learned (AC 3.2).
+//!
+//! The mean of many is slow and that of few is noisy, so there are three: of the last [`LONG`] requests or so, of the last
+//! [`MIDDLE`], of the last [`SHORT`]. The long one is believed, until a shorter one is so far off that chance does not do
+//! it; then the type's cost has changed, and the shorter one takes its place with its own small weight. With a standard
+//! deviation d of one request, the mean of the last M weighted so has `d / sqrt(2 M)`: the middle one must be
+//! [`MIDDLE_OFF`] d off (4 of its deviations), the short one [`SHORT_OFF`] d (8, since one outlier, clipped at
+//! [`CLIP`] d, moves it by 2.5).
+//!
+//! Nothing seen: the prior, as variable as an exponential's. With little seen the variance is drawn to that, and the doubt
+//! about the mean is part of it.
+//!
+//! Why not by size, as AC's `T(s, n) = a + floor(s/64 KB)(b + c n)`: a gateway knows a size after the service, and what
+//! it knows before (the path) tells the type.
+
+use libm::{fabs, pow, sqrt};
+
+/// What was seen of one type since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Batch {
+    /// Requests released.
+    pub requests: f64,
+    /// The sum of what they took, each clipped at [`ServiceTime::clip`].
+    pub sum: f64,
+    /// The sum of its squares.
+    pub squares: f64,
+}
+
+/// The estimate. In any unit of time, the same throughout.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceTime {
+    mean: f64,
+    /// Of one request, about the mean.
+    variance: f64,
+    /// Requests that the mean is of.
+    weight: f64,
+    middle: f64,
+    short: f64,
+}
+
+/// Requests that the means remember.
+const LONG: f64 = 400.0;
+const MIDDLE: f64 = 32.0;
+const SHORT: f64 = 4.0;
+/// How far off, in deviations of one request, a shorter mean takes the place of the longer.
+const MIDDLE_OFF: f64 = 0.5;
+const SHORT_OFF: f64 = 3.0;
+/// What is further off than so many deviations counts as if it were not.
+const CLIP: f64 = 10.0;
+/// Requests as variable as an exponential's that the variance begins with.
+const PRIOR: f64 = 2.0;
+/// A deviation is at least this part of the mean: no two requests are the same.
+const LEAST_DEVIATION: f64 = 0.02;
+
+impl ServiceTime {
+    /// What is left of an estimate after one doubt.
+    pub const DOUBT: f64 = 0.98;
+
+    /// Before anything was seen.
+    pub fn expected(mean: f64) -> Self {
+        ServiceTime { mean, variance: mean * mean, weight: 0.0, middle: mean, short: mean }
+    }
+
+    /// Whether anything was seen.
+    pub fn is_known(&self) -> bool {
+        self.weight > 0.0
+    }
+
+    /// Of one request.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Of the next request about the mean, the doubt about the mean included.
+    pub fn deviation(&self) -> f64 {
+        let exponential = self.mean * self.mean;
+        let own = (PRIOR * exponential + self.weight * self.variance) / (PRIOR + self.weight);
+        sqrt(own * (1.0 + 1.0 / self.weight.max(1.0))).max(LEAST_DEVIATION * self.mean)
+    }
+
+    /// The most that one request counts for.
+    pub fn clip(mean: f64, deviation: f64) -> f64 {
+        mean + CLIP * deviation
+    }
+
+    /// Takes what was seen; returns whether the cost stepped.
+    pub fn learn(&mut self, batch: &Batch) -> bool {
+        let n = batch.requests;
+        if n <= 0.0 {
+            return false;
+        }
+        let mean = batch.sum / n;
+        if !self.is_known() {
+            let variance = (batch.squares / n - mean * mean).max(0.0);
+            *self = ServiceTime { mean, variance, weight: n, middle: mean, short: mean };
+            return true;
+        }
+        // About the short mean, so that a change is not taken for variance.
+        let about = self.short;
+        let squared = (batch.squares / n - 2.0 * about * mean + about * about).max(0.0);
+        let deviation = self.deviation();
+        let follow =
+            |known: &mut f64, memory: f64| *known += (1.0 - pow(1.0 - 1.0 / memory, n)) * (mean - *known);
+        follow(&mut self.middle, MIDDLE);
+        follow(&mut self.short, SHORT);
+        let off = |shorter: f64| fabs(shorter - self.mean) / deviation;
+        // A mean of fewer than it is to be of has not settled.
+        let enough = |memory: f64| self.weight + n >= 2.0 * memory;
+        let step = if enough(SHORT) && off(self.short) > SHORT_OFF {
+            Some((self.short, SHORT))
+        } else if enough(MIDDLE) && off(self.middle) > MIDDLE_OFF {
+            Some((self.middle, MIDDLE))
+        } else {
+            None
+        };
+        if let Some((mean, weight)) = step {
+            // The shape stays.
+            let ratio = mean / self.mean.max(f64::MIN_POSITIVE);
+            self.variance *= ratio * ratio;
+            (self.mean, self.weight) = (mean, weight);
+            (self.middle, self.short) = (mean, mean);
+            return true;
+        }
+        self.weight = (self.weight + n).min(LONG);
+        let gain = (n / self.weight).min(1.0);
+        self.mean += gain * (mean - self.mean);
+        self.variance += gain * (squared - self.variance);
+        false
+    }
+
+    /// Requests were refused for this estimate and none came to correct it: believe it less.
+    pub fn doubt(&mut self) {
+        self.mean *= Self::DOUBT;
+        self.variance *= Self::DOUBT * Self::DOUBT;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+    use alloc::vec::Vec;
+
+    /// Requests one by one, clipped as the door does.
+    fn learn(one: &mut ServiceTime, times: impl Iterator<Item = f64>, together: usize) -> Vec<f64> {
+        let times: Vec<f64> = times.collect();
+        let each = |some: &[f64]| {
+            let clip = ServiceTime::clip(one.mean(), one.deviation());
+            let clipped = || some.iter().map(|time| time.min(clip));
+            let squares = clipped().map(|time| time * time).sum();
+            one.learn(&Batch { requests: some.len() as f64, sum: clipped().sum(), squares });
+            one.mean()
+        };
+        times.chunks(together).map(each).collect()
+    }
+
+    fn exponential(mean: f64, seed: u64, count: usize) -> impl Iterator<Item = f64> {
+        let mut random = Random::new(seed);
+        (0..count).map(move |_| -mean * libm::log(1.0 - (random.bits() >> 11) as f64 / (1_u64 << 53) as f64))
+    }
+
+    #[test]
+    fn it_finds_mean_and_deviation_from_a_prior_far_off() {
+        for (prior, together) in [(0.001, 1), (10.0, 7), (10.0, 60)] {
+            let mut one = ServiceTime::expected(prior);
+            learn(&mut one, exponential(0.1, 7, 4000), together);
+            assert!((0.085..0.115).contains(&one.mean()), "{one:?}");
+            assert!((0.08..0.12).contains(&one.deviation()), "{}", one.deviation());
+        }
+    }
+
+    #[test]
+    fn one_stuck_request_moves_little_and_a_change_is_taken_within_few() {
+        for together in [1, 5] {
+            let mut one = ServiceTime::expected(0.01);
+            let even = |mean: f64, count: u32| {
+                (0..count).map(move |i| if i % 2 == 0 { 0.9 * mean } else { 1.1 * mean })
+            };
+            learn(&mut one, even(0.01, 400), together);
+            learn(&mut one, core::iter::once(60.0), 1);
+            assert!((0.0098..0.0105).contains(&one.mean()), "{one:?}");
+            learn(&mut one, even(0.01, 60), together);
+            let means = learn(&mut one, even(0.03, 20), together);
+            assert!(means[means.len() - 1] > 0.027, "{means:?}");
+        }
+    }
+
+    #[test]
+    fn half_as_dear_is_seen_through_the_noise_of_an_exponential() {
+        let mut one = ServiceTime::expected(0.1);
+        learn(&mut one, exponential(0.1, 3, 1000), 10);
+        let means = learn(&mut one, exponential(0.2, 4, 100), 10);
+        assert!((0.15..0.28).contains(&means[9]), "{means:?}");
+    }
+
+    #[test]
+    fn steps_of_mere_noise_are_rare() {
+        let mut one = ServiceTime::expected(0.1);
+        let means = learn(&mut one, exponential(0.1, 11, 40_000), 5);
+        let off = means[100..].iter().filter(|mean| (**mean - 0.1).abs() > 0.04).count();
+        assert!(off < means.len() / 50, "{off}");
+    }
+
+    #[test]
+    fn an_estimate_that_admits_nobody_is_believed_less() {
+        let mut one = ServiceTime::expected(4.0);
+        (0..40).for_each(|_| one.doubt());
+        assert!((1.0..2.0).contains(&one.mean()) && !one.is_known());
+    }
+}

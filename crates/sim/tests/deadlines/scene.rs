@@ -1,0 +1,264 @@
+//! Types of requests in front of one server, some classes with a deadline, and how long each request took.
+
+use plimsoll_core::door::Outcome;
+use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site};
+use plimsoll_core::reason::Reason;
+use plimsoll_core::status::Status;
+use plimsoll_core::time::Instant;
+use plimsoll_sim::front::{Decision, Front, Gateway, Order};
+use plimsoll_sim::workload::{
+    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
+};
+use plimsoll_sim::{Event, Setup, Watch};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(crate) const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// A type of requests as it truly is.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) path: &'static str,
+    pub(crate) weight: f64,
+    pub(crate) service: Duration,
+    pub(crate) law: Law,
+    /// Sent with each.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Kind {
+    pub(crate) fn new(path: &'static str, weight: f64, service: Duration, law: Law) -> Self {
+        Kind { path, weight, service, law, headers: Vec::new() }
+    }
+}
+
+/// AC's mix (Table 2) with a static request of 1 ms: static and media vary by 0.1, dynamic by 1.
+pub(crate) fn mix() -> Vec<Kind> {
+    let even = || Law::Lognormal { variation: 0.1 };
+    vec![
+        Kind::new("/page-*.html", 94.7, ms(1), even()),
+        Kind::new("/script-*", 5.0, ms(10), Law::Exponential),
+        Kind::new("/sound-*.mp3", 0.2, ms(20), even()),
+        Kind::new("/film-*.mp4", 0.1, ms(100), even()),
+    ]
+}
+
+/// Mean service time of a mix (s).
+pub(crate) fn mean_service(kinds: &[Kind]) -> f64 {
+    let all: f64 = kinds.iter().map(|kind| kind.weight).sum();
+    kinds.iter().map(|kind| kind.weight / all * kind.service.as_secs_f64()).sum()
+}
+
+/// Requests of one class. The header `x-class` names it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub(crate) name: &'static str,
+    pub(crate) rate: Vec<Phase>,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) priority: u8,
+}
+
+impl Flow {
+    pub(crate) fn new(name: &'static str, rate: f64, kinds: Vec<Kind>) -> Self {
+        let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
+        Flow { name, rate, kinds, deadline: Some(ms(1000)), priority: LAST_PRIORITY }
+    }
+
+    /// Another rate from a second on.
+    pub(crate) fn then(mut self, second: f64, rate: f64) -> Self {
+        self.rate.push(Phase { from: Duration::from_secs_f64(second), rate, to: None });
+        self
+    }
+
+    pub(crate) fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    pub(crate) fn within(mut self, deadline: Option<Duration>) -> Self {
+        self.deadline = deadline;
+        self
+    }
+}
+
+/// Flows in front of a server.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) plant: Plant,
+    pub(crate) workers: u32,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) site: Site,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) mode: Mode,
+    pub(crate) seconds: f64,
+    pub(crate) seed: u64,
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) class: usize,
+    pub(crate) path: &'static str,
+    pub(crate) arrived: f64,
+    pub(crate) ended: f64,
+    /// Of one that was turned away.
+    pub(crate) reason: Option<Reason>,
+}
+
+impl Answer {
+    pub(crate) fn response(&self) -> f64 {
+        self.ended - self.arrived
+    }
+    pub(crate) fn is_admitted(&self) -> bool {
+        !matches!(self.reason, Some(Reason::Deadline | Reason::Overload | Reason::QueueFull))
+    }
+    /// Admitted, and late or dropped.
+    pub(crate) fn misses(&self, deadline: f64) -> bool {
+        self.is_admitted() && (self.reason.is_some() || self.response() > deadline)
+    }
+    pub(crate) fn is_in_time(&self, deadline: f64) -> bool {
+        self.reason.is_none() && self.response() <= deadline
+    }
+}
+
+struct Clocks {
+    paths: Vec<&'static str>,
+    open: BTreeMap<u64, (usize, &'static str, f64)>,
+    answers: Vec<Answer>,
+}
+
+impl Clocks {
+    fn kind(&self, path: &str) -> &'static str {
+        let stem = |known: &&&str| path.starts_with(known.split('*').next().unwrap_or(known));
+        self.paths.iter().find(stem).copied().unwrap_or("")
+    }
+}
+
+impl Watch for Clocks {
+    fn event(&mut self, now: Instant, event: &Event<'_>) {
+        let ended = now.as_secs_f64();
+        let (token, reason) = match event {
+            Event::Arrived { token, request, class, decision } => {
+                let (class, path) = (usize::from(*class), self.kind(&request.path));
+                if let Decision::Reject(reason) = decision {
+                    self.answers.push(Answer { class, path, arrived: ended, ended, reason: Some(*reason) });
+                } else {
+                    self.open.insert(token.0, (class, path, ended));
+                }
+                return;
+            }
+            Event::Ordered(Order::Start(..)) => return,
+            Event::Ordered(Order::Drop(token, reason)) => (token, Some(*reason)),
+            Event::Ended { token, outcome } => {
+                (token, (*outcome != Outcome::Completed).then_some(Reason::ClientLeft))
+            }
+        };
+        if let Some((class, path, arrived)) = self.open.remove(&token.0) {
+            self.answers.push(Answer { class, path, arrived, ended, reason });
+        }
+    }
+}
+
+/// What became of everybody.
+pub(crate) struct Heard {
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) status: Option<Status>,
+    /// The server's own utilization, by period.
+    pub(crate) busy: Vec<f64>,
+}
+
+impl Scene {
+    pub(crate) fn new(workers: u32, flows: Vec<Flow>, seconds: f64, seed: u64) -> Self {
+        let mut plant = Plant::new("origin", workers);
+        plant.set_point = 1.0;
+        let (site, mode) = (Site::new("site", &["full"]), Mode::Control);
+        Scene { plant, workers, flows, site, faults: Vec::new(), mode, seconds, seed }
+    }
+
+    pub(crate) fn promises(&self) -> Promises {
+        let mut site = self.site.clone();
+        let class = |flow: &Flow| {
+            let headers = vec![("x-class".to_owned(), flow.name.to_owned())];
+            let condition = Condition { headers, ..Condition::default() };
+            Class { deadline: flow.deadline, priority: flow.priority, ..Class::new(flow.name, condition) }
+        };
+        site.classes = self.flows.iter().map(class).collect();
+        let mut promises = Promises::of(self.plant.clone(), site);
+        promises.control.mode = self.mode;
+        promises
+    }
+
+    fn workload(&self) -> Workload {
+        let page = |flow: &Flow, kind: &Kind| Page {
+            method: "GET".to_owned(),
+            host: String::new(),
+            path: kind.path.to_owned(),
+            headers: [("x-class".to_owned(), flow.name.to_owned())]
+                .into_iter()
+                .chain(kind.headers.iter().cloned())
+                .collect(),
+            weight: kind.weight,
+            bytes: 1000.0,
+            bytes_law: Law::Deterministic,
+            service: Some(kind.service),
+            service_law: Some(kind.law.clone()),
+        };
+        let stream = |(number, flow): (usize, &Flow)| Stream {
+            name: flow.name.to_owned(),
+            arrivals: Arrivals::Process { process: Process::Poisson, rate: flow.rate.clone() },
+            content: Content::Pages(flow.kinds.iter().map(|kind| page(flow, kind)).collect()),
+            clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
+            patience: None,
+            retry: None,
+        };
+        let plant = plimsoll_sim::workload::Plant {
+            discipline: Discipline::Workers(self.workers),
+            listen_queue: 100_000,
+            service: ms(1),
+            service_per_byte: 0.0,
+            law: Law::Deterministic,
+            link: None,
+            rejection: Duration::ZERO,
+            failure: Duration::ZERO,
+            faults: self.faults.clone(),
+            reports: false,
+        };
+        Workload {
+            streams: self.flows.iter().enumerate().map(stream).collect(),
+            plants: vec![plant],
+            versions: vec![vec![Version::FULL; self.site.levels.len()]],
+            duration: Some(Duration::from_secs_f64(self.seconds)),
+        }
+    }
+
+    pub(crate) fn run(&self) -> Heard {
+        let mut gateway = Gateway::new(&self.promises(), self.seed).expect("the promises are valid");
+        self.run_with(&mut gateway)
+    }
+
+    /// With any front.
+    pub(crate) fn run_with(&self, front: &mut dyn Front) -> Heard {
+        let (promises, workload) = (self.promises(), self.workload());
+        let paths = self.flows.iter().flat_map(|flow| flow.kinds.iter().map(|kind| kind.path)).collect();
+        let mut clocks = Clocks { paths, open: BTreeMap::new(), answers: Vec::new() };
+        let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
+        let run = setup.run_with(front, &mut clocks).expect("it runs");
+        let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();
+        Heard { answers: clocks.answers, status: run.status, busy }
+    }
+}
+
+impl Heard {
+    /// Of a class, from a second on.
+    pub(crate) fn of(&self, class: usize, from: f64) -> impl Iterator<Item = &Answer> {
+        self.answers.iter().filter(move |answer| answer.class == class && answer.arrived >= from)
+    }
+}
+
+pub(crate) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    sum / count
+}

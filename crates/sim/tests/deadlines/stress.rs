@@ -1,0 +1,69 @@
+//! AC 5.1: load from half to two and a half times what one worker carries, AC's mix, a deadline of a second.
+
+use crate::scene::{Flow, Heard, Scene, mean, mean_service, mix};
+use plimsoll_core::promises::{Mode, Prefer};
+
+const DEADLINE: f64 = 1.0;
+
+fn stressed(load: f64, seconds: f64, seed: u64) -> Scene {
+    let rate = load / mean_service(&mix());
+    Scene::new(1, vec![Flow::new("all", rate, mix())], seconds, seed)
+}
+
+struct Found {
+    admitted: usize,
+    missed: usize,
+    busy: f64,
+    delay: f64,
+}
+
+fn found(heard: &Heard) -> Found {
+    let all = || heard.of(0, 10.0);
+    Found {
+        admitted: all().filter(|answer| answer.is_admitted()).count(),
+        missed: all().filter(|answer| answer.misses(DEADLINE)).count(),
+        busy: mean(heard.busy[10..].iter().copied()),
+        delay: mean(all().filter(|answer| answer.reason.is_none()).map(|answer| answer.response())),
+    }
+}
+
+fn printed(name: &str, load: f64, found: &Found) {
+    println!(
+        "{name} at {load}: busy {:.3}, missed {} of {}, mean delay {:.3} s",
+        found.busy, found.missed, found.admitted, found.delay
+    );
+}
+
+#[test]
+fn nothing_that_was_admitted_is_late_at_any_load() {
+    for load in [0.5, 0.8, 1.0, 1.5, 2.0, 2.5] {
+        for seed in 1..=3 {
+            let found = found(&stressed(load, 130.0, seed).run());
+            printed("deadline", load, &found);
+            assert!(found.missed == 0, "{} at {load}", found.missed);
+            assert!(found.busy >= 0.985 * load.min(1.0) - 0.012, "{} at {load}", found.busy);
+        }
+    }
+}
+
+#[test]
+fn short_waits_where_the_operator_prefers_them() {
+    for load in [1.5, 2.0, 2.5] {
+        let mut scene = stressed(load, 130.0, 1);
+        scene.site.prefer = Prefer::Delay;
+        let found = found(&scene.run());
+        printed("prefer delay", load, &found);
+        assert!(found.missed == 0 && found.delay <= 0.25 * DEADLINE, "{}", found.delay);
+        assert!(found.busy >= 0.97, "{}", found.busy);
+    }
+}
+
+/// The twin: nothing is decided.
+#[test]
+fn the_twin_without_control_is_late_for_nearly_everybody() {
+    let mut scene = stressed(1.5, 60.0, 1);
+    scene.mode = Mode::Off;
+    let found = found(&scene.run());
+    printed("off", 1.5, &found);
+    assert!(found.missed > found.admitted * 9 / 10);
+}
