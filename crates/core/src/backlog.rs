@@ -78,8 +78,9 @@ pub(crate) struct Workers {
     pub(crate) idle: bool,
 }
 
-/// Deviations that are kept free before a deadline, and the largest part of it that they may take.
-const SURE: f64 = 4.0;
+/// Deviations that are kept free before a deadline, and the largest part of it that they may take; as much again is kept
+/// for types that are dearer.
+pub(crate) const SURE: f64 = 4.0;
 const MOST_MARGIN: f64 = 0.25;
 /// The part of a deadline that is waited where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
@@ -173,15 +174,20 @@ impl Backlog {
     }
 
     /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.
+    ///
+    /// Everybody is given the time that the `dearest` type takes: else cheap requests would fill the queue to the brim, and
+    /// a dear one would never find the room that it needs.
     pub(crate) fn admits(
         &self,
         work: &Work,
+        dearest: Cost,
         workers: Workers,
         terms: &Terms,
     ) -> Result<(), Option<Duration>> {
         let Some(deadline) = terms.deadline else { return Ok(()) };
         let deadline_us = deadline.as_nanos() as f64 / 1e3;
-        let (mean, deviation) = (f64::from(work.cost.mean_us), f64::from(work.cost.deviation_us));
+        let (own, others) = (work.cost, f64::from(dearest.mean_us).min(MOST_MARGIN * deadline_us));
+        let mean = f64::from(own.mean_us);
         if mean > deadline_us {
             return Err(None);
         }
@@ -189,6 +195,7 @@ impl Backlog {
             return Ok(());
         }
         let (wait, variance) = self.wait(work, workers.all);
+        let (mean, deviation) = (mean.max(others), f64::from(own.deviation_us.max(dearest.deviation_us)));
         let margin = (SURE * sqrt(variance + deviation * deviation)).min(MOST_MARGIN * deadline_us);
         let over = wait + mean + margin - deadline_us;
         let short = if terms.prefers_delay { wait - SHORT_WAIT * deadline_us } else { over };

@@ -4,6 +4,7 @@
 //! takes that is learned. `arrive` reads an estimate, `release` adds what a request took, `tick` learns from the sums
 //! ([`ServiceTime`]). An estimate is one word, so that its mean and its deviation never tear.
 
+use crate::backlog::SURE;
 use crate::model::ServiceTime;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,13 +14,29 @@ pub(crate) struct Estimates {
     kinds: usize,
     levels: usize,
     rows: Vec<Row>,
+    /// Of the types that came, the one that needs the most time.
+    dearest: Word,
+}
+
+/// A cost in one word: mean above, deviation below.
+#[derive(Default)]
+struct Word(AtomicU64);
+
+impl Word {
+    fn get(&self) -> Cost {
+        let word = self.0.load(Ordering::Relaxed);
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
+    }
+
+    fn set(&self, cost: Cost) {
+        self.0.store(u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us), Ordering::Relaxed);
+    }
 }
 
 /// One type at one level.
 #[derive(Default)]
 pub(crate) struct Row {
-    /// Mean above, deviation below, in microseconds.
-    estimate: AtomicU64,
+    estimate: Word,
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
@@ -34,6 +51,13 @@ pub(crate) struct Cost {
     pub(crate) deviation_us: u32,
 }
 
+impl Cost {
+    /// The time that surely does.
+    pub(crate) fn needs_us(self) -> f64 {
+        f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
+    }
+}
+
 /// Of announced costs the unit is a millionth of what was announced.
 const ANNOUNCED: u64 = 1_000_000;
 
@@ -41,11 +65,20 @@ impl Estimates {
     pub(crate) fn new(kinds: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
         rows.resize_with(2 * kinds * levels, Row::default);
-        Estimates { kinds, levels, rows }
+        Estimates { kinds, levels, rows, dearest: Word::default() }
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    /// What the dearest of its types costs.
+    pub(crate) fn dearest(&self) -> Cost {
+        self.dearest.get()
+    }
+
+    pub(crate) fn set_dearest(&self, cost: Cost) {
+        self.dearest.set(cost);
     }
 
     /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
@@ -83,13 +116,11 @@ impl Estimates {
 
 impl Row {
     pub(crate) fn get(&self) -> Cost {
-        let word = self.estimate.load(Ordering::Relaxed);
-        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
+        self.estimate.get()
     }
 
     pub(crate) fn set(&self, cost: Cost) {
-        let word = u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us);
-        self.estimate.store(word, Ordering::Relaxed);
+        self.estimate.set(cost);
     }
 
     fn note(&self, took: u64) {

@@ -123,7 +123,7 @@ impl Lane {
         let cost = estimates.cost(kind, permit.level, announced_us);
         let work = plant.backlog.reserve(class.rank(standing), (kind, announced_us), cost);
         permit.work = Some(work);
-        let refused = match plant.backlog.admits(&work, workers, &class.terms) {
+        let refused = match plant.backlog.admits(&work, estimates.dearest(), workers, &class.terms) {
             Err(refused) if !target.exempt => refused,
             _ => return Ok(()),
         };

@@ -76,10 +76,17 @@ impl SiteTypes {
     }
 
     fn publish(&self) {
-        for (row, learner) in self.estimates.rows().iter().zip(&self.learners) {
-            let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
-            row.set(Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) });
+        let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
+        let mut dearest = Cost::default();
+        for (number, (row, learner)) in self.estimates.rows().iter().zip(&self.learners).enumerate() {
+            let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
+            row.set(cost);
+            let announced = number >= self.kinds.len() * self.levels.len();
+            if !announced && learner.is_known() && cost.needs_us() > dearest.needs_us() {
+                dearest = cost;
+            }
         }
+        self.estimates.set_dearest(dearest);
     }
 
     /// Takes what was released since the last call.

@@ -9,7 +9,7 @@ use plimsoll_core::door::Outcome;
 use plimsoll_core::plan::{DelayRow, PlantPlan};
 use plimsoll_core::promises::Mode;
 use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, PlantStatus, SiteStatus, Status};
+use plimsoll_core::status::{ClassStatus, DeadlineStatus, PlantStatus, SiteStatus, Status, TypeStatus};
 use std::time::Duration;
 
 /// The document, indented.
@@ -79,6 +79,7 @@ fn plant_json(plant: &PlantStatus) -> Json {
         ("response_time_override", Json::Bool(plant.response_time_override)),
         ("in_service", Json::Count(plant.in_service.into())),
         ("waiting", Json::Count(plant.waiting.into())),
+        ("unfinished_seconds", optional(plant.unfinished_seconds)),
         ("service_time_seconds", seconds(plant.service_time)),
     ])
 }
@@ -91,6 +92,27 @@ fn site_json(status: &Status, site: &SiteStatus) -> Json {
         ("utilization", Json::Number(site.utilization)),
         ("utilization_promised", optional(site.utilization_promised)),
         ("guaranteed_share", Json::Number(site.guaranteed_share)),
+        ("types", Json::List(site.types.iter().map(type_json).collect())),
+    ])
+}
+
+/// What requests of a type cost; of announced costs, what one second announced really takes.
+fn type_json(own: &TypeStatus) -> Json {
+    Json::object([
+        ("name", text(&own.name)),
+        ("level", text(&own.level)),
+        ("announced", Json::Bool(own.announced)),
+        ("requests", Json::Count(own.requests)),
+        ("mean_seconds", Json::Number(own.mean)),
+        ("deviation_seconds", Json::Number(own.deviation)),
+    ])
+}
+
+fn deadline_json(own: &DeadlineStatus) -> Json {
+    Json::object([
+        ("deadline_seconds", seconds(own.deadline)),
+        ("expected_wait_seconds", seconds(own.wait)),
+        ("missed", Json::Count(own.missed)),
     ])
 }
 
@@ -181,6 +203,7 @@ fn class_json(status: &Status, class: &ClassStatus) -> Json {
                 .as_ref()
                 .map_or(Json::Null, |response| response_json(delay_of(status, class), response)),
         ),
+        ("deadline", class.deadline.as_ref().map_or(Json::Null, deadline_json)),
         ("model", model),
         ("heavy_clients", Json::Count(class.heavy_clients.into())),
         ("arrivals", Json::Count(counts.arrivals)),

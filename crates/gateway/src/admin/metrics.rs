@@ -3,6 +3,7 @@
 //! Names follow its conventions: base units, the unit last, `_total` for what only grows. A class is named by the labels
 //! `site` and `class`, a plant by `upstream`. What is not known yet is left out and not written as zero.
 
+mod deadline;
 mod response;
 
 use super::document::{classes, delay_of, mode_word, plants};
@@ -29,6 +30,7 @@ pub fn render_metrics(status: &Status) -> String {
         text.family(Kind::Gauge, (name, help), samples);
     }
     response::promises(&mut text, status);
+    deadline::promises(&mut text, status);
     level_costs(&mut text, status);
     counters(&mut text, status);
     text.0

@@ -2,6 +2,7 @@
 
 use crate::scene::{Flow, Heard, Scene, mean, mean_service, mix};
 use plimsoll_core::promises::{Mode, Prefer};
+use std::collections::BTreeMap;
 
 const DEADLINE: f64 = 1.0;
 
@@ -15,11 +16,18 @@ struct Found {
     missed: usize,
     busy: f64,
     delay: f64,
+    /// The part of each type that was served.
+    served: BTreeMap<&'static str, f64>,
 }
 
 fn found(heard: &Heard) -> Found {
     let all = || heard.of(0, 10.0);
+    let served = |path: &'static str| {
+        let own = || all().filter(|answer| answer.path == path);
+        (path, own().filter(|answer| answer.reason.is_none()).count() as f64 / own().count().max(1) as f64)
+    };
     Found {
+        served: mix().iter().map(|kind| served(kind.path)).collect(),
         admitted: all().filter(|answer| answer.is_admitted()).count(),
         missed: all().filter(|answer| answer.misses(DEADLINE)).count(),
         busy: mean(heard.busy[10..].iter().copied()),
@@ -28,6 +36,9 @@ fn found(heard: &Heard) -> Found {
 }
 
 fn printed(name: &str, load: f64, found: &Found) {
+    for path in ["/page-*.html", "/script-*", "/sound-*.mp3", "/film-*.mp4"] {
+        print!("{:.3} ", found.served[path]);
+    }
     println!(
         "{name} at {load}: busy {:.3}, missed {} of {}, mean delay {:.3} s",
         found.busy, found.missed, found.admitted, found.delay
@@ -41,6 +52,11 @@ fn nothing_that_was_admitted_is_late_at_any_load() {
             let found = found(&stressed(load, 130.0, seed).run());
             printed("deadline", load, &found);
             assert!(found.missed == 0, "{} at {load}", found.missed);
+            let fair = found
+                .served
+                .values()
+                .all(|part| (0.8..1.25).contains(&(part / found.served["/page-*.html"])));
+            assert!(fair, "{:?}", found.served);
             assert!(found.busy >= 0.985 * load.min(1.0) - 0.012, "{} at {load}", found.busy);
         }
     }

@@ -1,5 +1,6 @@
 //! Pages from a made-up status.
 
+mod deadline;
 mod exposition;
 mod listener;
 mod response;
@@ -29,6 +30,7 @@ fn sample() -> Status {
         response_time_override: false,
         in_service: 7,
         waiting: 3,
+        unfinished_seconds: None,
         service_time: Duration::from_millis(40),
     };
     let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, unserved: 10, ..Counts::default() };
@@ -54,6 +56,7 @@ fn sample() -> Status {
             frozen: false,
         },
         response: None,
+        deadline: None,
         level_cost_seconds: vec![Some(0.00075), None],
         heavy_clients: 1,
         counts,
@@ -76,6 +79,7 @@ fn sample() -> Status {
             utilization_promised: Some(0.375),
             utilization: 0.5,
             guaranteed_share: 0.75,
+            types: Vec::new(),
         }],
         plan: vec![sample_plan()],
         classes: vec![class, odd],
@@ -143,19 +147,19 @@ fn the_status_document() {
 "at_seconds":12.5,"mode":"control","period_seconds":1,"rejection_cost_seconds":null,
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
-"level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,
+"level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
 "service_time_seconds":0.04}],
-"sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75}],
+"sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],
 "classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,"level_of_contract":1.125,
 "levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
 {"level":2,"name":"full","cost_seconds":null,"served":20}],
 "request_rate_per_second":50,"bandwidth_bytes_per_second":1000000,
-"queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,
+"queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,"deadline":null,
 "model":{"per_request_seconds":0.005,"per_byte_seconds":0.000000001,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
-"reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"client-left":0,"no-site":0},
+"reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_json(&status).to_string(), expected.replace('\n', ""));
     let text = render_status(&status);

@@ -1,0 +1,51 @@
+//! Deadlines in the document and in the metrics.
+
+use super::*;
+use plimsoll_core::status::{DeadlineStatus, TypeStatus};
+
+fn promised() -> Status {
+    let mut status = sample();
+    status.plants[0].unfinished_seconds = Some(1.5);
+    let (deadline, wait) = (Duration::from_secs(1), Duration::from_millis(250));
+    status.classes[0].deadline = Some(DeadlineStatus { deadline, wait, missed: 3 });
+    let own = TypeStatus {
+        name: "report".to_owned(),
+        level: "full".to_owned(),
+        announced: false,
+        requests: 70,
+        mean: 0.125,
+        deviation: 0.0625,
+    };
+    status.sites[0].types = vec![own.clone(), TypeStatus { announced: true, mean: 2.0, ..own }];
+    status
+}
+
+#[test]
+fn the_document_says_what_types_cost_and_what_would_be_waited() {
+    let text = status_json(&promised()).to_string();
+    for part in [
+        "\"unfinished_seconds\":1.5,",
+        "\"types\":[{\"name\":\"report\",\"level\":\"full\",\"announced\":false,\"requests\":70,\
+         \"mean_seconds\":0.125,\"deviation_seconds\":0.0625},{",
+        "\"deadline\":{\"deadline_seconds\":1,\"expected_wait_seconds\":0.25,\"missed\":3},",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn the_metrics_have_them_too_and_nothing_of_who_has_no_deadline() {
+    let text = render_metrics(&promised());
+    exposition::lint(&text).unwrap();
+    for line in [
+        "plimsoll_unfinished_work_seconds{upstream=\"origin\"} 1.5",
+        "plimsoll_deadline_seconds{site=\"shop\",class=\"default\"} 1",
+        "plimsoll_expected_wait_seconds{site=\"shop\",class=\"default\"} 0.25",
+        "plimsoll_deadline_missed_total{site=\"shop\",class=\"default\"} 3",
+        "plimsoll_type_service_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"yes\"} 2",
+    ] {
+        assert!(text.lines().any(|own| own == line), "{line} is not in\n{text}");
+    }
+    let without = render_metrics(&sample());
+    assert!(!without.contains("deadline_") && !without.contains("plimsoll_type_"));
+}
