@@ -11,7 +11,9 @@ use crate::http::{
 };
 use crate::scalar::{GainMargin, LawName, Percentile, Ratio, Share, Weight, Whole};
 use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, RequestRate, Seconds, Size, Text};
-use plimsoll_core::promises::{Choice, Control, Guarantee, Identity, Mode, Network, QueueBounds, Sense};
+use plimsoll_core::promises::{
+    Choice, Control, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
+};
 use plimsoll_core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -73,6 +75,9 @@ section! { "[upstream.NAME]"
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
         /// A request that waited this long is answered with a rejection.
         max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
+        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
+        cost_header: HeaderName, optional;
         /// What it can carry.
         capacity: CapacityKeys, section;
     }
@@ -90,8 +95,8 @@ section! { "[upstream.NAME.capacity]"
         /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not told either.
         max_workers: Whole<1, 65_535>, optional;
         /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
-        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay`: then the delay is
-        /// what is held.
+        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay` or a `deadline`:
+        /// then that is what is held.
         load_line: Share, optional;
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;
@@ -189,7 +194,7 @@ section! { "[[site]]"
         weight: Weight, default(Weight(1.0));
         /// Whether it may take of what nobody's guarantee uses. `false` holds it to its own, on an idle server too.
         share_excess: bool, default(true);
-        /// Priority of the class `default`. Absent: 1 if it has a `delay`, else after all classes that have one.
+        /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have one.
         default_priority: Whole<1, 100>, optional;
         /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
         /// that has neither a `delay` nor a `ratio` of its own, `default` too.
@@ -200,9 +205,18 @@ section! { "[[site]]"
         default_ratio: Ratio, optional;
         /// Whether `ratio`s hold even where a worker must be left idle for it while somebody waits.
         strict_ratios: bool, default(false);
-        /// How soon its requests should be answered. The plan is then stricter, and requests with less time wait shorter
-        /// within their priority. No more is promised by it.
+        /// Within which each of its requests that is admitted is answered, from arrival to the server's last byte; what
+        /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
+        /// how many they are. For each of its classes that has none of its own, `default` too. The plan is stricter.
         deadline: Duration, optional;
+        /// What its deadlines prefer, where they cannot have both.
+        prefer: Prefer, default(Prefer::default());
+        /// The request header in which your application announces what a request will cost, in seconds of service. Believed
+        /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
+        cost_header: HeaderName, optional;
+        /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
+        /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
+        types as "type": Many<TypeKeys>, default(Many(Vec::new()));
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
         costs: Within<CostKeys>, optional;
         /// Requests that are never degraded nor rejected: health checks.
@@ -253,10 +267,12 @@ section! { "[[site.class]]"
         /// Who belongs to it.
         condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
-        /// has a `delay`, else after all classes that have one.
+        /// has a `delay` or a `deadline`, else after all classes that have one.
         priority: Whole<1, 100>, optional;
         /// As the site's, for this class.
         deadline: Duration, optional;
+        /// As the site's, for this class.
+        prefer: Prefer, optional;
         /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
         /// kept for it as that takes.
         delay: Duration, optional;
@@ -265,6 +281,19 @@ section! { "[[site.class]]"
         /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
         /// for its responses twice as long as one with 1. Instead of a `delay`.
         ratio: Ratio, optional;
+    }
+}
+
+section! { "[[site.type]]"
+    /// Requests that cost the server about as much as each other.
+    TypeKeys {
+        /// Its name in status and metrics.
+        name: Name, required("give the type a name: `name = \"report\"`");
+        /// Who belongs to it.
+        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
+        /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
+        /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
+        cost: Weight, default(Weight(10.0));
     }
 }
 

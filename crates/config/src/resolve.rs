@@ -4,6 +4,7 @@
 //! Nothing stops at the first error. Where a value is missing its finding exists already, and something harmless takes
 //! its place: the result is thrown away whenever there are findings.
 
+mod deadlines;
 mod plants;
 mod response_times;
 mod sites;

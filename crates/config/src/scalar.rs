@@ -5,7 +5,7 @@ use crate::field::{Field, wrong_type};
 use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
-use plimsoll_core::promises::{Choice, Mode, Sense};
+use plimsoll_core::promises::{Choice, Mode, Prefer, Sense};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -298,6 +298,10 @@ words!(Mode {
 words!(Choice {
     "client" => Client, "by a keyed hash of the client: a client keeps its level while the load stands still";
     "random" => Random, "at random, request by request";
+});
+words!(Prefer {
+    "throughput" => Throughput, "no worker is left idle: who can be done just in time is admitted";
+    "delay" => Delay, "short waits: no longer than a fifth of the deadline, though a worker may idle now and then for it";
 });
 words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";

@@ -45,7 +45,7 @@ fn decide(lane: &mut Lane, count: u64, verdicts: &mut Verdicts) {
         let Some(target) = lane.classify(&Request(i as u32)) else { continue };
         if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), verdicts) {
             lane.sent(&permit, 1024);
-            let service = Service { response_bytes: 1024, representative: true };
+            let service = Service { response_bytes: 1024, representative: true, cost: None };
             lane.release(now, &mut permit, service, verdicts);
             lane.depart(now, permit, Outcome::Completed, verdicts);
         }
@@ -139,7 +139,7 @@ fn among_many() -> (f64, f64) {
             let Some(target) = lanes[0].classify(&requests[number]) else { continue };
             if let Arrival::Serve(mut permit) = lanes[0].arrive(now, target, Token(0), &mut verdicts) {
                 lanes[0].sent(&permit, 1024);
-                let service = Service { response_bytes: 1024, representative: true };
+                let service = Service { response_bytes: 1024, representative: true, cost: None };
                 let later = now + Duration::from_millis(6);
                 lanes[0].release(later, &mut permit, service, &mut verdicts);
                 lanes[0].depart(later, permit, Outcome::Completed, &mut verdicts);

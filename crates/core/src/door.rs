@@ -141,6 +141,8 @@ pub struct Service {
     /// The plant answered as it should: only such requests teach the model. False for a failed connection, a
     /// time-out, an upgrade, a response cut short.
     pub representative: bool,
+    /// What it cost, as the plant says; else the time that it took.
+    pub cost: Option<Duration>,
 }
 
 /// How a request ended.

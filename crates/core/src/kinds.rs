@@ -13,7 +13,7 @@ use alloc::{string::String, vec::Vec};
 pub(crate) struct Kinds {
     rules: Vec<Rule>,
     /// The request header that announces a cost.
-    announced_in: Option<String>,
+    cost_header: Option<String>,
 }
 
 /// A request's type, by its place among its site's; and its cost as announced (us), 0 if it was not.
@@ -26,13 +26,13 @@ pub(crate) struct Kind {
 impl Kinds {
     pub(crate) fn new(site: &Site) -> Self {
         let rules = site.types.iter().map(|own| Rule::new(&own.condition)).collect();
-        Kinds { rules, announced_in: site.announced_in.clone() }
+        Kinds { rules, cost_header: site.cost_header.clone() }
     }
 
     pub(crate) fn of(&self, request: &impl RequestView) -> Kind {
         let own = self.rules.iter().position(|rule| rule.holds(request));
         let number = own.unwrap_or_else(|| self.rules.len() + default_type(request.path())) as u16;
-        let header = self.announced_in.as_ref().filter(|_| request.is_trusted());
+        let header = self.cost_header.as_ref().filter(|_| request.is_trusted());
         let announced_us = header.and_then(|name| microseconds(request.header(name)?)).unwrap_or(0);
         Kind { number, announced_us }
     }

@@ -176,7 +176,7 @@ impl Lane {
             counters.by_load.departures[load_bin(change.before)].add(1);
         }
         if let Some(work) = permit.work {
-            self.finish(now, permit, &work, service.representative.then_some(change.before));
+            self.finish(now, permit, &work, service, change.before);
         }
         // A level or a plant may have changed its meaning in between.
         if service.representative && permit.generation == self.shared.generation() {
@@ -193,22 +193,22 @@ impl Lane {
         }
     }
 
-    /// Accounts the end of service where deadlines are promised; how many were in service where it was representative.
+    /// Accounts the end of service where deadlines are promised; `in_service` were so until then.
     #[inline(never)]
-    fn finish(&self, now: Instant, permit: &Permit, work: &Work, in_service: Option<u32>) {
+    fn finish(&self, now: Instant, permit: &Permit, work: &Work, service: Service, in_service: u32) {
         let plant = &self.shared.plants[permit.plant()];
         plant.backlog.finish(work);
         let class = &self.shared.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }
-        let in_service = in_service.filter(|_| permit.generation == self.shared.generation());
-        if let (Some(in_service), Some(estimates)) = (in_service, &class.estimates) {
-            let service_ns = now.nanos_since(permit.started);
-            let workers = plant.capacity.workers();
-            let took_ns = work_ns(service_ns, permit.in_service_at_start, in_service, workers);
-            estimates.note(work.kind, permit.level, work.announced_us, took_ns);
-        }
+        let teaches = service.representative && permit.generation == self.shared.generation();
+        let Some(estimates) = class.estimates.as_ref().filter(|_| teaches) else { return };
+        let service_ns = now.nanos_since(permit.started);
+        let took_ns =
+            || work_ns(service_ns, permit.in_service_at_start, in_service, plant.capacity.workers());
+        let cost_ns = service.cost.map_or_else(took_ns, |cost| cost.as_nanos() as u64);
+        estimates.note(work.kind, permit.level, work.announced_us, cost_ns);
     }
 
     /// Accounts the end of service of a class that was promised a delay or a ratio.

@@ -56,6 +56,8 @@ pub struct Plant {
     /// The most that contracts may promise of it together, in (0, 1). `None`: the load line, or, where deadlines are
     /// promised, the planning rule of [`crate::plan`].
     pub ceiling: Option<f64>,
+    /// The response header in which it reports what a request did cost, in seconds of service.
+    pub cost_header: Option<String>,
 }
 
 /// What tells the utilization of a plant.
@@ -185,7 +187,7 @@ pub struct Site {
     /// Types of requests by what they cost, matched in order; what matches none has one of [`DEFAULT_TYPES`].
     pub types: Vec<RequestType>,
     /// The request header in which an application announces what a request will cost, in seconds of service.
-    pub announced_in: Option<String>,
+    pub cost_header: Option<String>,
     /// What the class `default` was promised of its response times.
     pub default_delay: Option<Delay>,
     /// The delta of the class `default`.
@@ -423,6 +425,7 @@ impl Plant {
             costs: None,
             queue: QueueBounds::default(),
             ceiling: None,
+            cost_header: None,
         }
     }
 
@@ -475,7 +478,7 @@ impl Site {
             deadline: None,
             prefer: Prefer::default(),
             types: Vec::new(),
-            announced_in: None,
+            cost_header: None,
             default_delay: None,
             default_ratio: None,
             strict_ratios: false,

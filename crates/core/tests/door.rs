@@ -77,7 +77,7 @@ fn started(verdicts: &mut Verdicts) -> Vec<(u64, Permit)> {
 }
 
 fn answered() -> Service {
-    Service { response_bytes: 1000, representative: true }
+    Service { response_bytes: 1000, representative: true, cost: None }
 }
 
 #[test]

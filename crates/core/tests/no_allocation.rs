@@ -72,7 +72,7 @@ fn decide(lane: &mut Lane) {
         let now = Instant::from_nanos(i);
         let target = lane.classify(&Request(i as u32)).expect("any host");
         if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), &mut verdicts) {
-            let service = Service { response_bytes: 1024, representative: true };
+            let service = Service { response_bytes: 1024, representative: true, cost: None };
             lane.release(now, &mut permit, service, &mut verdicts);
             lane.depart(now, permit, Outcome::Completed, &mut verdicts);
         }

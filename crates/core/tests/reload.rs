@@ -48,7 +48,7 @@ fn ms(ms: u64) -> Instant {
 }
 
 fn answered() -> Service {
-    Service { response_bytes: 1000, representative: true }
+    Service { response_bytes: 1000, representative: true, cost: None }
 }
 
 fn site(name: &str, levels: &[&str]) -> Site {

@@ -26,6 +26,7 @@ impl Connection {
         let mut service = Service {
             response_bytes: response.content_length.unwrap_or(0),
             representative: response.status < 500,
+            cost: None,
         };
         let head = self.scratch.len();
         match response.body {

@@ -29,6 +29,8 @@ struct View<'a> {
     bytes: &'a [u8],
     head: &'a RequestHead,
     client: IpAddr,
+    /// It comes from a trusted proxy.
+    trusted: bool,
 }
 
 fn text(bytes: &[u8]) -> &str {
@@ -51,6 +53,9 @@ impl RequestView for View<'_> {
     }
     fn client(&self) -> IpAddr {
         self.client
+    }
+    fn is_trusted(&self) -> bool {
+        self.trusted
     }
 }
 
@@ -115,7 +120,12 @@ impl Connection {
     fn classify(&self) -> Option<Target> {
         let bytes = self.client.inbox.bytes();
         let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings.trusted_proxies);
-        let target = self.worker.lane.borrow().classify(&View { bytes, head: &self.head, client });
+        let target = self.worker.lane.borrow().classify(&View {
+            bytes,
+            head: &self.head,
+            client,
+            trusted: self.peer.trusted,
+        });
         // After it: the tables are never older than the numbers.
         self.worker.renew();
         target
@@ -223,7 +233,9 @@ impl Connection {
             return self.fail(refusal, asked, Some(held)).await;
         }
         let reports = tables.reported[plant].then_some(&pool.reports);
-        let terms = Terms { asked, report, report_name: settings.report.reserved_name(), reports };
+        let cost_header = tables.cost_headers.get(plant).and_then(Option::as_deref);
+        let report_name = settings.report.reserved_name();
+        let terms = Terms { asked, report, report_name, reports, cost_header };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
         let mut exchange =

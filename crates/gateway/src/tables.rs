@@ -20,6 +20,8 @@ pub(crate) struct Tables {
     pub upstreams: Vec<Option<Arc<Upstream>>>,
     /// By plant: its utilization is what it reports.
     pub reported: Vec<bool>,
+    /// By plant: the response header in which it reports what a request cost.
+    pub cost_headers: Vec<Option<String>>,
     /// By plant.
     pub workers: Vec<u32>,
 }
@@ -64,6 +66,7 @@ impl Tables {
         let mut next = Tables {
             upstreams: self.upstreams.clone(),
             reported: self.reported.clone(),
+            cost_headers: self.cost_headers.clone(),
             workers: self.workers.clone(),
             settings,
         };
@@ -74,6 +77,7 @@ impl Tables {
                 backends.resize(number + 1, Backend::Upstream { addresses: Vec::new() });
                 next.upstreams.resize(number + 1, None);
                 next.reported.resize(number + 1, false);
+                next.cost_headers.resize(number + 1, None);
                 next.workers.resize(number + 1, 1);
             }
             let bounds = bounds(plant, promises.control.mode);
@@ -86,6 +90,7 @@ impl Tables {
                 }
             };
             next.reported[number] = plant.sense == Sense::Reported;
+            next.cost_headers[number].clone_from(&plant.cost_header);
             next.workers[number] = plant.workers;
             backends[number] = backend;
         }

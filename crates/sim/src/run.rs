@@ -385,7 +385,7 @@ impl<'a> Simulation<'a> {
         let row = &mut self.recorder.row.classes[usize::from(class)];
         row.bytes += bytes;
         row.response.record_ns(response_ns);
-        let service = Service { response_bytes: bytes, representative: true };
+        let service = Service { response_bytes: bytes, representative: true, cost: None };
         self.front.release(self.now, token, service, &mut self.orders);
         self.end(token, Outcome::Completed);
     }

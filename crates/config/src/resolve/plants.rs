@@ -139,6 +139,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         costs: costs(capacity.costs.as_ref()),
         queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
+        cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
     }
 }
 
@@ -171,6 +172,7 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         costs: costs(capacity.costs.as_ref()),
         queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
+        cost_header: None,
     }
 }
 

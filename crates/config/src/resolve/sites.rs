@@ -1,5 +1,6 @@
 //! Sites with their levels and classes, and how each level changes a request.
 
+use super::deadlines;
 use super::plants::{Plants, ServedBy};
 use super::response_times::{self, Promised};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
@@ -8,7 +9,7 @@ use crate::gateway::Rewrite;
 use crate::http::{HostPattern, Pattern};
 use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use crate::scalar::Whole;
-use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Prefer, Site};
+use plimsoll_core::promises::{Class, Condition, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -62,6 +63,7 @@ fn text_of(name: Option<&Located<crate::text::Name>>) -> String {
 
 fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
     response_times::check(keys, findings);
+    deadlines::check(keys, findings);
     let Located { value: keys, span, sound } = keys;
     let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
     if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
@@ -91,11 +93,14 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         guarantee: guarantee(keys, findings),
         weight: keys.weight.value.0,
         share_excess: keys.share_excess.value,
-        default_priority: priority(keys.default_priority.as_ref(), default_delay),
-        deadline: deadline(keys.deadline.as_ref(), findings),
-        prefer: Prefer::default(),
-        types: Vec::new(),
-        announced_in: None,
+        default_priority: priority(
+            keys.default_priority.as_ref(),
+            default_delay.is_some() || keys.deadline.is_some(),
+        ),
+        deadline: deadlines::deadline(keys.deadline.as_ref(), findings),
+        prefer: keys.prefer.value,
+        types: deadlines::types(keys, findings),
+        cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
         default_delay,
         default_ratio,
         strict_ratios: keys.strict_ratios.value,
@@ -139,22 +144,10 @@ fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
     })
 }
 
-/// As told; else a class that was promised a delay comes before those that were promised nothing.
-fn priority(keys: Option<&Located<Whole<1, 100>>>, delay: Option<Delay>) -> u8 {
-    let untold = if delay.is_some() { 1 } else { LAST_PRIORITY };
+/// As told; else a class that was promised a time comes before those that were promised none.
+fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
+    let untold = if has_promise { 1 } else { LAST_PRIORITY };
     keys.map_or(untold, |priority| priority.value.0 as u8)
-}
-
-fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
-    let deadline = keys?;
-    if deadline.value.is_zero() {
-        let complaint = Complaint::new(
-            "a deadline that nothing meets",
-            "write something above zero, such as `\"500ms\"`",
-        );
-        findings.add(Code::OutOfRange, &deadline.span, complaint);
-    }
-    Some(deadline.value)
 }
 
 /// The hosts of the sites before.
@@ -316,9 +309,12 @@ fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
                 .condition
                 .as_ref()
                 .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
-            priority: priority(class.priority.as_ref(), delay),
-            deadline: deadline(class.deadline.as_ref(), findings),
-            prefer: None,
+            priority: priority(
+                class.priority.as_ref(),
+                delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
+            ),
+            deadline: deadlines::deadline(class.deadline.as_ref(), findings),
+            prefer: class.prefer.as_ref().map(|prefer| prefer.value),
             delay,
             ratio,
         }
@@ -326,7 +322,7 @@ fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     keys.iter().map(|keys| class(keys, findings)).collect()
 }
 
-fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
+pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
     let given = [
         keys.path.is_some(),
         keys.method.is_some(),

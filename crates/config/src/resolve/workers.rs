@@ -5,12 +5,12 @@ use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::Located;
 use crate::keys::{CapacityKeys, File, UpstreamKeys};
 use crate::scalar::Whole;
-use plimsoll_core::promises::{Plant, Sense, Site, WorkerBounds};
+use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use std::ops::Range;
 
 /// The load line where nothing is told.
 pub(super) const LOAD_LINE: f64 = 0.85;
-/// The same where every class was promised a delay: how full the server may be follows from the delays.
+/// The same where every class was promised a delay or a deadline: how full the server may be follows from those.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 
 /// What to begin the search for the number of workers with: more than most servers need to be seen at work, few enough
@@ -99,7 +99,7 @@ fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Fi
 pub(super) fn set_load_lines(file: &File, plants: &mut [Plant], sites: &[Site], findings: &mut Findings) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && only_delays(index, sites) {
+        if capacity.load_line.is_none() && only_times(index, sites) {
             plant.set_point = LOAD_LINE_OF_DELAYS;
         }
         if let Some(most) = &keys.value.max_connections {
@@ -108,13 +108,15 @@ pub(super) fn set_load_lines(file: &File, plants: &mut [Plant], sites: &[Site], 
     }
 }
 
-/// Whether the plant serves sites, and all their classes were promised a delay; a site that it serves at some level
-/// counts too.
-fn only_delays(plant: usize, sites: &[Site]) -> bool {
+/// Whether the plant serves sites, and all their classes were promised a delay or a deadline; a site that it serves at some
+/// level counts too.
+fn only_times(plant: usize, sites: &[Site]) -> bool {
     let serves =
         |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
-    let promised =
-        |site: &Site| site.default_delay.is_some() && site.classes.iter().all(|class| class.delay.is_some());
+    let promised = |site: &Site| {
+        let own = |class: &Class| class.delay.is_some() || class.deadline.is_some();
+        site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(own))
+    };
     sites.iter().any(|site| site.plant == plant) && sites.iter().filter(serves).all(promised)
 }
 

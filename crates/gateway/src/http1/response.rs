@@ -72,6 +72,12 @@ impl ResponseHead {
         self.status < 200 && self.status != 101
     }
 
+    /// The first field of this name, any case.
+    pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
+        let matches = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
+        self.fields.iter().find(matches).map(|field| field.value.of(head))
+    }
+
     /// The load report's value, if the upstream sent one.
     pub fn load_report<'a>(&self, head: &'a [u8]) -> Option<&'a [u8]> {
         self.fields.iter().find(|field| field.kind == Kind::LoadReport).map(|field| field.value.of(head))

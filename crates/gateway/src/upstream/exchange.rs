@@ -235,14 +235,15 @@ impl<'a> Exchange<'a> {
             drop(lease);
         }
         let representative = self.response.head.status < 500;
-        self.held.release(Service { response_bytes: self.response.bytes, representative });
+        let (response_bytes, cost) = (self.response.bytes, self.response.cost);
+        self.held.release(Service { response_bytes, representative, cost });
     }
 
     /// Closes the upstream's connection and frees the plant.
     fn give_up(&mut self, end: End) -> End {
         self.lease = None;
         self.client.outbox.clear();
-        self.held.release(Service { response_bytes: self.response.bytes, representative: false });
+        self.held.release(Service { response_bytes: self.response.bytes, representative: false, cost: None });
         end
     }
 
@@ -258,7 +259,11 @@ impl<'a> Exchange<'a> {
         }
         if self.response.is_committed() {
             drop(lease);
-            self.held.release(Service { response_bytes: self.response.bytes, representative: false });
+            self.held.release(Service {
+                response_bytes: self.response.bytes,
+                representative: false,
+                cost: None,
+            });
             self.cut_short = true;
             return None;
         }

@@ -5,6 +5,7 @@
 //! weighted round robin has it. The binary form needs protocol buffers and is passed over.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Reports since the last look: threads add, the ticker takes.
 #[derive(Debug, Default)]
@@ -50,6 +51,32 @@ fn parse(value: &[u8]) -> Option<f64> {
     application.filter(|number| *number > 0.0).or(cpu)
 }
 
+/// What a request cost, in seconds: a number alone, or the sum of ORCA's `request_cost` in one of its forms as text.
+pub(crate) fn cost(value: &[u8]) -> Option<Duration> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
+    let seconds = number(text).or_else(|| {
+        let (form, rest) = text.split_once(' ')?;
+        let body = rest.trim();
+        let pairs = match form {
+            "TEXT" => body,
+            // {"request_cost": {"cpu": 0.2}}
+            "JSON" => {
+                let (_, inner) = body.split_once("\"request_cost\"")?;
+                inner.trim_start_matches([' ', ':']).strip_prefix('{')?.split_once('}')?.0
+            }
+            _ => return None,
+        };
+        let costs = pairs.split(',').filter_map(|pair| {
+            let (name, value) = pair.split_once(['=', ':'])?;
+            let own = form == "JSON" || name.trim().starts_with("request_cost.");
+            number(value).filter(|_| own)
+        });
+        costs.reduce(|sum, cost| sum + cost)
+    });
+    Duration::try_from_secs_f64(seconds?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +96,27 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(parse(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn costs() {
+        for (text, expected) in [
+            ("0.25", Some(0.25)),
+            (" 1e-3 ", Some(0.001)),
+            ("TEXT cpu_utilization=0.3, request_cost.db=0.5,request_cost.cpu=0.25", Some(0.75)),
+            (
+                "JSON {\"cpu_utilization\":0.3,\"request_cost\": {\"db\": 0.5, \"cpu\": 0.25},\"x\":1}",
+                Some(0.75),
+            ),
+            ("TEXT cpu_utilization=0.3", None),
+            ("JSON {\"request_cost\":{}}", None),
+            ("-1", None),
+            ("NaN", None),
+            ("inf", None),
+            ("soon", None),
+        ] {
+            assert_eq!(cost(text.as_bytes()), expected.map(Duration::from_secs_f64), "{text}");
         }
     }
 

@@ -5,7 +5,7 @@
 //! pass through framed as they came, save two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
 //! the upstream's connection is put in chunks, so that the client can tell its end from an accident.
 
-use super::load_report::LoadReports;
+use super::load_report::{self, LoadReports};
 use crate::buffers::{Buffer, HEADROOM};
 use crate::forward::{Asked, Incoming, LevelReport};
 use crate::http1::body::{Decoder, Framing};
@@ -16,6 +16,7 @@ use crate::outbox::{Bytes, Outbox};
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -34,6 +35,8 @@ pub(crate) struct Terms<'a> {
     pub report_name: &'a str,
     /// Where the upstream's load report goes; then the client does not see it.
     pub reports: Option<&'a LoadReports>,
+    /// Where the upstream reports what the request cost.
+    pub cost_header: Option<&'a str>,
 }
 
 /// Why no (more) response comes.
@@ -72,6 +75,8 @@ pub(crate) struct ResponseSide<'a> {
     surplus: bool,
     /// Body bytes that came.
     pub bytes: u64,
+    /// What the request cost, as the upstream reports.
+    pub cost: Option<Duration>,
 }
 
 impl<'a> ResponseSide<'a> {
@@ -90,6 +95,7 @@ impl<'a> ResponseSide<'a> {
             interim: 0,
             surplus: false,
             bytes: 0,
+            cost: None,
         }
     }
 
@@ -221,7 +227,7 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let Terms { asked, report, report_name, reports } = self.terms;
+        let Terms { asked, report, report_name, reports, .. } = self.terms;
         let hide_load = reports.is_some();
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
@@ -249,6 +255,9 @@ impl<'a> ResponseSide<'a> {
             && let Some(value) = self.head.load_report(&buffer[self.start..self.end])
         {
             reports.add(value);
+        }
+        if let (Some(name), Some(buffer)) = (self.terms.cost_header, &self.buffer) {
+            self.cost = self.head.field(&buffer[self.start..self.end], name).and_then(load_report::cost);
         }
         self.body = Some(Decoder::new(self.head.framing));
         self.start += length;

@@ -286,7 +286,7 @@ pub(in crate::front) mod tests {
             self.front.release(
                 at(now),
                 Token(token),
-                Service { response_bytes: 0, representative: true },
+                Service { response_bytes: 0, representative: true, cost: None },
                 &mut self.orders,
             );
             self.front.depart(at(now), Token(token), Outcome::Completed, &mut self.orders);
