@@ -94,7 +94,7 @@ fn apache_with_a_link_is_degraded_once_and_restored_within_ten_seconds() {
     eprintln!("{measured:?}, {}", measured.costs());
     assert!(measured.light > 2.0 * measured.full, "CA's ratio is 2.67: {measured:?}");
     let mut agent = Agent::start(&link_file(&server, &measured.costs()));
-    let rate = 0.88 * measured.light;
+    let rate = 0.95 * measured.light;
     let (crowd, calm) = (S(45), S(14));
     let end = (CALM + crowd).as_secs_f64();
     let steps = [(CALM, 0.5 * measured.full), (crowd, rate), (calm, 0.2 * measured.full)];

@@ -258,6 +258,25 @@ fn the_relay_switches_once_and_comes_back_within_ten_seconds() {
     assert!(lost > 0.5, "without the agent only {lost} are lost");
 }
 
+/// Errors near zero up to the rate that the paper's ratio predicts, (1.604 + 0.063 x 64) / (1.604 + 0.063 x 8) of the
+/// capacity; beyond it the light tree is too much as well.
+#[test]
+fn next_to_nobody_is_lost_up_to_the_papers_ratio() {
+    let ratio = FULL.0 / LIGHT.0;
+    let late_losses = |part: f64| {
+        let runs = (0..5).map(|seed| {
+            let steps = [(10, 0.5), (300, part * ratio)];
+            let told = run(agent(Policy::Relay), linear(1.0), &steps, 200 + seed);
+            assert_eq!(told.changes.len(), 1, "{:?}", told.changes);
+            (told.lost(40, 310), told.arrived(40, 310))
+        });
+        let (lost, arrived) = runs.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+        f64::from(lost) / f64::from(arrived)
+    };
+    let shares = [0.95, 1.0, 1.1].map(late_losses);
+    assert!(shares[0] == 0.0 && shares[1] < 0.01 && shares[2] > 0.05, "{shares:?}");
+}
+
 /// Two or three requests a second are left, of a hundred: a rate followed through noise alone takes up to a quarter of a
 /// minute to know.
 #[test]
