@@ -3,7 +3,6 @@
 //! In front of the origin of known capacity, which is a server on loopback like any other but keeps its times exactly: so
 //! what a flow used of it follows from what it was given.
 
-use crate::configuration::plain;
 use crate::overload::PATIENCE;
 use plimsoll_load::{
     Answer, Cost, OpenLoop, Origin, OriginHandle, OriginSettings, Outcome, PathClass, Paths, Record, Step,
@@ -14,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-const WORKERS: u32 = 8;
+const WORKERS: u32 = 32;
 const KILOBYTES: usize = 32;
 /// What each request takes of a worker, and what a full page's bytes take.
 const FIXED: Duration = Duration::from_millis(50);
@@ -51,14 +50,12 @@ pub fn before(upstream: SocketAddr, mode: &str) -> String {
     // Of the whole server: of 8 workers each takes an eighth of it.
     let request = FIXED.as_secs_f64() * 1e3 / f64::from(WORKERS);
     let byte = BYTES.as_secs_f64() * 1e9 / f64::from(WORKERS) / (KILOBYTES * 1024) as f64;
-    let costs = format!(
-        "capacity = {{ workers = {WORKERS}, costs = {{ request = \"{request}ms\", byte = \"{byte:.3}ns\" }} }}"
-    );
-    plain(upstream).replacen("threads = 2", &format!("threads = 2\nmode = \"{mode}\""), 1).replacen(
-        &format!("capacity = {{ workers = {WORKERS} }}"),
-        &costs,
-        1,
-    ) + "\n[report]\nwhen = \"always\"\n"
+    format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{mode}\"\n\n\
+         [upstream.server]\naddress = \"{upstream}\"\nmax_connections = {WORKERS}\n\
+         capacity = {{ workers = {WORKERS}, costs = {{ request = \"{request}ms\", byte = \"{byte:.3}ns\" }} }}\n\n\
+         [report]\nwhen = \"always\"\n"
+    )
 }
 
 /// A site of two levels. `more` says its host, if it has one, and its other keys.

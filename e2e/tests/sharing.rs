@@ -71,21 +71,21 @@ fn who_exceeds_its_contract_takes_what_is_left_and_no_more() {
     let sites = contract("v1", V1) + &contract("v2", V2) + &site("others", "");
     let flows = || {
         vec![
-            Flow::new("v1.test", &[(18.0, 0.9 * V1)]),
-            Flow::new("v2.test", &[(2.0, 0.5 * V2), (16.0, 2.5 * V2)]),
-            Flow::new("others.test", &[(9.0, 0.005), (9.0, 1.5)]),
+            Flow::new("v1.test", &[(27.0, 0.9 * V1)]),
+            Flow::new("v2.test", &[(2.0, 0.5 * V2), (25.0, 2.5 * V2)]),
+            Flow::new("others.test", &[(9.0, 0.005), (18.0, 1.5)]),
         ]
     };
     holds(&sites, flows, |flown| {
         let [v1, v2, others] = flown else { return Err("three flows".to_owned()) };
-        for second in (0..18).step_by(3) {
+        for second in (0..27).step_by(3) {
             let window = v1.during(f64::from(second)..f64::from(second + 3));
             between(window.full_share(), 0.97..=1.0, "the other at full quality, in every three seconds")?;
             between(window.slowest.as_secs_f64(), 0.1..=2.5, "its slowest answer")?;
         }
         let alone = (v1.during(4.0..9.0).used(), v2.during(4.0..9.0));
         let excess = LOAD_LINE - alone.0 - V2;
-        let after = v2.during(11.0..18.0);
+        let after = v2.during(12.0..27.0);
         eprintln!(
             "V2 takes {:.3} of the excess, then {:.3} of its U*, {:.3} of its bandwidth, {:.3} rejected; in the first \
              two seconds {:.3} of its U*; others {:?}",
@@ -94,12 +94,13 @@ fn who_exceeds_its_contract_takes_what_is_left_and_no_more() {
             after.delivered() / V2,
             after.rejected_share(),
             v2.during(9.0..11.0).used() / V2,
-            others.during(11.0..18.0)
+            others.during(12.0..27.0)
         );
         between((alone.1.used() - V2) / excess, 0.8..=1.2, "share of the excess")?;
         // Then best effort comes, and V2 loses what was never its own, and nothing else.
         between(v2.during(9.0..11.0).used() / V2, 0.8..=2.2, "of its U* while best effort comes")?;
-        between(after.used() / V2, 0.85..=1.15, "of its U*")?;
+        // Within 3 % but for chance: 4,000 requests come in these 15 s, give or take 63.
+        between(after.used() / V2, 0.95..=1.05, "of its U*")?;
         between(after.delivered() / V2, 0.1..=0.5, "of its bandwidth")?;
         between(after.rejected_share(), 0.1..=0.45, "rejected: a R alone exceeds U*")
     });
