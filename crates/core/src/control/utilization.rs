@@ -195,9 +195,9 @@ impl UtilizationLoop {
         self.before = period.totals;
         self.plant.workers = period.workers;
         self.line = self.plant.set_point * (1.0 - period.pressure);
+        self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
         self.sense(period, &window);
         self.price(period.monitors);
-        self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
         let mut sharing = self.sharing.take();
         let demand = match &mut sharing {
             Some(sharing) => self.parts(period, sharing),
@@ -397,7 +397,8 @@ impl UtilizationLoop {
         let gap = (window.busy_ns as f64 / capacity_ns).min(1.0);
         let sensed = match (self.plant.sense, period.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
-            _ => gap,
+            // Rejections on the same host that find it busy make services longer, and are in the gap already.
+            _ => gap + (1.0 - gap) * self.rejections(period).min(1.0),
         };
         self.status.utilization = sensed.max(self.link(period)).min(1.0);
         if let (Some(line), Some(reported)) = (&mut self.reported_line, period.reported)
@@ -417,6 +418,16 @@ impl UtilizationLoop {
         let answers_after = self.status.service_time.as_secs_f64().max(self.silent_seconds);
         self.status.response_time_override =
             self.plant.response_time_limit.is_some_and(|limit| answers_after > limit.as_secs_f64());
+    }
+
+    /// c R of those who were rejected in the period, on the plant's own host.
+    fn rejections(&self, period: &Period<'_>) -> f64 {
+        if self.rejection_cost == 0.0 {
+            return 0.0;
+        }
+        let ours = self.classes.iter().filter(|class| class.ours).map(|class| &period.monitors[class.class]);
+        let rejected: u64 = ours.map(|monitor| monitor.window.counts.rejected()).sum();
+        rejected as f64 / period.seconds * self.rejection_cost
     }
 
     /// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; of a class that other plants
