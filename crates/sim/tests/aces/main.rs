@@ -4,3 +4,4 @@ mod heard;
 mod plant;
 mod priorities;
 mod stress;
+mod theorem;
