@@ -144,6 +144,14 @@ impl Flown {
         window
     }
 
+    /// Those that were due in these seconds and answered with a page within `limit`.
+    #[must_use]
+    pub fn answered_within(&self, seconds: Range<f64>, limit: Duration) -> u64 {
+        let due = self.records.iter().filter(|record| seconds.contains(&record.arrival.as_secs_f64()));
+        let page = |record: &&Record| matches!(record.outcome, Outcome::Answer(Answer { status: 200, .. }));
+        due.filter(page).filter(|record| record.latency <= limit).count() as u64
+    }
+
     /// All of them.
     #[must_use]
     pub fn all(&self) -> Window {

@@ -9,7 +9,7 @@ use crate::{source, text};
 use plimsoll_config::Configuration;
 use plimsoll_core::door::RequestView;
 use plimsoll_core::explain::{Explanation, Identified, Part};
-use plimsoll_core::promises::{Choice, Condition, Mode, Network, Site};
+use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_gateway::admin::json::Json;
 use std::net::IpAddr;
 
@@ -112,6 +112,17 @@ impl Told<'_> {
             .find(|promised| self.explanation.exempt.is_none() && promised.class == class)
     }
 
+    /// The request's type, where deadlines are promised.
+    fn kind(&self) -> Option<&str> {
+        let site = self.site();
+        if !self.configuration.promises.has_deadlines(site.plant) {
+            return None;
+        }
+        let number = usize::from(self.explanation.target.kind);
+        let own = site.types.get(number).map(|own| own.name.as_str());
+        own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
+    }
+
     /// Conditions that were looked at before and do not hold: what they are for, and why not.
     fn misses(&self) -> Vec<(String, String)> {
         let (site, told) = (self.site(), self.explanation);
@@ -208,6 +219,9 @@ impl Told<'_> {
         if let Some(promise) = self.promised().and_then(|promised| promised.sentence(self.site())) {
             text += &format!("promise {promise}\n");
         }
+        if let Some(kind) = self.kind() {
+            text += &format!("type    {kind}: by it what it will cost is estimated\n");
+        }
         text += &format!("client  {}; its hash is {:.4} of 1\n\n", self.identity(), self.explanation.hash());
         let title = ["level", "name", "from m", "upstream", "request"].map(str::to_owned).to_vec();
         let rows = self.rows().into_iter().map(|row| {
@@ -267,6 +281,7 @@ impl Told<'_> {
             ("class", word(self.class())),
             ("why", Json::Text(self.why_class())),
             ("promise", self.promised().map_or(Json::Null, |promised| promised.json())),
+            ("type", self.kind().map_or(Json::Null, word)),
             ("not", Json::List(misses.collect())),
             ("exempt", Json::Bool(self.explanation.exempt.is_some())),
             ("client", Json::Text(self.identity())),

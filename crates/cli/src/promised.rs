@@ -3,6 +3,7 @@
 use crate::text;
 use plimsoll_core::plan::{DelayRow, PlantPlan, Verdict};
 use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
+use plimsoll_core::time::Duration;
 use plimsoll_gateway::admin::json::Json;
 
 /// A class as far as it was promised anything of its response times, or comes before others.
@@ -11,6 +12,7 @@ pub(crate) struct Promised<'a> {
     priority: u8,
     pub(crate) delay: Option<Delay>,
     pub(crate) ratio: Option<f64>,
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// The classes of a site, the built-in `default` last.
@@ -20,28 +22,40 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
         priority: class.priority,
         delay: class.delay,
         ratio: class.ratio,
+        deadline: class.deadline.or(site.deadline),
     });
     classes.chain([Promised {
         class: "default",
         priority: site.default_priority,
         delay: site.default_delay,
         ratio: site.default_ratio,
+        deadline: site.deadline,
     }])
 }
 
 impl Promised<'_> {
-    /// Neither delay nor ratio.
+    /// Neither delay nor ratio nor deadline.
     fn is_empty(&self) -> bool {
-        self.delay.is_none() && self.ratio.is_none()
+        self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }
 
-    /// `95 % within 200 ms`, `ratio 2`.
+    /// `95 % within 200 ms`, `ratio 2`, `each within 1 s or refused`.
     fn words(&self) -> String {
-        self.delay.map(delay).or(self.ratio.map(|ratio| format!("ratio {ratio}"))).unwrap_or_default()
+        let ratio = self.ratio.map(|ratio| format!("ratio {ratio}"));
+        let all = self.delay.map(delay).or(ratio).into_iter().chain(self.deadline.map(deadline));
+        all.collect::<Vec<_>>().join(", ")
     }
 
     /// As a sentence about its site; `None` if nothing was promised.
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
+        let deadline = self.deadline.map(|deadline| {
+            format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))
+        });
+        let all = self.sentence_of_delay(site).into_iter().chain(deadline).collect::<Vec<_>>();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn sentence_of_delay(&self, site: &Site) -> Option<String> {
         match (self.delay, self.ratio) {
             (Some(delay), _) => Some(match delay.percentile {
                 Some(p) => format!("{p} % of its responses within {}", time(delay.target.as_secs_f64())),
@@ -68,8 +82,17 @@ impl Promised<'_> {
             ),
             ("percentile", self.delay.and_then(|delay| delay.percentile).map_or(Json::Null, Json::Number)),
             ("ratio", self.ratio.map_or(Json::Null, Json::Number)),
+            (
+                "deadline_seconds",
+                self.deadline.map_or(Json::Null, |deadline| Json::Number(deadline.as_secs_f64())),
+            ),
         ])
     }
+}
+
+/// `each within 1 s or refused`.
+pub(crate) fn deadline(deadline: Duration) -> String {
+    format!("each within {} or refused", time(deadline.as_secs_f64()))
 }
 
 /// `95 % within 200 ms`.
@@ -101,9 +124,11 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
                 promised.class.to_owned(),
                 priority(promised.priority),
                 promised.words() + strict,
-                planned.map_or("told by status while it runs".to_owned(), |row| {
-                    says(row, &promises.plants[site.plant])
-                }),
+                match planned {
+                    Some(row) => says(row, &promises.plants[site.plant]),
+                    None if promised.ratio.is_none() => "kept at the door, request by request".to_owned(),
+                    None => "told by status while it runs".to_owned(),
+                },
             ]);
         }
     }
@@ -213,6 +238,16 @@ mod tests {
             .replace("delay = \"200ms\"\npercentile = 95", "ratio = 1")
             .replace("guarantee.rate = \"100/s\"", "default_ratio = 3\nstrict_ratios = true");
         assert!(table(&ratios).contains("last      ratio 3, strict  told by status"), "{}", table(&ratios));
+    }
+
+    #[test]
+    fn a_deadline_is_kept_at_the_door() {
+        let deadline = PREMIUM.replace("delay = \"200ms\"\npercentile = 95", "deadline = \"1s\"");
+        let plan = table(&deadline);
+        for part in ["premium  1         each within 1 s or refused", "kept at the door, request by request"]
+        {
+            assert!(plan.contains(part), "{part} in\n{plan}");
+        }
     }
 
     #[test]

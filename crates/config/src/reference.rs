@@ -23,6 +23,7 @@ once, what is wrong: where, and what to write instead. Start from one of the [ex
 | [one-site.toml](../examples/one-site.toml) | one server, a light version of its pages |
 | [folder.toml](../examples/folder.toml) | files that the gateway serves itself, in two qualities |
 | [classes.toml](../examples/classes.toml) | several sites, levels and groups of clients |
+| [deadlines.toml](../examples/deadlines.toml) | whoever is admitted is answered in time ([more](deadlines.md)) |
 | [delays.toml](../examples/delays.toml) | response times that are promised, as times or as ratios ([more](delays.md)) |
 | [observe.toml](../examples/observe.toml) | look first: decide and log, but let everything pass |
 | [demo.toml](../examples/demo.toml) | what `plimsoll demo` runs |

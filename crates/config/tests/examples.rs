@@ -2,7 +2,8 @@
 
 use plimsoll_config::{Backend, Code, Configuration, Limits, Rejection, Report, ReportWhen, Timeouts, parse};
 use plimsoll_core::promises::{
-    Choice, Control, Delay, Guarantee, Identity, LAST_PRIORITY, Mode, QueueBounds, Sense, WorkerBounds,
+    Choice, Control, Delay, Guarantee, Identity, LAST_PRIORITY, Mode, Prefer, QueueBounds, Sense,
+    WorkerBounds,
 };
 use plimsoll_core::time::Duration;
 use std::path::Path;
@@ -113,6 +114,17 @@ fn delays() {
     assert_eq!((reports.classes[0].ratio, reports.default_ratio), (Some(1.0), Some(2.0)));
     assert_eq!((reports.classes[0].priority, reports.strict_ratios), (LAST_PRIORITY, false));
     assert!(others.default_delay.is_none() && others.default_ratio.is_none());
+}
+
+#[test]
+fn deadlines() {
+    let Configuration { promises, .. } = example("deadlines.toml");
+    assert_eq!(promises.plants[0].set_point, 1.0);
+    let site = &promises.sites[0];
+    assert_eq!((site.deadline, site.prefer), (Some(Duration::from_millis(500)), Prefer::Throughput));
+    assert_eq!((site.classes[0].priority, site.default_priority), (1, 2));
+    assert_eq!((site.types[0].name.as_str(), site.types[0].quantum), ("report", 100.0));
+    assert_eq!(site.types[0].condition.paths, ["/reports/*"]);
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! (waiting work of equal and higher ranks + what is left of those in service) / s
 //! ```
 //!
-//! which is the bound of AC's theorem with the residual of what cannot be preempted. Higher ranks go on arriving while it
+//! which is the bound of AC's theorem with the residual of what cannot be preempted. What is expected lies below it
+//! ([`until_free`]), and that is what decides, with the spread beside it. Higher ranks go on arriving while it
 //! waits: they take a share of the workers that `tick` measures, and only what they *leave* divides. Within a priority the
 //! earlier deadline goes first, so of a longer deadline only that part is ahead which is older than the difference.
 //!
@@ -78,10 +79,12 @@ pub(crate) struct Workers {
     pub(crate) idle: bool,
 }
 
-/// Deviations that are kept free before a deadline, and the largest part of it that they may take; as much again is kept
-/// for types that are dearer.
+/// Deviations that are kept free before a deadline; of its own service time, which no shorter queue makes surer, no more
+/// than this part of the deadline.
 pub(crate) const SURE: f64 = 4.0;
-const MOST_MARGIN: f64 = 0.25;
+const MOST_OF_OWN: f64 = 0.5;
+/// The deviation of a wait that estimates themselves are wrong by.
+const DOUBT: f64 = 0.05;
 /// The part of a deadline that is waited where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
 /// Higher ranks leave at least this.
@@ -175,7 +178,7 @@ impl Backlog {
 
     /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.
     ///
-    /// Everybody is given the time that the `dearest` type takes: else cheap requests would fill the queue to the brim, and
+    /// Everybody is given the time that the `dearest` type takes which can wait at all: else cheap requests would fill the queue to the brim, and
     /// a dear one would never find the room that it needs.
     pub(crate) fn admits(
         &self,
@@ -186,17 +189,20 @@ impl Backlog {
     ) -> Result<(), Option<Duration>> {
         let Some(deadline) = terms.deadline else { return Ok(()) };
         let deadline_us = deadline.as_nanos() as f64 / 1e3;
-        let (own, others) = (work.cost, f64::from(dearest.mean_us).min(MOST_MARGIN * deadline_us));
-        let mean = f64::from(own.mean_us);
-        if mean > deadline_us {
+        let own = work.cost;
+        // Alone it must be likely to be in time.
+        if f64::from(own.mean_us) + f64::from(own.deviation_us) > deadline_us {
             return Err(None);
         }
         if workers.idle {
             return Ok(());
         }
+        let mean = f64::from(own.mean_us.max(dearest.mean_us));
+        let deviation = SURE * f64::from(own.deviation_us.max(dearest.deviation_us));
+        let deviation = deviation.min(MOST_OF_OWN * deadline_us);
         let (wait, variance) = self.wait(work, workers.all);
-        let (mean, deviation) = (mean.max(others), f64::from(own.deviation_us.max(dearest.deviation_us)));
-        let margin = (SURE * sqrt(variance + deviation * deviation)).min(MOST_MARGIN * deadline_us);
+        let variance = variance + DOUBT * DOUBT * wait * wait;
+        let margin = sqrt(SURE * SURE * variance + deviation * deviation);
         let over = wait + mean + margin - deadline_us;
         let short = if terms.prefers_delay { wait - SHORT_WAIT * deadline_us } else { over };
         let over = over.max(short);
@@ -208,28 +214,23 @@ impl Backlog {
         let (rank, own) = &self.slots[usize::from(work.slot)];
         let s = f64::from(workers.max(1));
         let left = (1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6).max(LEAST_LEFT);
-        let (serving, serving_variance) = self.serving.get();
-        let (mut ahead, mut variance) = (serving as f64, serving_variance as f64);
+        let (mut ahead, mut variance) = (0.0, 0.0);
         for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
             let (waiting, its_variance) = slot.waiting.get();
-            let later_us = if other.band == rank.band {
-                other.deadline_ns.saturating_sub(rank.deadline_ns) / 1000
-            } else {
-                0
-            };
             // Of those with more time, what is younger than the difference comes after.
-            let part = (waiting as f64 - s * later_us as f64).max(0.0);
-            ahead += part;
-            variance += if later_us == 0 {
-                its_variance as f64
-            } else {
-                its_variance as f64 * part / (waiting.max(1) as f64)
-            };
+            let more_ns = other.deadline_ns.saturating_sub(rank.deadline_ns);
+            let after = if other.band == rank.band { s * more_ns as f64 / 1e3 } else { 0.0 };
+            let before = (waiting as f64 - after).max(0.0);
+            ahead += before;
+            variance += its_variance as f64 * before / waiting.max(1) as f64;
         }
         let (own_us, own_variance) = work.whole();
-        let wait = (ahead - own_us as f64).max(0.0) / (s * left);
+        let serving = self.serving.get();
+        let free = until_free((ahead - own_us as f64).max(0.0), serving.0 as f64, s);
+        let wait = free.after / left;
         let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * wait;
-        let variance = (variance - own_variance as f64).max(0.0) / (s * s);
+        let variance =
+            ((variance - own_variance as f64).max(0.0) + free.serving * serving.1 as f64) / (s * s);
         (wait, (variance + noise) / (left * left))
     }
 
@@ -250,6 +251,26 @@ impl Backlog {
         let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
         (waiting + self.serving.get().0) as f64 * 1e-6
     }
+}
+
+/// When workers are free.
+struct Free {
+    after: f64,
+    /// How far it follows what is left of those in service: 1 as one worker does.
+    serving: f64,
+}
+
+/// When s workers have done `ahead`, each after what is left of what it serves, together `serving`.
+///
+/// With one worker that is the sum. With many some are free sooner than others: if what is left is spread evenly from 0 to
+/// 2 r, they have done w each after `2 sqrt(r w)`, or `w + r` where w is above r. In between, the nearer to the sum the
+/// fewer they are. The bound of the theorem is the sum divided by s; with a few long requests in service it is so far off
+/// that a higher class would be refused for what it never waits for.
+fn until_free(ahead: f64, serving: f64, s: f64) -> Free {
+    let (w, r) = (ahead / s, serving / s);
+    let many = if w < r { 2.0 * sqrt(r * w) } else { w + r };
+    let follows = if w < r { w / r } else { 1.0 };
+    Free { after: many + (w + r - many) / s, serving: follows + (1.0 - follows) / s }
 }
 
 impl Slot {

@@ -40,8 +40,9 @@ pub(crate) struct Row {
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
-    /// Refused because it takes too long even alone.
+    /// Refused; and refused because it takes too long even alone.
     refused: AtomicU32,
+    too_dear: AtomicU32,
 }
 
 /// A cost in microseconds, with its standard deviation.
@@ -108,10 +109,21 @@ impl Estimates {
         self.row(kind, level, announced_us > 0).note(took);
     }
 
-    /// One that takes too long even alone.
-    pub(crate) fn refuse(&self, kind: u16, level: u8, announced_us: u32) {
-        self.row(kind, level, announced_us > 0).refused.fetch_add(1, Ordering::Relaxed);
+    /// One that is refused, or that takes `too_dear` a time even alone.
+    pub(crate) fn refuse(&self, kind: u16, level: u8, announced_us: u32, too_dear: bool) {
+        let row = self.row(kind, level, announced_us > 0);
+        row.refused.fetch_add(1, Ordering::Relaxed);
+        row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
+}
+
+/// What came of one type since the last look.
+pub(crate) struct Seen {
+    pub(crate) requests: u64,
+    pub(crate) sum_us: u64,
+    pub(crate) squares_us2: u64,
+    pub(crate) refused: bool,
+    pub(crate) too_dear: bool,
 }
 
 impl Row {
@@ -132,9 +144,16 @@ impl Row {
         self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
     }
 
-    /// Requests, their sum and their squares since the last call; and whether some were refused.
-    pub(crate) fn take(&self) -> ([u64; 3], bool) {
-        let words = [&self.requests, &self.sum_us, &self.squares_us2];
-        (words.map(|word| word.swap(0, Ordering::Relaxed)), self.refused.swap(0, Ordering::Relaxed) > 0)
+    /// What came since the last call.
+    pub(crate) fn take(&self) -> Seen {
+        let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
+        let any = |word: &AtomicU32| word.swap(0, Ordering::Relaxed) > 0;
+        Seen {
+            requests: take(&self.requests),
+            sum_us: take(&self.sum_us),
+            squares_us2: take(&self.squares_us2),
+            refused: any(&self.refused),
+            too_dear: any(&self.too_dear),
+        }
     }
 }

@@ -127,9 +127,7 @@ impl Lane {
             Err(refused) if !target.exempt => refused,
             _ => return Ok(()),
         };
-        if refused.is_none() {
-            estimates.refuse(kind, permit.level, announced_us);
-        }
+        estimates.refuse(kind, permit.level, announced_us, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;
             return Ok(());

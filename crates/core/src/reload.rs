@@ -219,6 +219,7 @@ impl Engine {
                     kinds: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
                     levels: level_names(site),
                     unit_us: unit_us(site, &promises.plants[site.plant]),
+                    least_deadline_us: least_deadline_us(site),
                 };
                 self.types.push(SiteTypes::new(told, before));
             }
@@ -438,6 +439,12 @@ fn unit_us(site: &Site, plant: &Plant) -> f64 {
     let [_, (_, dynamic), ..] = DEFAULT_TYPES;
     let told = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
     told.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
+}
+
+/// The shortest deadline of a site's classes (us).
+fn least_deadline_us(site: &Site) -> f64 {
+    let own = site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline);
+    own.min().map_or(f64::INFINITY, |deadline| deadline.as_secs_f64() * 1e6)
 }
 
 /// What a class was promised of its response times: delta, or D_ref.

@@ -60,6 +60,10 @@ fn a_decision_allocates_nothing_nor_does_taking_up_a_reload() {
     decide(&mut lanes[0]);
     assert_eq!(engine.status().classes[0].counts.outcomes[0], 2000, "and it counts where it did");
 
+    more.sites[1].deadline = Some(core::time::Duration::from_secs(1));
+    engine.reload(&more).expect("valid promises");
+    decide(&mut lanes[0]);
+
     let before = ALLOCATIONS.with(Cell::get);
     drop(Box::new(1));
     assert_eq!(ALLOCATIONS.with(Cell::get), before + 1, "the counter counts");

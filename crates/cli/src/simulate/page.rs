@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, by_name, classes};
 use super::inputs::Contender;
-use super::promises::{DelayFigures, RatioFigures};
+use super::promises::{DeadlineFigures, DelayFigures, RatioFigures};
 use super::summary::{grouped, headline, notes, short};
 use super::{Simulated, promised_page};
 use plimsoll_core::door::Outcome;
@@ -63,6 +63,7 @@ fn lead(figures: &Figures, contender: &Contender) -> Vec<Fact> {
     facts.push(Fact::new("response time p99", format!("{p99:.0}")).unit("ms"));
     let delays = figures.promised.delays.iter().filter(|delay| delay.requests > 0);
     facts.extend(delays.map(DelayFigures::fact));
+    facts.extend(figures.promised.deadlines.iter().map(DeadlineFigures::fact));
     facts.extend(figures.promised.ratios.iter().map(RatioFigures::fact));
     facts
 }

@@ -37,6 +37,18 @@ pub(crate) struct DelayFigures {
     pub(crate) missed: Option<f64>,
 }
 
+/// A class with a deadline, and what became of it.
+pub(crate) struct DeadlineFigures {
+    /// `site/class`.
+    pub(crate) name: String,
+    class: usize,
+    deadline: Duration,
+    /// Answered, or dropped after they were admitted.
+    admitted: u64,
+    /// Of them, later than promised or dropped.
+    missed: u64,
+}
+
 /// The classes of a site that have a ratio, and what became of it.
 pub(crate) struct RatioFigures {
     pub(crate) site: String,
@@ -58,6 +70,7 @@ pub(crate) struct Member {
 pub(crate) struct Promised {
     pub(crate) delays: Vec<DelayFigures>,
     pub(crate) ratios: Vec<RatioFigures>,
+    pub(crate) deadlines: Vec<DeadlineFigures>,
 }
 
 impl Promised {
@@ -70,6 +83,9 @@ impl Promised {
             for (one, class) in numbered() {
                 if let (Some(delay), Some(row)) = (one.delay, row(class)) {
                     all.delays.push(kept(names[class].0.clone(), class, delay, row));
+                }
+                if let (Some(deadline), Some(row)) = (one.deadline, row(class)) {
+                    all.deadlines.push(DeadlineFigures::of(names[class].0.clone(), class, deadline, row));
                 }
             }
             let members = numbered().filter_map(|(one, class)| {
@@ -89,7 +105,7 @@ impl Promised {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.delays.is_empty() && self.ratios.is_empty()
+        self.delays.is_empty() && self.ratios.is_empty() && self.deadlines.is_empty()
     }
 
     /// What was promised a class, beside its figures; `None` if nothing was.
@@ -98,7 +114,8 @@ impl Promised {
         let delay = self.delays.iter().find(|one| one.class == class);
         let ratio =
             self.ratios.iter().find_map(|of| Some((of, of.members.iter().find(|m| m.class == class)?)));
-        let (None, None) = (delay, ratio) else {
+        let deadline = self.deadlines.iter().find(|one| one.class == class);
+        let (None, None, None) = (delay, ratio, deadline) else {
             let held = row.and_then(|row| row.held);
             return Some(Json::object([
                 ("delay_seconds", number(delay.map(|one| one.delay.target.as_secs_f64()))),
@@ -108,6 +125,8 @@ impl Promised {
                 ("missed_share_of_time", number(delay.and_then(|one| one.missed))),
                 ("infeasible_share_of_time", number(ratio.and_then(|(of, _)| of.infeasible))),
                 ("quota_mean", number(held.and_then(|held| held.quota))),
+                ("deadline_seconds", number(deadline.map(|one| one.deadline.as_secs_f64()))),
+                ("deadline_missed", deadline.map_or(Json::Null, |one| Json::Count(one.missed))),
             ]));
         };
         None
@@ -126,6 +145,35 @@ fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigure
         late: late as f64 / requests.max(1) as f64,
         mean: row.response.mean(),
         missed: row.held.map(|held| held.missed),
+    }
+}
+
+impl DeadlineFigures {
+    fn of(name: String, class: usize, deadline: Duration, row: &ClassRow) -> Self {
+        let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
+        let admitted = row.response.count() + dropped.iter().sum::<u64>();
+        let missed = admitted - within(&row.response, deadline);
+        DeadlineFigures { name, class, deadline, admitted, missed }
+    }
+
+    fn reached(&self) -> String {
+        if self.missed == 0 {
+            "all".to_owned()
+        } else {
+            format!("all but {} of {}", self.missed, self.admitted)
+        }
+    }
+
+    /// As a figure of the page's head.
+    pub(crate) fn fact(&self) -> Fact {
+        let verdict = match self.missed as f64 / self.admitted.max(1) as f64 {
+            0.0 => Verdict::Good,
+            share if share < 0.02 => Verdict::Neutral,
+            _ => Verdict::Bad,
+        };
+        Fact::new(format!("deadline of {}", self.name), self.reached())
+            .verdict(verdict)
+            .note(format!("promised: {}", promised::deadline(self.deadline)))
     }
 }
 
@@ -216,6 +264,10 @@ pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>
             let words = promised::delay(one.delay);
             vec![one.name.clone(), words, front.clone(), one.reached(), of_time(one.missed)]
         }));
+        rows.extend(promised.deadlines.iter().filter(|one| one.admitted > 0).map(|one| {
+            let words = promised::deadline(one.deadline);
+            vec![one.name.clone(), words, front.clone(), one.reached(), String::new()]
+        }));
         rows.extend(promised.ratios.iter().map(|one| {
             vec![one.site.clone(), one.words(), front.clone(), one.reached(), of_time(one.infeasible)]
         }));
@@ -266,6 +318,17 @@ mod tests {
         let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
         assert!((figures.late - 70.0 / 1010.0).abs() < 1e-9 && figures.verdict() == Verdict::Bad);
         assert_eq!(kept("shop/premium".into(), 0, promise(Some(93.0)), &row).verdict(), Verdict::Good);
+    }
+
+    #[test]
+    fn a_deadline_counts_who_was_late_and_who_was_dropped_but_nobody_refused() {
+        let mut row = row((1..=1000).map(|n| if n <= 998 { 100 } else { 300 }));
+        row.reasons[Reason::Deadline as usize] = 500;
+        let of = |row: &ClassRow| DeadlineFigures::of("shop/all".into(), 0, Duration::from_millis(200), row);
+        assert_eq!((of(&row).admitted, of(&row).missed), (1000, 2));
+        row.reasons[Reason::Late as usize] = 3;
+        assert_eq!(of(&row).reached(), "all but 5 of 1003");
+        assert_eq!(of(&ClassRow::default()).reached(), "all");
     }
 
     #[test]

@@ -126,6 +126,7 @@ serves, as in life. Start from one of the [examples](../examples/workloads):
 | [heavy-tails.toml](../examples/workloads/heavy-tails.toml) | self-similar arrivals, sizes with a heavy tail, a network link |
 | [nasa-like.toml](../examples/workloads/nasa-like.toml) | a site's busy hours by hand, and in its comments how to replay recorded counts or a log |
 | [two-sites.toml](../examples/workloads/two-sites.toml) | several sites, pages and servers |
+| [deadlines.toml](../examples/workloads/deadlines.toml) | cheap and dear requests, half as many again as the server can do |
 | [delays.toml](../examples/workloads/delays.toml) | classes with promised response times in a crowd; a server whose workers are to be found |
 | [demo.toml](../examples/workloads/demo.toml) | the server and the visitors of `plimsoll demo` |
 

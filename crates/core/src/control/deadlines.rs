@@ -19,10 +19,14 @@ pub(crate) struct SiteTypes {
     levels: Vec<String>,
     /// What a quantum of 1 takes before anything is known (us).
     unit_us: f64,
+    /// The shortest of its classes' deadlines.
+    least_deadline_us: f64,
     pub(crate) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
     learners: Vec<ServiceTime>,
     requests: Vec<u64>,
+    /// Somebody came for it.
+    asked: Vec<bool>,
     /// Of a type never seen: the part of its prior that is believed.
     doubted: Vec<f64>,
 }
@@ -33,8 +37,11 @@ pub(crate) struct Told {
     pub(crate) kinds: Vec<(String, f64)>,
     pub(crate) levels: Vec<String>,
     pub(crate) unit_us: f64,
+    pub(crate) least_deadline_us: f64,
 }
 
+/// The part of a deadline that a type may take on average and still be waited for.
+const MOST_NEEDED: f64 = 0.25;
 /// A second announced is a second, until it is known better; in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
 
@@ -45,10 +52,12 @@ impl SiteTypes {
             known.kinds == told.kinds && known.levels == told.levels && known.unit_us == told.unit_us
         };
         let before = match before {
-            Some(known) if same(&known) => return known,
+            Some(known) if same(&known) => {
+                return SiteTypes { least_deadline_us: told.least_deadline_us, ..known };
+            }
             other => other,
         };
-        let Told { site, kinds, levels, unit_us } = told;
+        let Told { site, kinds, levels, unit_us, least_deadline_us } = told;
         let estimates = Arc::new(Estimates::new(kinds.len(), levels.len()));
         let known = |kind: &str, level: &str, announced: bool| {
             let before = before.as_ref()?;
@@ -70,7 +79,19 @@ impl SiteTypes {
             }
         }
         let doubted = alloc::vec![1.0; learners.len()];
-        let types = SiteTypes { site, kinds, levels, unit_us, estimates, learners, requests, doubted };
+        let asked = requests.iter().map(|count| *count > 0).collect();
+        let types = SiteTypes {
+            asked,
+            site,
+            kinds,
+            levels,
+            unit_us,
+            least_deadline_us,
+            estimates,
+            learners,
+            requests,
+            doubted,
+        };
         types.publish();
         types
     }
@@ -82,7 +103,9 @@ impl SiteTypes {
             let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
             row.set(cost);
             let announced = number >= self.kinds.len() * self.levels.len();
-            if !announced && learner.is_known() && cost.needs_us() > dearest.needs_us() {
+            // For one that is in time only if it need not wait no room is kept.
+            let waits = f64::from(cost.mean_us) <= MOST_NEEDED * self.least_deadline_us;
+            if !announced && self.asked[number] && waits && cost.needs_us() > dearest.needs_us() {
                 dearest = cost;
             }
         }
@@ -91,15 +114,19 @@ impl SiteTypes {
 
     /// Takes what was released since the last call.
     pub(crate) fn learn(&mut self) {
-        let known = self.learners.iter_mut().zip(&mut self.requests).zip(&mut self.doubted);
-        for (row, ((learner, count), doubted)) in self.estimates.rows().iter().zip(known) {
-            let ([requests, sum, squares], refused) = row.take();
-            *count += requests;
-            let batch = Batch { requests: requests as f64, sum: sum as f64, squares: squares as f64 };
-            learner.learn(&batch);
-            if refused && requests == 0 {
+        for (number, row) in self.estimates.rows().iter().enumerate() {
+            let seen = row.take();
+            self.requests[number] += seen.requests;
+            self.asked[number] |= seen.refused || seen.requests > 0;
+            let learner = &mut self.learners[number];
+            learner.learn(&Batch {
+                requests: seen.requests as f64,
+                sum: seen.sum_us as f64,
+                squares: seen.squares_us2 as f64,
+            });
+            if seen.too_dear && seen.requests == 0 {
                 learner.doubt();
-                *doubted *= ServiceTime::DOUBT;
+                self.doubted[number] *= ServiceTime::DOUBT;
             }
         }
         self.expect();
@@ -153,30 +180,44 @@ impl SiteTypes {
 /// How fast each rank brings work to a plant.
 #[derive(Default)]
 pub(crate) struct PlantRates {
-    /// By slot: started work (us) and its squares (us^2) at the last look, and the rates of both (1/s).
-    slots: Vec<([u64; 2], [f64; 2])>,
+    slots: Vec<SlotRates>,
+}
+
+/// Of one rank.
+#[derive(Clone, Default)]
+struct SlotRates {
+    /// Started work (us) and its squares (us^2) at the last look.
+    last: [u64; 2],
+    /// How fast both grow (1/s), by the last looks and by the last ten or so.
+    fast: [f64; 2],
+    slow: [f64; 2],
 }
 
 /// What one look counts for against all before.
-const GAIN: f64 = 0.5;
+const FAST: f64 = 0.5;
+const SLOW: f64 = 0.1;
 
 impl PlantRates {
-    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take.
+    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. Of two means the
+    /// larger counts: a load that rises is seen at once, and chance does not make it look small.
     pub(crate) fn follow(&mut self, backlog: &Backlog, seconds: f64, workers: u32) {
         let slots = backlog.slots();
-        self.slots.resize(slots.len(), Default::default());
-        for ((_, slot), (last, rates)) in slots.iter().zip(&mut self.slots) {
+        self.slots.resize(slots.len(), SlotRates::default());
+        for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
             let (work, squares) = slot.started();
-            for ((now, last), rate) in [work, squares].into_iter().zip(last).zip(rates) {
-                *rate += GAIN * (now.wrapping_sub(*last) as f64 / seconds - *rate);
-                *last = now;
+            for (index, now) in [work, squares].into_iter().enumerate() {
+                let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
+                own.fast[index] += FAST * (rate - own.fast[index]);
+                own.slow[index] += SLOW * (rate - own.slow[index]);
+                own.last[index] = now;
             }
         }
         let s = f64::from(workers.max(1));
         for (rank, slot) in slots {
-            let higher = slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
-            let [work, squares] =
-                higher.fold([0.0; 2], |sum, (_, (_, rates))| [sum[0] + rates[0], sum[1] + rates[1]]);
+            let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
+            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>();
+            let work = sum(|own| own.fast[0]).max(sum(|own| own.slow[0]));
+            let squares = sum(|own| own.fast[1]).max(sum(|own| own.slow[1]));
             // Of compound Poisson arrivals the variance in w is w times the rate of squares; and s workers do it.
             slot.set_taken((work * 1e-6 / s).min(1.0), squares * 1e-6 / (s * s));
         }

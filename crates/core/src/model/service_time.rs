@@ -75,7 +75,8 @@ impl ServiceTime {
     pub fn deviation(&self) -> f64 {
         let exponential = self.mean * self.mean;
         let own = (PRIOR * exponential + self.weight * self.variance) / (PRIOR + self.weight);
-        sqrt(own * (1.0 + 1.0 / self.weight.max(1.0))).max(LEAST_DEVIATION * self.mean)
+        sqrt(own * (1.0 + if self.is_known() { 1.0 / self.weight } else { 0.0 }))
+            .max(LEAST_DEVIATION * self.mean)
     }
 
     /// The most that one request counts for.
@@ -132,6 +133,9 @@ impl ServiceTime {
     pub fn doubt(&mut self) {
         self.mean *= Self::DOUBT;
         self.variance *= Self::DOUBT * Self::DOUBT;
+        // The next one tells more than all before.
+        self.weight = self.weight.min(SHORT);
+        (self.middle, self.short) = (self.mean, self.mean);
     }
 }
 

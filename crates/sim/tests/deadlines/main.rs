@@ -1,4 +1,7 @@
 //! Deadlines (AC) in front of one server: every admitted request is done in time, and what cannot be is refused at once.
 
+mod bound;
+mod estimates;
+mod priorities;
 mod scene;
 mod stress;

@@ -103,6 +103,7 @@ pub(crate) struct Answer {
     pub(crate) class: usize,
     pub(crate) path: &'static str,
     pub(crate) arrived: f64,
+    pub(crate) started: f64,
     pub(crate) ended: f64,
     /// Of one that was turned away.
     pub(crate) reason: Option<Reason>,
@@ -126,7 +127,7 @@ impl Answer {
 
 struct Clocks {
     paths: Vec<&'static str>,
-    open: BTreeMap<u64, (usize, &'static str, f64)>,
+    open: BTreeMap<u64, Answer>,
     answers: Vec<Answer>,
 }
 
@@ -143,21 +144,25 @@ impl Watch for Clocks {
         let (token, reason) = match event {
             Event::Arrived { token, request, class, decision } => {
                 let (class, path) = (usize::from(*class), self.kind(&request.path));
+                let answer = Answer { class, path, arrived: ended, started: ended, ended, reason: None };
                 if let Decision::Reject(reason) = decision {
-                    self.answers.push(Answer { class, path, arrived: ended, ended, reason: Some(*reason) });
+                    self.answers.push(Answer { reason: Some(*reason), ..answer });
                 } else {
-                    self.open.insert(token.0, (class, path, ended));
+                    self.open.insert(token.0, answer);
                 }
                 return;
             }
-            Event::Ordered(Order::Start(..)) => return,
+            Event::Ordered(Order::Start(token, _)) => {
+                self.open.entry(token.0).and_modify(|answer| answer.started = ended);
+                return;
+            }
             Event::Ordered(Order::Drop(token, reason)) => (token, Some(*reason)),
             Event::Ended { token, outcome } => {
                 (token, (*outcome != Outcome::Completed).then_some(Reason::ClientLeft))
             }
         };
-        if let Some((class, path, arrived)) = self.open.remove(&token.0) {
-            self.answers.push(Answer { class, path, arrived, ended, reason });
+        if let Some(answer) = self.open.remove(&token.0) {
+            self.answers.push(Answer { ended, reason, ..answer });
         }
     }
 }
@@ -186,6 +191,8 @@ impl Scene {
             Class { deadline: flow.deadline, priority: flow.priority, ..Class::new(flow.name, condition) }
         };
         site.classes = self.flows.iter().map(class).collect();
+        // Two flows may be of one class.
+        site.classes.dedup_by(|later, first| later.name == first.name);
         let mut promises = Promises::of(self.plant.clone(), site);
         promises.control.mode = self.mode;
         promises
@@ -252,6 +259,19 @@ impl Scene {
 }
 
 impl Heard {
+    /// The part of a class's arrivals between two seconds that was served in time.
+    pub(crate) fn in_time(&self, class: usize, deadline: f64, seconds: (f64, f64)) -> f64 {
+        let own = || self.of(class, seconds.0).filter(|answer| answer.arrived < seconds.1);
+        own().filter(|answer| answer.is_in_time(deadline)).count() as f64 / own().count() as f64
+    }
+
+    /// The part of those admitted between two seconds that missed.
+    pub(crate) fn missed(&self, class: usize, deadline: f64, seconds: (f64, f64)) -> f64 {
+        let own =
+            || self.of(class, seconds.0).filter(|answer| answer.arrived < seconds.1 && answer.is_admitted());
+        own().filter(|answer| answer.misses(deadline)).count() as f64 / own().count() as f64
+    }
+
     /// Of a class, from a second on.
     pub(crate) fn of(&self, class: usize, from: f64) -> impl Iterator<Item = &Answer> {
         self.answers.iter().filter(move |answer| answer.class == class && answer.arrived >= from)
