@@ -40,7 +40,8 @@ fn run(mode: &str) -> Vec<Flown> {
     let site = "\n[[site]]\nname = \"shop\"\ndeadline = \"480ms\"\ndefault_priority = 2\n\
         [[site.type]]\nname = \"report\"\nmatch.path = \"/reports/*\"\ncost = 100\n\
         [[site.class]]\nname = \"premium\"\nmatch.path = \"/premium/*\"\npriority = 1\n";
-    let configuration = plain(origin.address()).replacen("threads", &format!("mode = \"{mode}\"\nthreads"), 1);
+    let configuration =
+        plain(origin.address()).replacen("threads", &format!("mode = \"{mode}\"\nthreads"), 1);
     let gateway = Plimsoll::run(&(configuration + site));
     let flows = vec![flow("/premium/page", 60.0), flow("/page", 120.0), flow("/reports/1", 12.0)];
     let flown = drive(gateway.address, flows, || ());
