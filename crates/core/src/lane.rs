@@ -173,8 +173,8 @@ impl Lane {
         if plant.capacity.found {
             counters.by_load.departures[load_bin(change.before)].add(1);
         }
-        if let Some(work) = permit.work {
-            self.finish(now, permit, &work, service, change.before);
+        if permit.work.is_some() {
+            self.finish(now, permit, service, change.before);
         }
         // A level or a plant may have changed its meaning in between.
         if service.representative && permit.generation == self.shared.generation() {
@@ -193,7 +193,8 @@ impl Lane {
 
     /// Accounts the end of service where deadlines are promised; `in_service` were so until then.
     #[inline(never)]
-    fn finish(&self, now: Instant, permit: &Permit, work: &Work, service: Service, in_service: u32) {
+    fn finish(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
+        let Some(work) = &permit.work else { return };
         let plant = &self.shared.plants[permit.plant()];
         plant.backlog.finish(work);
         let class = &self.shared.classes[usize::from(permit.class)];
