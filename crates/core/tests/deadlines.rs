@@ -92,15 +92,15 @@ fn what_cannot_be_done_in_time_is_refused_and_told_when_it_could() {
         }
     };
     assert_eq!(reason, Reason::Deadline);
-    // A quarter of the deadline is kept free at most.
-    assert!((14..=20).contains(&waits), "{waits} of 100 ms in 2 s");
-    assert!(retry_after > Duration::ZERO && retry_after <= Duration::from_millis(110), "{retry_after:?}");
+    // As variable as an exponential's, until they are known.
+    assert!((6..=11).contains(&waits), "{waits} of 100 ms in 2 s");
+    assert!(retry_after > Duration::ZERO && retry_after <= Duration::from_millis(250), "{retry_after:?}");
     let work = unfinished(&engine);
     assert!((work - 0.1 * waits as f64).abs() < 0.11, "{work}");
     let status = &engine.status().classes[1];
     assert_eq!(status.counts.reasons[Reason::Deadline as usize], 1);
     assert!(
-        status.deadline.is_some_and(|own| own.wait > Duration::from_millis(1200)),
+        status.deadline.is_some_and(|own| own.wait > Duration::from_millis(500)),
         "{:?}",
         status.deadline
     );
@@ -127,7 +127,7 @@ fn an_announced_cost_is_believed_of_those_who_may_tell() {
 
 #[test]
 fn who_can_no_longer_be_in_time_is_dropped_as_late() {
-    let mut promises = promises(1, Some(Duration::from_millis(900)));
+    let mut promises = promises(1, Some(Duration::from_millis(1500)));
     promises.plants[0].queue = QueueBounds { max_wait: Duration::from_secs(60), ..QueueBounds::default() };
     let (mut engine, mut lane) = engine(&promises);
     let mut verdicts = Verdicts::new();
@@ -141,19 +141,19 @@ fn who_can_no_longer_be_in_time_is_dropped_as_late() {
         panic!("busy")
     };
     // It turns out that the server hangs.
-    engine.tick(ms(950), &Readings::default(), &mut verdicts);
+    engine.tick(ms(1550), &Readings::default(), &mut verdicts);
     let dropped = verdicts.drain(..).map(|verdict| match verdict {
         Verdict::Drop { token, reason, retry_after } => (token.0, reason, retry_after > Duration::ZERO),
         other => panic!("{other:?}"),
     });
     assert_eq!(dropped.collect::<Vec<_>>(), [(1, Reason::Late, true)]);
     // The other one's turn comes too late.
-    lane.release(ms(1400), &mut permit, Service::default(), &mut verdicts);
+    lane.release(ms(2000), &mut permit, Service::default(), &mut verdicts);
     assert!(
         matches!(verdicts[..], [Verdict::Drop { token: Token(2), reason: Reason::Late, .. }]),
         "{verdicts:?}"
     );
-    lane.depart(ms(1400), permit, Outcome::Completed, &mut verdicts);
+    lane.depart(ms(2000), permit, Outcome::Completed, &mut verdicts);
     assert_eq!(unfinished(&engine), 0.0);
     assert_eq!(engine.status().classes[1].deadline.map(|own| own.missed), Some(1));
 }
