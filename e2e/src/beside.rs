@@ -241,8 +241,15 @@ impl Agent {
     /// Starts it; panics, with its log, if it refuses.
     #[must_use]
     pub fn start(file: &Path) -> Agent {
+        Agent::start_with(file, &[])
+    }
+
+    /// Starts it with these options.
+    #[must_use]
+    pub fn start_with(file: &Path, options: &[&str]) -> Agent {
         let log = file.with_extension("log");
-        let mut process = Process::spawn("agent", Command::new(binary()).arg("agent").arg(file), &log);
+        let mut command = Command::new(binary());
+        let mut process = Process::spawn("agent", command.arg("agent").arg(file).args(options), &log);
         process.wait_for("its beginning", |log| log.contains("agent beside").then_some(()));
         Agent { process }
     }

@@ -212,6 +212,33 @@ fn at_the_end_full_quality_is_restored() {
     assert_eq!(server.linked(), "light", "told to keep it");
 }
 
+/// A dry run says what it would do, with figures for programs, and touches nothing, not even at its end.
+#[test]
+fn a_dry_run_tells_and_changes_nothing() {
+    let server = beside::apache(page("tree"));
+    let www = server.folder.path().join("www");
+    std::fs::remove_file(&www).unwrap();
+    std::os::unix::fs::symlink(server.folder.path().join("light"), &www).unwrap();
+    let file = link_file(&server, "costs = { request = \"10ms\" }");
+    let mut agent = Agent::start_with(&file, &["--dry-run", "--json"]);
+    assert_eq!(agent.said("a dry run, nothing is changed"), 1, "{}", agent.process.log());
+    // A line of figures after the change that it would make.
+    let told = |log: &str| {
+        let after = log.split("would be: full quality for everybody: ").nth(1)?;
+        after.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+    };
+    let figures = agent.process.wait_for("the change that it would make", told);
+    assert_eq!(
+        (figures["fraction"].as_f64(), figures["changes"].as_u64()),
+        (Some(0.0), Some(0)),
+        "{figures}"
+    );
+    assert_eq!(figures["overloaded"].as_bool(), Some(false), "{figures}");
+    assert_eq!(server.linked(), "light", "{}", agent.process.log());
+    assert_eq!(agent.stop().code(), Some(0));
+    assert_eq!(server.linked(), "light", "{}", agent.process.log());
+}
+
 /// Everything that is wrong at the start is said at once, and nothing is begun.
 #[test]
 fn what_is_wrong_at_the_start_is_said_with_what_to_do() {

@@ -31,7 +31,7 @@ fn why(why: Why) -> String {
         }
         Why::Overload { response: None, .. } => "the server does not answer, or with an error".to_owned(),
         Why::Load { at_full, line } => {
-            format!("full quality for everybody would take {at_full:.2} of the server, of its line {line:.2}")
+            format!("for everybody it would take {at_full:.2} of the server, whose line is {line:.2}")
         }
     }
 }
@@ -78,8 +78,8 @@ mod tests {
         let load = Why::Load { at_full: 1.7, line: 0.85 };
         assert_eq!(
             change(&Change { fraction: 0.2, why: load }, &figures, false),
-            "would be: full quality for 20.0 % of the clients: full quality for everybody would take 1.70 of the server, \
-             of its line 0.85 (120.0 requests/s)"
+            "would be: full quality for 20.0 % of the clients: for everybody it would take 1.70 of the server, whose line is \
+             0.85 (120.0 requests/s)"
         );
     }
 }
