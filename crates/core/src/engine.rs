@@ -51,6 +51,8 @@ pub struct Engine {
     pub(crate) rates: Vec<PlantRates>,
     /// By plant: where the number of workers is looked for.
     pub(crate) searches: Vec<Option<Search>>,
+    /// It is nowhere, nor are deadlines promised: a sample learns rates and nothing else.
+    pub(crate) samples_only_rates: bool,
     /// By plant: service that takes longer is not healthy; no more requests are started at once then.
     pub(crate) guards: Vec<Duration>,
     pub(crate) monitors: Vec<ClassMonitor>,
@@ -59,6 +61,8 @@ pub struct Engine {
     scratch: Scratch,
     /// Whose crowd is looked at first in the next period.
     next_crowd: usize,
+    /// Some were left for the next period.
+    has_looks: bool,
     /// The ticker's own lane has counted requests: it started or dropped some that waited. Most never do.
     has_counted: bool,
     /// Set by the first tick: what lies before it is no period.
@@ -74,6 +78,8 @@ pub struct Engine {
     pub(crate) sample_every: Duration,
     /// By plant: how often those who wait are looked at.
     pub(crate) look_every: Vec<Duration>,
+    /// The shortest of them.
+    pub(crate) shortest_look: Duration,
     pub(crate) gateway: GatewayCost,
     pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
@@ -127,12 +133,14 @@ impl Engine {
             types: Vec::new(),
             rates: Vec::new(),
             searches: Vec::new(),
+            samples_only_rates: false,
             guards: Vec::new(),
             monitors: Vec::new(),
             applied: Vec::new(),
             crowds: Vec::new(),
             scratch: Scratch::default(),
             next_crowd: 0,
+            has_looks: false,
             has_counted: false,
             running: false,
             reloaded: false,
@@ -142,6 +150,7 @@ impl Engine {
             due: Instant::FAR,
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
+            shortest_look: Duration::MAX,
             gateway: GatewayCost::new(),
             reported: Vec::new(),
             waiting: Vec::new(),
@@ -172,7 +181,7 @@ impl Engine {
         let sampled_ns = now.nanos_since(self.last_sample);
         // A sliver of a sample would be all noise.
         if sampled_ns >= part_ns || (now >= self.due && sampled_ns >= part_ns / 2) {
-            self.sample(now, sampled_ns as f64 / 1e9);
+            self.sample(now, sampled_ns, part_ns);
         }
         if now >= self.responses_due {
             let shared: &Shared = &self.lane.shared;
@@ -189,6 +198,9 @@ impl Engine {
         }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
         let reloaded = core::mem::take(&mut self.reloaded);
+        if !reloaded && !self.somebody_waits() {
+            return next.min(now + self.shortest_look);
+        }
         let told = verdicts.len();
         for plant in 0..self.loops.len() {
             if reloaded || self.may_have_room(plant) {
@@ -200,6 +212,24 @@ impl Engine {
         }
         self.has_counted |= verdicts.len() > told;
         next
+    }
+
+    /// For a shell that knows that nothing will be asked of the engine before `until`, that instant included: a simulator.
+    /// It may come at the returned instant instead of at `next`, which [`tick`](Engine::tick) returned; the samples in
+    /// between, all of nothing, are taken then. What comes of it is the same, bit for bit.
+    pub fn put_off(&self, next: Instant, until: Instant) -> Instant {
+        let part_ns = self.sample_every.as_nanos() as u64;
+        let latest = until.min(self.due);
+        let only_samples = self.responses_due == Instant::FAR && self.samples_only_rates;
+        if latest <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
+            return next;
+        }
+        let parts = latest.nanos_since(self.last_sample) / part_ns;
+        next.max(self.last_sample + Duration::from_nanos(parts * part_ns))
+    }
+
+    fn somebody_waits(&self) -> bool {
+        self.shared().plants.iter().any(|plant| plant.gate.is_waited_at())
     }
 
     /// Whether there may be room for one who waits although nothing was released: a limit was raised, or one who was
@@ -216,15 +246,27 @@ impl Engine {
         self.due = now + self.census.promises.control.period;
     }
 
-    fn sample(&mut self, now: Instant, seconds: f64) {
+    fn sample(&mut self, now: Instant, sampled_ns: u64, part_ns: u64) {
         self.last_sample = now;
-        if seconds > 0.0 {
-            // Nothing arrives at the ticker's own lane.
-            let Some((_, lanes)) = self.counters.split_last() else { return };
-            for (class, monitor) in self.monitors.iter_mut().enumerate() {
-                let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
-                monitor.sample(arrivals.fold(0, u64::wrapping_add), seconds);
+        if sampled_ns == 0 {
+            return;
+        }
+        // Nothing arrives at the ticker's own lane.
+        let Some((_, lanes)) = self.counters.split_last() else { return };
+        // What was put off.
+        let parts =
+            if sampled_ns > part_ns && sampled_ns.is_multiple_of(part_ns) { sampled_ns / part_ns } else { 1 };
+        let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+            let arrivals = arrivals.fold(0, u64::wrapping_add);
+            if parts > 1 && monitor.has_seen(arrivals) {
+                (0..parts).for_each(|_| monitor.sample(arrivals, part_seconds));
+            } else {
+                monitor.sample(arrivals, seconds);
             }
+        }
+        if !self.samples_only_rates {
             self.search(now);
             self.follow_work(seconds);
         }
@@ -268,8 +310,10 @@ impl Engine {
         (self.last_run, self.seconds) = (now, seconds);
         // An idle lane's counters are as many as another's, and would be fetched from far memory for nothing.
         let lanes = &self.counters[..self.counters.len() - usize::from(!self.has_counted)];
+        let mut something_came = false;
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
             self.stepped[class] = monitor.observe(lanes, class);
+            something_came |= monitor.active;
         }
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
@@ -293,6 +337,7 @@ impl Engine {
                 capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
                 pressure: self.responses.pressure(plant),
                 sheds: self.responses.sheds(plant) || *has_deadlines,
+                idle: !something_came && in_service == 0,
             };
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {
@@ -302,7 +347,9 @@ impl Engine {
             }
             self.loops[plant].doubt(&mut self.monitors, in_service);
         }
-        self.find_heavy();
+        if something_came || self.has_looks {
+            self.find_heavy();
+        }
     }
 
     /// Looks for heavy clients in the classes where enough came since the last look; of hundreds in turn, so that the
@@ -311,6 +358,7 @@ impl Engine {
         let Some((_, lanes)) = self.counters.split_last() else { return };
         let classes = self.crowds.len();
         let mut looks = 0;
+        self.has_looks = false;
         for _ in 0..classes {
             let class = self.next_crowd % classes;
             self.next_crowd = class + 1;
@@ -321,6 +369,7 @@ impl Engine {
                 shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
                 looks += 1;
                 if looks == MOST_LOOKS {
+                    self.has_looks = true;
                     return;
                 }
             }

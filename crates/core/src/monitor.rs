@@ -245,6 +245,11 @@ impl ClassMonitor {
         self.served[level]
     }
 
+    /// Whether these are the arrivals of the last sample: nothing came since.
+    pub(crate) fn has_seen(&self, arrivals: u64) -> bool {
+        self.arrivals == arrivals
+    }
+
     /// Takes the arrivals of a part of a period.
     pub(crate) fn sample(&mut self, arrivals: u64, seconds: f64) {
         self.stepped |= self.rate.count(arrivals.wrapping_sub(self.arrivals), seconds);

@@ -283,6 +283,10 @@ impl Engine {
                 *look = (*look).min((deadline / 2).max(SHORTEST_LOOK));
             }
         }
+        self.shortest_look = self.look_every.iter().copied().min().unwrap_or(Duration::MAX);
+        let has_deadlines = (0..plants.len()).any(|plant| self.census.promises.has_deadlines(plant));
+        self.samples_only_rates =
+            self.searches.iter().all(Option::is_none) && self.types.is_empty() && !has_deadlines;
         self.waiting.resize(self.monitors.len(), 0);
         self.stepped.resize(self.monitors.len(), false);
     }

@@ -51,7 +51,8 @@ impl Instant {
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, duration: Duration) -> Instant {
-        Instant(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+        let whole = duration.as_secs().saturating_mul(1_000_000_000);
+        Instant(self.0.saturating_add(whole.saturating_add(duration.subsec_nanos().into())))
     }
 }
 

@@ -1,6 +1,8 @@
 //! How many requests are simulated in a second on one core: the single-class utilization loop at three times the load.
 //!
-//! `cargo bench -p plimsoll-sim --bench speed`; the number of requests, in millions, may follow after `--`.
+//! `cargo bench -p plimsoll-sim --bench speed`; the number of requests, in millions, may follow after `--`, and after
+//! that how many of them come in a second: at 0.684 it is two months of a small site, where control periods are what
+//! takes the time.
 
 #[expect(dead_code, reason = "tests run scenarios; here one is only built")]
 #[path = "../tests/scenario/mod.rs"]
@@ -17,11 +19,13 @@ const RATE: f64 = 24_000.0;
 
 #[expect(clippy::disallowed_methods, reason = "what is measured here is real time")]
 fn main() {
-    let millions = std::env::args().filter_map(|argument| argument.parse::<f64>().ok()).next().unwrap_or(4.0);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse::<f64>().ok());
+    let millions = numbers.next().unwrap_or(4.0);
+    let rate = numbers.next().unwrap_or(RATE);
     let scenario = Scenario {
         promises: Promises::of(Plant::new("origin", 64), Site::new("site", &["light", "full"])),
-        load: vec![(Duration::ZERO, RATE)],
-        duration: Duration::from_secs_f64(millions * 1e6 / RATE),
+        load: vec![(Duration::ZERO, rate)],
+        duration: Duration::from_secs_f64(millions * 1e6 / rate),
         workers: 64,
         service: vec![Duration::from_micros(1200), Duration::from_millis(8)],
         bytes: vec![8 << 10, 64 << 10],

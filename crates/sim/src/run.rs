@@ -456,14 +456,20 @@ impl<'a> Simulation<'a> {
 
     /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
     fn tick(&mut self, end: Instant) {
-        let (before, after) = (self.before_tick().0, self.after_tick().0.min(end));
+        // The last instant of which it is certain that there is nothing but ticks.
+        let before = Instant::from_nanos(self.before_tick().0.as_nanos() - 1);
+        let last = before.min(self.after_tick().0).min(end);
         loop {
             self.read();
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
             if !self.orders.is_empty() {
                 return self.obey();
             }
-            if self.tick_due >= before || self.tick_due > after {
+            // Readings come with each tick.
+            if !self.senses {
+                self.tick_due = self.front.put_off(self.tick_due, last);
+            }
+            if self.tick_due > last {
                 return;
             }
             self.now = self.tick_due;

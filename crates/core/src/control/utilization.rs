@@ -43,6 +43,8 @@ pub(crate) struct UtilizationLoop {
     /// The load line, lowered by what its delays press.
     line: f64,
     pub(crate) status: PlantStatus,
+    /// Nothing happened in the last period.
+    rested: bool,
     /// Of the sites that the plant serves: their numbers, contracts, and costs as told.
     sites: Vec<OwnSite>,
 }
@@ -99,6 +101,8 @@ pub(crate) struct Period<'a> {
     pub(crate) pressure: f64,
     /// The queue itself turns away what would be late.
     pub(crate) sheds: bool,
+    /// Nothing came, went or was in service.
+    pub(crate) idle: bool,
 }
 
 impl UtilizationLoop {
@@ -129,6 +133,7 @@ impl UtilizationLoop {
             before: PlantTotals::default(),
             reported_line,
             silent_seconds: 0.0,
+            rested: false,
             status,
         }
     }
@@ -183,6 +188,7 @@ impl UtilizationLoop {
             self.reported_line = reported.then(|| known_line(new));
         }
         (self.sharing, self.sites) = (sharing, own_sites(promises, number, &classes));
+        self.rested = false;
         self.status.service_level = moved;
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
@@ -196,14 +202,19 @@ impl UtilizationLoop {
         self.plant.workers = period.workers;
         self.line = self.plant.set_point * (1.0 - period.pressure);
         self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
-        self.sense(period, &window);
+        // After one period of nothing all senses say what they said then.
+        let rests = period.idle && period.reported.is_none();
+        let is_same = core::mem::replace(&mut self.rested, rests) && rests;
+        if !is_same {
+            self.sense(period, &window);
+        }
         self.price(period.monitors);
         let mut sharing = self.sharing.take();
         let demand = match &mut sharing {
             Some(sharing) => self.parts(period, sharing),
             None => self.demand(period),
         };
-        let served = self.served(period);
+        let served = if is_same { 0.0 } else { self.served(period) };
 
         // Without control the measurement says nothing of m, and the trim must not follow it.
         let controls = self.mode == Mode::Control;

@@ -113,6 +113,10 @@ impl Front for Gateway {
         next
     }
 
+    fn put_off(&self, next: Instant, until: Instant) -> Instant {
+        self.engine.put_off(next, until)
+    }
+
     fn service_level(&self, class: u16) -> Option<f64> {
         Some(self.engine.service_level(class))
     }

@@ -33,6 +33,11 @@ pub trait Front {
     /// Runs what is due; says when to come again.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
+    /// When to come instead of at `next`, if nothing will be asked before `until`, that instant included.
+    fn put_off(&self, next: Instant, _until: Instant) -> Instant {
+        next
+    }
+
     /// m of a class, for the record. A comparator has none.
     fn service_level(&self, _class: u16) -> Option<f64> {
         None

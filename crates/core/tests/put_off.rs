@@ -1,0 +1,112 @@
+//! A shell that knows the future may put ticks off: what comes of it is the same, bit for bit.
+
+use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdicts};
+use plimsoll_core::promises::{Plant, Promises, Site};
+use plimsoll_core::random::Random;
+use plimsoll_core::time::{Duration, Instant};
+use plimsoll_core::{Engine, Lane};
+use std::net::{IpAddr, Ipv4Addr};
+
+struct Request(u32);
+
+impl RequestView for Request {
+    fn method(&self) -> &str {
+        "GET"
+    }
+    fn host(&self) -> &str {
+        "h"
+    }
+    fn path(&self) -> &str {
+        "/"
+    }
+    fn header(&self, _: &str) -> Option<&str> {
+        None
+    }
+    fn client(&self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(self.0))
+    }
+}
+
+/// An engine, one lane, and whether its shell looks ahead.
+struct Run {
+    engine: Engine,
+    lane: Lane,
+    due: Instant,
+    looks_ahead: bool,
+    ticks: u64,
+    verdicts: Verdicts,
+}
+
+impl Run {
+    fn new(promises: &Promises, looks_ahead: bool) -> Run {
+        let (engine, mut lanes) = Engine::new(promises, 1, 1).expect("valid promises");
+        let lane = lanes.pop().expect("one lane");
+        Run { engine, lane, due: Instant::ZERO, looks_ahead, ticks: 0, verdicts: Verdicts::new() }
+    }
+
+    /// All ticks up to `until`, that instant included; the next request comes after it.
+    fn rest(&mut self, until: Instant) {
+        while self.due <= until {
+            let next = self.engine.tick(self.due, &Readings::default(), &mut self.verdicts);
+            self.ticks += 1;
+            self.due = if self.looks_ahead { self.engine.put_off(next, until) } else { next };
+        }
+    }
+
+    /// One request, that is served at once and for so long.
+    fn serve(&mut self, now: Instant, client: u32, service: Duration) {
+        self.rest(now);
+        let target = self.lane.classify(&Request(client)).expect("any host");
+        let arrival = self.lane.arrive(now, target, Token(client.into()), &mut self.verdicts);
+        let (Arrival::Serve(mut permit) | Arrival::Exempt(mut permit)) = arrival else { return };
+        let end = now + service;
+        self.rest(end);
+        let answered = Service { response_bytes: 1000, representative: true, ..Service::default() };
+        self.lane.sent(&permit, 1000);
+        self.lane.release(end, &mut permit, answered, &mut self.verdicts);
+        self.lane.depart(end, permit, Outcome::Completed, &mut self.verdicts);
+    }
+}
+
+/// Bursts with long pauses between them, alike for both; at their end the engines are in the same state.
+fn compare(promises: &Promises, seed: u64) -> (u64, u64) {
+    let mut runs = [false, true].map(|looks_ahead| Run::new(promises, looks_ahead));
+    let mut random = Random::new(seed);
+    let mut now = Instant::ZERO;
+    for number in 0..300 {
+        let pause = random.exponential(if number % 20 == 0 { 30.0 } else { 0.3 });
+        now += Duration::from_secs_f64(pause);
+        let service = Duration::from_secs_f64(random.exponential(0.5));
+        let client = random.below(5) as u32;
+        runs.iter_mut().for_each(|run| run.serve(now, client, service));
+        now += service;
+        let [one, other] = runs.each_ref().map(|run| format!("{:?}", run.engine.status()));
+        assert_eq!(one, other, "seed {seed}, after request {number} at {now:?}");
+    }
+    let [one, other] = runs;
+    (one.ticks, other.ticks)
+}
+
+#[test]
+fn ticks_that_are_put_off_come_to_the_same() {
+    let promises = Promises::of(Plant::new("app", 1), Site::new("site", &["light", "full"]));
+    for seed in 1..=5 {
+        let (all, some) = compare(&promises, seed);
+        assert!(some * 2 < all, "{some} of {all} ticks: nothing was put off");
+    }
+}
+
+#[test]
+fn no_tick_is_put_off_while_somebody_waits() {
+    let promises = Promises::of(Plant::new("app", 1), Site::new("site", &["light", "full"]));
+    let mut run = Run::new(&promises, true);
+    run.rest(Instant::ZERO);
+    let far = Instant::from_nanos(60_000_000_000);
+    assert!(run.engine.put_off(run.due, far) > run.due, "nothing is there");
+    for client in 0..2 {
+        let target = run.lane.classify(&Request(client)).expect("any host");
+        // Not departed: the second one waits for the first.
+        let _ = run.lane.arrive(Instant::ZERO, target, Token(client.into()), &mut run.verdicts);
+    }
+    assert_eq!(run.engine.put_off(run.due, far), run.due);
+}
