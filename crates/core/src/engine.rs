@@ -296,7 +296,7 @@ impl Engine {
             capacity.set(workers, search.finder.limit());
             // What a request takes was measured as a share of other workers.
             if workers.abs_diff(was) * 4 > was {
-                self.loops[plant].forget_costs(&mut self.monitors);
+                self.loops[plant].forget_costs(&mut self.monitors, &self.counters);
             }
         }
     }

@@ -240,6 +240,20 @@ impl ClassMonitor {
         self.served[self.levels + 1..].fill(Served::default());
     }
 
+    /// What requests at these levels cost was measured by another plant than there is, up to now: in this period too.
+    pub(crate) fn forget_costs(
+        &mut self,
+        levels: impl Iterator<Item = usize>,
+        lanes: &[Arc<LaneCounters>],
+        class: usize,
+    ) {
+        let now = ClassTotals::sum(lanes, class, self.levels);
+        for level in levels {
+            self.costs[level] = CostEstimate::default();
+            self.totals.services[level] = now.services[level];
+        }
+    }
+
     /// What was served at one level in the last period.
     pub(crate) fn served_at(&self, level: usize) -> Served {
         self.served[level]

@@ -61,8 +61,9 @@ const DEADBAND: f64 = 0.002;
 /// where a service takes long.
 const ORDINARY_BACKLOG: f64 = 0.1;
 /// Where the load line is 1 and the queue turns away what would be late, what is held is the delay and no utilization. A
-/// little more than the plant carries is let in, so that chance leaves no worker idle.
-const BEYOND: f64 = 0.1;
+/// little more than the plant carries is let in, so that chance leaves no worker idle, nor a cost or a number of workers that
+/// is an eighth off turns anybody away while there is room.
+const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
 /// Measured utilization this far below the set point is calm.

@@ -13,9 +13,10 @@ use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::monitor::{ClassMonitor, PlantTotals};
 use crate::plan::Known;
 use crate::promises::{self, Costs, Guarantee, Mode, Promises, Sense};
+use crate::shared::LaneCounters;
 use crate::status::{PlantStatus, SiteStatus};
 use crate::time::Duration;
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::ops::Range;
 
 /// Above this a measured utilization says nothing of the cost.
@@ -45,6 +46,8 @@ pub(crate) struct UtilizationLoop {
     pub(crate) status: PlantStatus,
     /// Nothing happened in the last period.
     rested: bool,
+    /// The costs were forgotten in this period.
+    forgotten: bool,
     /// Of the sites that the plant serves: their numbers, contracts, and costs as told.
     sites: Vec<OwnSite>,
 }
@@ -134,6 +137,7 @@ impl UtilizationLoop {
             reported_line,
             silent_seconds: 0.0,
             rested: false,
+            forgotten: false,
             status,
         }
     }
@@ -232,7 +236,8 @@ impl UtilizationLoop {
             service_periods: self.status.service_time.as_secs_f64() / period.nominal_seconds,
             unconfirmed: self.classes.iter().any(|c| period.monitors[c.class].rate.rose()),
         });
-        let known = period.capacity_known;
+        // What a part of a period taught of the costs is chance.
+        let known = period.capacity_known && !core::mem::take(&mut self.forgotten);
         let decision = if known { decision } else { self.hold_top() };
         let backlog = demand.backlog(self.status.service_level);
         self.status.utilization_offered = served + backlog;
@@ -357,10 +362,11 @@ impl UtilizationLoop {
     }
 
     /// The plant is not what it was taken for: what was measured of its requests is forgotten.
-    pub(crate) fn forget_costs(&self, monitors: &mut [ClassMonitor]) {
+    pub(crate) fn forget_costs(&mut self, monitors: &mut [ClassMonitor], lanes: &[Arc<LaneCounters>]) {
         for class in &self.classes {
-            class.levels_here().for_each(|level| monitors[class.class].costs[level] = Default::default());
+            monitors[class.class].forget_costs(class.levels_here(), lanes, class.class);
         }
+        self.forgotten = true;
     }
 
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
