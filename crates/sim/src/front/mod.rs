@@ -4,11 +4,13 @@ mod aces;
 mod comparator;
 mod gateway;
 mod limit;
+mod pools;
 mod words;
 
 pub use aces::{Aces, DropPolicy, Settings as AcesSettings, Share};
 pub use comparator::{Comparator, Limits};
 pub use gateway::Gateway;
+pub use pools::{PoolSettings, Pools};
 
 use crate::request::Request;
 use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};

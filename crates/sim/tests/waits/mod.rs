@@ -57,6 +57,8 @@ pub(crate) struct Scene {
     pub(crate) plant: Plant,
     /// As it truly is.
     pub(crate) workers: u32,
+    /// Its cores are shared by everybody in service instead of one request each.
+    pub(crate) shared: bool,
     pub(crate) service: Duration,
     pub(crate) law: Law,
     pub(crate) faults: Vec<Fault>,
@@ -127,6 +129,7 @@ impl Scene {
         Scene {
             plant,
             workers,
+            shared: false,
             service,
             law: Law::Exponential,
             faults: Vec::new(),
@@ -138,7 +141,7 @@ impl Scene {
         }
     }
 
-    fn promises(&self) -> Promises {
+    pub(crate) fn promises(&self) -> Promises {
         let mut site = self.site.clone();
         let own = self.flows.iter().filter(|flow| flow.class.name != "default");
         site.classes = own.map(|flow| flow.class.clone()).collect();
@@ -169,7 +172,11 @@ impl Scene {
             retry: None,
         };
         let plant = plimsoll_sim::workload::Plant {
-            discipline: Discipline::Workers(self.workers),
+            discipline: if self.shared {
+                Discipline::Sharing { cores: self.workers, most: 100_000 }
+            } else {
+                Discipline::Workers(self.workers)
+            },
             listen_queue: 100_000,
             service: self.service,
             service_per_byte: 0.0,
