@@ -152,6 +152,22 @@ impl Flown {
         due.filter(page).filter(|record| record.latency <= limit).count() as u64
     }
 
+    /// What those that were due in these seconds waited for.
+    #[must_use]
+    pub fn waited(&self, seconds: Range<f64>) -> Waited {
+        let mut waited = Waited { seconds: seconds.end - seconds.start, ..Waited::default() };
+        for record in self.records.iter().filter(|record| seconds.contains(&record.arrival.as_secs_f64())) {
+            match record.outcome {
+                Outcome::Answer(Answer { status: 200, .. }) => {
+                    waited.latencies.push(record.latency.as_secs_f64())
+                }
+                Outcome::Answer(Answer { status: 503, .. }) => waited.rejected += 1,
+                Outcome::Answer(_) | Outcome::Error(_) => waited.lost += 1,
+            }
+        }
+        waited
+    }
+
     /// All of them.
     #[must_use]
     pub fn all(&self) -> Window {
@@ -218,5 +234,50 @@ impl Window {
     #[must_use]
     pub fn delivered(&self) -> f64 {
         (self.full as f64 + self.light as f64 * LIGHT) / self.seconds / capacity()
+    }
+}
+
+/// How long answers took, in a stretch of a flow.
+#[derive(Clone, Debug, Default)]
+pub struct Waited {
+    seconds: f64,
+    /// Of each answer with a page, by the client's clock (s).
+    latencies: Vec<f64>,
+    /// Turned away, politely: 503.
+    pub rejected: usize,
+    /// Without a complete answer, or with one that nobody meant.
+    pub lost: usize,
+}
+
+impl Waited {
+    /// Pages.
+    #[must_use]
+    pub fn answered(&self) -> usize {
+        self.latencies.len()
+    }
+
+    /// Pages per second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.latencies.len() as f64 / self.seconds
+    }
+
+    /// Pages that took at most so long.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> usize {
+        self.latencies.iter().filter(|latency| **latency <= limit.as_secs_f64()).count()
+    }
+
+    /// Of all requests, the part with a page that took at most so long.
+    #[must_use]
+    pub fn in_time(&self, limit: Duration) -> f64 {
+        let requests = self.latencies.len() + self.rejected + self.lost;
+        self.within(limit) as f64 / requests.max(1) as f64
+    }
+
+    /// The mean of the pages (s).
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.latencies.iter().sum::<f64>() / self.latencies.len().max(1) as f64
     }
 }

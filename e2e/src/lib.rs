@@ -27,7 +27,7 @@ pub use apache::Apache;
 pub use browser::{Browser, Viewed};
 pub use client::{Response, exchange, get, get_from};
 pub use folder::Folder;
-pub use nginx::Nginx;
+pub use nginx::{Nginx, Varied};
 pub use origin::{Origin, answer};
 pub use plimsoll::{Plimsoll, binary};
 pub use process::{Process, free_port, program};

@@ -12,9 +12,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// How many connections may wait for the application.
 const BACKLOG: &str = "16";
+/// The same where nobody tells the gateway how many workers there are: as many as application servers take by themselves.
+const USUAL_BACKLOG: &str = "128";
+/// While it is there, the application takes twice as long.
+const SLOW: &str = "slow";
 
 /// nginx and its application, with one page, `/page`, in a full and a light tree.
 #[derive(Debug)]
@@ -24,17 +29,56 @@ pub struct Nginx {
     /// The running server.
     pub process: Process,
     _application: Process,
-    _folder: Folder,
+    folder: Folder,
+}
+
+/// An application whose pages vary.
+#[derive(Clone, Copy, Debug)]
+pub struct Varied {
+    /// How many requests it works on at once.
+    pub workers: usize,
+    /// What a page takes on the mean; the times are exponential.
+    pub mean: Duration,
 }
 
 impl Nginx {
     /// Starts both; `page` is the application. Panics, with the log, if one does not come up.
     #[must_use]
     pub fn start(page: &Path) -> Nginx {
+        Nginx::with(page, |command, _| {
+            command.arg(BACKLOG);
+        })
+    }
+
+    /// The same with an application whose pages vary.
+    #[must_use]
+    pub fn varied(page: &Path, varied: Varied) -> Nginx {
+        Nginx::with(page, |command, folder| {
+            let Varied { workers, mean } = varied;
+            command.arg(USUAL_BACKLOG).arg(workers.to_string()).arg(mean.as_micros().to_string());
+            command.arg(folder.path().join(SLOW));
+        })
+    }
+
+    /// Makes the application that varies take twice as long from now on, or as long as before.
+    ///
+    /// # Panics
+    /// If it cannot be told.
+    pub fn slow_down(&self, slow: bool) {
+        if slow {
+            self.folder.write(SLOW, "");
+        } else {
+            fs::remove_file(self.folder.path().join(SLOW))
+                .unwrap_or_else(|error| panic!("the application stays slow: {error}"));
+        }
+    }
+
+    fn with(page: &Path, arguments: impl FnOnce(&mut Command, &Folder)) -> Nginx {
         let folder = Folder::new();
         let socket = folder.path().join("page.sock");
         let mut command = Command::new(page);
-        command.arg(&socket).arg(BACKLOG);
+        command.arg(&socket);
+        arguments(&mut command, &folder);
         let mut application = Process::spawn("page-scgi", &mut command, &folder.path().join("page.log"));
         application.wait_for("readiness", |log| log.contains("ready").then_some(()));
         // nginx's workers run as another user.
@@ -49,7 +93,7 @@ impl Nginx {
         let mut process = Process::spawn("nginx", &mut command, &log);
         process.wait_for("readiness", |log| log.contains("start worker process ").then_some(()));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Nginx { address, process, _application: application, _folder: folder }
+        Nginx { address, process, _application: application, folder }
     }
 }
 

@@ -32,9 +32,19 @@ pub fn make(path: &str) -> Vec<u8> {
     let light = path.starts_with(LIGHT_TREE);
     let (time, bytes) = if light { (LIGHT, LIGHT_BYTES) } else { (FULL, FULL_BYTES) };
     thread::sleep(time);
+    response(if light { "<p>light</p>\n" } else { "<p>full</p>\n" }, bytes)
+}
+
+/// Makes a small page that takes this long.
+#[must_use]
+pub fn make_for(time: Duration) -> Vec<u8> {
+    thread::sleep(time);
+    response("<p>varied</p>\n", LIGHT_BYTES)
+}
+
+fn response(text: &str, bytes: usize) -> Vec<u8> {
     let head = format!("Status: 200 OK\r\nContent-Type: text/html\r\nContent-Length: {bytes}\r\n\r\n");
     let mut page = head.into_bytes();
-    let text = if light { "<p>light</p>\n" } else { "<p>full</p>\n" };
     page.extend(text.bytes().cycle().take(bytes));
     page
 }
