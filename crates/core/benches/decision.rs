@@ -7,8 +7,8 @@
 //! It prints too what a decision and a control step cost where a hundred sites with five classes each share a plant,
 //! every other one with a contract, all of them busy.
 
-use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdicts};
-use plimsoll_core::promises::{Class, Condition, Guarantee, Plant, Promises, Site};
+use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdict, Verdicts};
+use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, Site};
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};
@@ -153,6 +153,63 @@ fn among_many() -> (f64, f64) {
     (median(decisions), median(steps))
 }
 
+/// Nanoseconds of a request that waits behind so many others, in two classes with a delay and best effort, and is started when
+/// one of those ends: its arrival, a release with its dispatch, and its departure. Medians.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn waits(behind: u64) -> f64 {
+    const EACH: u64 = 20_000;
+    let class = |name: &str, ms: u64| {
+        let condition = Condition { paths: vec![format!("/{name}")], ..Condition::default() };
+        let target = Duration::from_millis(ms);
+        Class { delay: Some(Delay { target, percentile: None }), priority: 1, ..Class::new(name, condition) }
+    };
+    let site =
+        Site { classes: vec![class("class-0", 200), class("class-1", 500)], ..Site::new("site", &["full"]) };
+    let mut plant = Plant::new("app", 8);
+    plant.queue.max_waiting = 20_000;
+    let (mut engine, mut lanes) = Engine::new(&Promises::of(plant, site), 1, 1).expect("valid promises");
+    let (lane, mut verdicts) = (&mut lanes[0], Verdicts::new());
+    engine.tick(Instant::ZERO, &Readings::default(), &mut verdicts);
+    let request = |number: u64| AmongMany {
+        host: String::new(),
+        path: format!("/class-{}", number % 3),
+        client: number as u32,
+    };
+    let requests: Vec<AmongMany> = (0..3).map(request).collect();
+    let (mut started, mut waiting) = (std::collections::VecDeque::new(), Vec::new());
+    let mut arrive = |lane: &mut Lane, verdicts: &mut Verdicts, number: u64| {
+        let target = lane.classify(&requests[(number % 3) as usize]).expect("the site has every host");
+        match lane.arrive(Instant::from_nanos(number), target, Token(number), verdicts) {
+            Arrival::Serve(permit) => Ok(permit),
+            other => Err(other),
+        }
+    };
+    for number in 0..behind + 8 {
+        match arrive(lane, &mut verdicts, number) {
+            Ok(permit) => started.push_back(permit),
+            Err(other) => waiting.push(other),
+        }
+    }
+    let rounds = (0..11).map(|round| {
+        let start = std::time::Instant::now();
+        for step in 0..EACH {
+            let number = behind + 8 + round * EACH + step;
+            drop(arrive(lane, &mut verdicts, number));
+            let mut permit = started.pop_front().expect("eight are in service");
+            let now = Instant::from_nanos(number);
+            let service = Service { response_bytes: 1024, representative: true, cost: None };
+            lane.release(now, &mut permit, service, &mut verdicts);
+            lane.depart(now, permit, Outcome::Completed, &mut verdicts);
+            started.extend(verdicts.drain(..).filter_map(|verdict| match verdict {
+                Verdict::Start(_, permit) => Some(permit),
+                Verdict::Drop { .. } => None,
+            }));
+        }
+        start.elapsed().as_nanos() as f64 / EACH as f64
+    });
+    median(rounds.collect())
+}
+
 fn median(mut rounds: Vec<f64>) -> f64 {
     rounds.sort_by(f64::total_cmp);
     rounds[rounds.len() / 2]
@@ -169,6 +226,9 @@ fn main() {
     println!("classify + arrive + sent + release + depart, ns per request");
     for threads in 1..=2 {
         println!("{threads} thread(s), one gate: {:.0}", nanoseconds(threads));
+    }
+    for behind in [10, 100, 1_000, 10_000] {
+        println!("one that waits behind {behind}: {:.0}", waits(behind));
     }
     let (decision, step) = among_many();
     println!(
