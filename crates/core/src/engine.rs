@@ -382,6 +382,7 @@ impl Engine {
             let mut status = one.status.clone();
             let SharedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.pressure = self.responses.pressure(number);
             status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);

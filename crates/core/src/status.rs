@@ -56,6 +56,8 @@ pub struct PlantStatus {
     pub service_level: f64,
     /// What PI adds to the set point.
     pub trim: f64,
+    /// By what part its load line is lowered, for delays that it misses although all workers could keep them.
+    pub pressure: f64,
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
     /// Requests in service now.

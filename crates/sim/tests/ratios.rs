@@ -100,7 +100,21 @@ fn holds(mix: &Mix, load: f64) -> f64 {
     let off = found / mix.target() - 1.0;
     assert!(off.abs() <= 0.05, "{found:.3} instead of {} at {load}", mix.target());
     assert!(told <= 2, "called infeasible with {told} of 20 seeds");
+    says_what_it_reached(mix, load);
     spread
+}
+
+/// The deltas that status shows are those of the last windows: in the ratio of the means that the clients had then.
+fn says_what_it_reached(mix: &Mix, load: f64) {
+    let heard = mix.scene(load, 20_000.0, *SEEDS.start()).run();
+    let status = heard.status.as_ref().expect("the engine ran");
+    let shown = |class: usize| status.classes[class].response.and_then(|r| r.ratio_reached).expect("reached");
+    let last = |class: usize| {
+        let all = heard.responses(class, 0.0);
+        mean(&all[all.len() - 1000..])
+    };
+    let (shown, heard) = (shown(mix.last()) / shown(0), last(mix.last()) / last(0));
+    assert!((shown / heard - 1.0).abs() < 0.1, "{shown} shown, {heard} heard");
 }
 
 #[test]

@@ -76,6 +76,7 @@ fn plant_json(plant: &PlantStatus) -> Json {
         ("utilization", utilization),
         ("level", Json::Number(plant.service_level)),
         ("trim", Json::Number(plant.trim)),
+        ("pressure", Json::Number(plant.pressure)),
         ("response_time_override", Json::Bool(plant.response_time_override)),
         ("in_service", Json::Count(plant.in_service.into())),
         ("waiting", Json::Count(plant.waiting.into())),
@@ -161,6 +162,8 @@ fn response_json(row: Option<&DelayRow>, response: &ResponseStatus) -> Json {
         ("missed", Json::Bool(response.missed)),
         ("at_limit", Json::Bool(response.at_limit)),
         ("infeasible", Json::Bool(response.infeasible)),
+        ("ratio", optional(response.ratio)),
+        ("ratio_reached", optional(response.ratio_reached)),
         ("weight", optional(response.weight)),
     ])
 }

@@ -62,6 +62,9 @@ const PLANT_GAUGES: &[Gauge<PlantStatus>] = &[
         plant.service_level
     }),
     ("plimsoll_trim", "What the PI controller adds to the set point.", |plant| plant.trim),
+    ("plimsoll_pressure", "By what part the load line is lowered for delays that are missed.", |plant| {
+        plant.pressure
+    }),
     (
         "plimsoll_response_time_override",
         "1 while the upstream is slower than its limit and counts as full.",

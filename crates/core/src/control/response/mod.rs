@@ -83,6 +83,10 @@ pub struct ResponseStatus {
     pub at_limit: bool,
     /// The ratio cannot be had at this load.
     pub infeasible: bool,
+    /// delta, of a class with a ratio.
+    pub ratio: Option<f64>,
+    /// The delta that it has: its mean response time, in units of the site's mean normalized one.
+    pub ratio_reached: Option<f64>,
     /// Of the normalized response time, of a class with a ratio.
     pub weight: Option<f64>,
 }
@@ -219,13 +223,21 @@ impl Group {
             fresh: (member.seen.fresh, member.seen.fresh_sum),
         };
         let reached: Vec<_> = self.members.iter().map(reached).collect();
+        let normalized: f64 = reached.iter().map(|one| one.share * one.long / one.delta).sum();
         let turns = self.law.next(&reached, WINDOW as f64);
         for (member, turn) in self.members.iter_mut().zip(turns) {
             let (Seen { response, service, .. }, infeasible) = (member.seen, self.law.is_infeasible());
             member.promised.quota.set_weight(turn.weight, service);
             member.promised.quota.set_hold(Duration::from_secs_f64(turn.hold));
-            member.status =
-                ResponseStatus { response, infeasible, weight: Some(turn.weight), ..member.status };
+            let known = response > 0.0 && normalized > 0.0;
+            member.status = ResponseStatus {
+                response,
+                infeasible,
+                ratio: Some(member.delta),
+                ratio_reached: known.then(|| response / normalized),
+                weight: Some(turn.weight),
+                ..member.status
+            };
         }
     }
 }

@@ -49,6 +49,16 @@ const HELD: &[Held] = &[
     ("plimsoll_ratio_infeasible", "1 while the promised ratio cannot be had at this load.", |held| {
         held.weight.map(|_| held.infeasible.into())
     }),
+    (
+        "plimsoll_promised_ratio",
+        "What the class's response times were promised to be to the others' of its site.",
+        |held| held.ratio,
+    ),
+    (
+        "plimsoll_reached_ratio",
+        "What they are to them over the window: as promised where the ratio holds.",
+        |held| held.ratio_reached,
+    ),
     ("plimsoll_weight", "What the class's waiting counts for when it is said who is next.", |held| {
         held.weight
     }),

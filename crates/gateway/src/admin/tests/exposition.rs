@@ -93,7 +93,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 32, "{families:#?}");
+    assert_eq!(families.len(), 33, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -110,6 +110,7 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_promised_utilization{upstream=\"origin\",kind=\"ceiling\"} 0.85",
         "plimsoll_in_service{upstream=\"origin\"} 7",
         "plimsoll_in_service_limit{upstream=\"origin\"} 8",
+        "plimsoll_pressure{upstream=\"origin\"} 0.125",
         "plimsoll_waiting{upstream=\"origin\"} 3",
         "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",
         "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",

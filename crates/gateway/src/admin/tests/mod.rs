@@ -16,10 +16,9 @@ use std::time::{Duration, Instant};
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
 fn sample() -> Status {
     let plant = PlantStatus {
-        removed: false,
         name: "origin".to_owned(),
         limit: 8,
-        workers_found: None,
+        pressure: 0.125,
         workers: 8,
         set_point: 0.85,
         utilization: 0.84,
@@ -30,8 +29,8 @@ fn sample() -> Status {
         response_time_override: false,
         in_service: 7,
         waiting: 3,
-        unfinished_seconds: None,
         service_time: Duration::from_millis(40),
+        ..PlantStatus::default()
     };
     let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, unserved: 10, ..Counts::default() };
     counts.served[1..3].copy_from_slice(&[60, 20]);
@@ -147,7 +146,7 @@ fn the_status_document() {
 "at_seconds":12.5,"mode":"control","period_seconds":1,"rejection_cost_seconds":null,
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
-"level":1.25,"trim":-0.01,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
+"level":1.25,"trim":-0.01,"pressure":0.125,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
 "service_time_seconds":0.04}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0,"verdict":"fits",

@@ -18,6 +18,8 @@ fn promised() -> Status {
     let ratio = |response, weight| ResponseStatus {
         response,
         infeasible: true,
+        ratio: Some(2.0),
+        ratio_reached: Some(20.0 * response),
         weight: Some(weight),
         ..ResponseStatus::default()
     };
@@ -59,9 +61,9 @@ fn the_document_says_what_was_promised_and_how_it_is_kept() {
          \"requests_per_second\":100,\"service_seconds\":0.04,\"least_seconds\":null,\
          \"fitting_requests_per_second\":80,\"verdict\":\"exceeds\"}]",
         "\"promise\":{\"delay_seconds\":0.2,\"percentile\":95,\"quota\":2.5,\"mean_seconds\":0.125,\
-         \"late_share\":0.0625,\"missed\":true,\"at_limit\":true,\"infeasible\":false,\"weight\":null}",
+         \"late_share\":0.0625,\"missed\":true,\"at_limit\":true,\"infeasible\":false,\"ratio\":null,\"ratio_reached\":null,\"weight\":null}",
         "\"promise\":{\"delay_seconds\":null,\"percentile\":null,\"quota\":null,\"mean_seconds\":0.15,\
-         \"late_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"weight\":0.5}",
+         \"late_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"ratio\":2,\"ratio_reached\":3,\"weight\":0.5}",
         "\"promise\":null",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
@@ -83,6 +85,8 @@ fn each_promise_has_the_metrics_that_concern_it() {
         "plimsoll_promise_missed{site=\"shop\",class=\"premium\"} 1",
         "plimsoll_quota_at_limit{site=\"shop\",class=\"premium\"} 1",
         "plimsoll_ratio_infeasible{site=\"shop\",class=\"gold\"} 1",
+        "plimsoll_promised_ratio{site=\"shop\",class=\"gold\"} 2",
+        "plimsoll_reached_ratio{site=\"shop\",class=\"plain\"} 3",
         "plimsoll_weight{site=\"shop\",class=\"gold\"} 1.5",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
