@@ -177,7 +177,7 @@ fn waits(behind: u64) -> f64 {
     };
     let requests: Vec<AmongMany> = (0..3).map(request).collect();
     let (mut started, mut waiting) = (std::collections::VecDeque::new(), Vec::new());
-    let mut arrive = |lane: &mut Lane, verdicts: &mut Verdicts, number: u64| {
+    let arrive = |lane: &mut Lane, verdicts: &mut Verdicts, number: u64| {
         let target = lane.classify(&requests[(number % 3) as usize]).expect("the site has every host");
         match lane.arrive(Instant::from_nanos(number), target, Token(number), verdicts) {
             Arrival::Serve(permit) => Ok(permit),
