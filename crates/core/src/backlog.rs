@@ -12,8 +12,7 @@
 //! waits: they take a share of the workers that `tick` measures, and only what they *leave* divides. Within a priority the
 //! earlier deadline goes first, so of a longer deadline only that part is ahead which is older than the difference.
 //!
-//! Of a request in service half is left, and more the more it varies: `E[S](1 + c^2)/2`, the mean residual life. Not its
-//! estimate less the time that it ran: overdue requests would then count below nothing, and no clock is needed so.
+//! What is left of those in service is told by `serving.rs`.
 //!
 //! Every sum comes with the sum of variances, since a promise is kept by what work turns out to be. A request is reserved
 //! once, moves into service once, and leaves once; the numbers that move are kept in its permit, so that the sums return
@@ -21,6 +20,7 @@
 
 use crate::estimates::Cost;
 use crate::queue::Rank;
+use crate::serving::Serving;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -40,12 +40,12 @@ pub(crate) struct Work {
 pub(crate) struct Backlog {
     /// By number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
-    serving: Arc<Sum>,
+    serving: Arc<Serving>,
 }
 
 /// Work (us) and its variance (us^2).
 #[derive(Default)]
-struct Sum {
+pub(crate) struct Sum {
     work_us: AtomicU64,
     variance_us2: AtomicU64,
 }
@@ -77,6 +77,8 @@ pub(crate) struct Workers {
     pub(crate) all: u32,
     /// One of them is free, and nobody waits.
     pub(crate) idle: bool,
+    /// What is left of those in service (us), and its variance.
+    pub(crate) left: (f64, f64),
 }
 
 /// Deviations that are kept free before a deadline; of its own service time, which no shorter queue makes surer, no more
@@ -93,6 +95,11 @@ const LEAST_LEFT: f64 = 0.05;
 const LUCK: f64 = 2.0;
 
 impl Work {
+    #[cfg(test)]
+    pub(crate) fn of(cost: Cost) -> Self {
+        Work { slot: 0, kind: 0, announced_us: 0, cost }
+    }
+
     /// The last moment at which a start may still be in time.
     pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
         let Some(deadline) = terms.deadline else { return Instant::FAR };
@@ -102,35 +109,29 @@ impl Work {
         arrived + deadline.saturating_sub(least)
     }
 
-    /// What is left of it while it is served.
-    fn residual(&self) -> (u64, u64) {
-        let (mean, deviation) = (u64::from(self.cost.mean_us), u64::from(self.cost.deviation_us));
-        let square = deviation * deviation;
-        ((mean + square / mean.max(1)) / 2, square + mean * mean / 12)
-    }
-
     fn squared(&self) -> (u64, u64) {
         let (mean, variance) = self.whole();
         (mean, mean * mean + variance)
     }
 
-    fn whole(&self) -> (u64, u64) {
+    /// Mean (us) and variance (us^2).
+    pub(crate) fn whole(&self) -> (u64, u64) {
         (self.cost.mean_us.into(), u64::from(self.cost.deviation_us) * u64::from(self.cost.deviation_us))
     }
 }
 
 impl Sum {
-    fn add(&self, (work_us, variance_us2): (u64, u64)) {
+    pub(crate) fn add(&self, (work_us, variance_us2): (u64, u64)) {
         self.work_us.fetch_add(work_us, Ordering::Relaxed);
         self.variance_us2.fetch_add(variance_us2, Ordering::Relaxed);
     }
 
-    fn subtract(&self, (work_us, variance_us2): (u64, u64)) {
+    pub(crate) fn subtract(&self, (work_us, variance_us2): (u64, u64)) {
         self.work_us.fetch_sub(work_us, Ordering::Relaxed);
         self.variance_us2.fetch_sub(variance_us2, Ordering::Relaxed);
     }
 
-    fn get(&self) -> (u64, u64) {
+    pub(crate) fn get(&self) -> (u64, u64) {
         (self.work_us.load(Ordering::Relaxed), self.variance_us2.load(Ordering::Relaxed))
     }
 }
@@ -150,6 +151,11 @@ impl Backlog {
         &self.slots
     }
 
+    /// What is left of those in service (us), and its variance; without a clock, about.
+    pub(crate) fn in_service(&self, now: Option<Instant>) -> (f64, f64) {
+        now.map_or_else(|| self.serving.about(), |now| self.serving.left(now))
+    }
+
     /// Reserves a request's work.
     pub(crate) fn reserve(&self, rank: Rank, work: (u16, u32), cost: Cost) -> Work {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
@@ -164,16 +170,16 @@ impl Backlog {
     }
 
     /// One that is reserved starts.
-    pub(crate) fn start(&self, work: &Work) {
+    pub(crate) fn start(&self, now: Instant, work: &Work) {
         let slot = &self.slots[usize::from(work.slot)].1;
         slot.waiting.subtract(work.whole());
         slot.started.add(work.squared());
-        self.serving.add(work.residual());
+        self.serving.start(now, work);
     }
 
-    /// One that was started is done.
-    pub(crate) fn finish(&self, work: &Work) {
-        self.serving.subtract(work.residual());
+    /// One that was started then is done.
+    pub(crate) fn finish(&self, started: Instant, work: &Work) {
+        self.serving.finish(started, work);
     }
 
     /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.
@@ -200,7 +206,7 @@ impl Backlog {
         let mean = f64::from(own.mean_us.max(dearest.mean_us));
         let deviation = SURE * f64::from(own.deviation_us.max(dearest.deviation_us));
         let deviation = deviation.min(MOST_OF_OWN * deadline_us);
-        let (wait, variance) = self.wait(work, workers.all);
+        let (wait, variance) = self.wait(work, &workers);
         let variance = variance + DOUBT * DOUBT * wait * wait;
         let margin = sqrt(SURE * SURE * variance + deviation * deviation);
         let over = wait + mean + margin - deadline_us;
@@ -210,9 +216,9 @@ impl Backlog {
     }
 
     /// The wait of one that is reserved (us), itself not counted, and its variance.
-    fn wait(&self, work: &Work, workers: u32) -> (f64, f64) {
+    fn wait(&self, work: &Work, workers: &Workers) -> (f64, f64) {
         let (rank, own) = &self.slots[usize::from(work.slot)];
-        let s = f64::from(workers.max(1));
+        let s = f64::from(workers.all.max(1));
         let left = (1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6).max(LEAST_LEFT);
         let (mut ahead, mut variance) = (0.0, 0.0);
         for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
@@ -225,12 +231,11 @@ impl Backlog {
             variance += its_variance as f64 * before / waiting.max(1) as f64;
         }
         let (own_us, own_variance) = work.whole();
-        let serving = self.serving.get();
-        let free = until_free((ahead - own_us as f64).max(0.0), serving.0 as f64, s);
+        let serving = workers.left;
+        let free = until_free((ahead - own_us as f64).max(0.0), serving.0, s);
         let wait = free.after / left;
         let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * wait;
-        let variance =
-            ((variance - own_variance as f64).max(0.0) + free.serving * serving.1 as f64) / (s * s);
+        let variance = ((variance - own_variance as f64).max(0.0) + free.serving * serving.1) / (s * s);
         (wait, (variance + noise) / (left * left))
     }
 
@@ -243,13 +248,13 @@ impl Backlog {
             return Duration::ZERO;
         }
         let nothing = Work { slot: slot as u16, kind: 0, announced_us: 0, cost: Cost::default() };
-        Duration::from_micros(self.wait(&nothing, workers.all).0 as u64)
+        Duration::from_micros(self.wait(&nothing, &workers).0 as u64)
     }
 
     /// All that is reserved or in service, in seconds of one worker.
     pub(crate) fn unfinished_seconds(&self) -> f64 {
         let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
-        (waiting + self.serving.get().0) as f64 * 1e-6
+        (waiting as f64 + self.serving.about().0) * 1e-6
     }
 }
 

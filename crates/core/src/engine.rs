@@ -469,7 +469,7 @@ impl Engine {
         let shared = self.shared();
         let (own, plant) = (&shared.classes[class], &shared.plants[row.plant]);
         let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
-        let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers());
+        let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
         own.terms.deadline.map(|deadline| DeadlineStatus { deadline, wait, missed })
     }
 }

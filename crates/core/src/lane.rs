@@ -119,14 +119,18 @@ impl Lane {
         let plant = &shared.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
         let Target { kind, announced_us, .. } = *target;
-        let workers = plant.workers();
+        let workers = plant.workers(Some(permit.arrived));
         let cost = estimates.cost(kind, permit.level, announced_us);
+        if announced_us > 0 {
+            estimates.saw(cost, &class.terms);
+        }
         let work = plant.backlog.reserve(class.rank(standing), (kind, announced_us), cost);
         permit.work = Some(work);
-        let refused = match plant.backlog.admits(&work, estimates.dearest(), workers, &class.terms) {
-            Err(refused) if !target.exempt => refused,
-            _ => return Ok(()),
-        };
+        let refused =
+            match plant.backlog.admits(&work, estimates.dearest(&class.terms), workers, &class.terms) {
+                Err(refused) if !target.exempt => refused,
+                _ => return Ok(()),
+            };
         estimates.refuse(kind, permit.level, announced_us, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;
@@ -196,7 +200,7 @@ impl Lane {
     fn finish(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
         let Some(work) = &permit.work else { return };
         let plant = &self.shared.plants[permit.plant()];
-        plant.backlog.finish(work);
+        plant.backlog.finish(permit.started, work);
         let class = &self.shared.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
@@ -414,7 +418,7 @@ fn dropped(
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);
     let retry_after = match reason {
-        Reason::Late => plant.backlog.wait_of(waiting.rank, plant.workers()),
+        Reason::Late => plant.backlog.wait_of(waiting.rank, plant.workers(None)),
         _ => shared.retry_after,
     };
     Verdict::Drop { token: waiting.token, reason, retry_after }
@@ -434,7 +438,7 @@ fn start(shared: &Shared, counters: &LaneCounters, permit: &mut Permit, start: S
     permit.in_service_at_start = start.change.after;
     account(shared, counters, permit.plant(), start.change);
     if let Some(work) = &permit.work {
-        shared.plants[permit.plant()].backlog.start(work);
+        shared.plants[permit.plant()].backlog.start(start.now, work);
     }
     if permit.counted
         && let Some(quota) = &shared.classes[usize::from(permit.class)].quota

@@ -46,4 +46,5 @@ mod monitor;
 mod queue;
 mod quota;
 mod reload;
+mod serving;
 mod shared;

@@ -15,7 +15,7 @@ use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::queue::{Rank, Standing};
 use crate::quota::Quota;
 use crate::reason::Reason;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -273,9 +273,11 @@ pub(crate) struct SharedPlant {
 }
 
 impl SharedPlant {
-    pub(crate) fn workers(&self) -> Workers {
+    /// Its workers now; without a clock, about.
+    pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
         let all = self.capacity.workers();
-        Workers { all, idle: !self.gate.is_waited_at() && self.gate.in_service() < all }
+        let idle = !self.gate.is_waited_at() && self.gate.in_service() < all;
+        Workers { all, idle, left: self.backlog.in_service(now) }
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Told {
 const MOST_NEEDED: f64 = 0.25;
 /// A second announced is a second, until it is known better; in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
+/// Who announces a cost is taken to know it so well, until it is known better.
+const ANNOUNCED_VARIES: f64 = 0.05;
 
 impl SiteTypes {
     /// What `before` knew of the same types stays known; all of it if nothing changed.
@@ -70,9 +72,12 @@ impl SiteTypes {
         for announced in [false, true] {
             for (kind, quantum) in &kinds {
                 for level in &levels {
-                    let prior = if announced { AS_ANNOUNCED } else { quantum * unit_us };
-                    let (learner, count) =
-                        known(kind, level, announced).unwrap_or((ServiceTime::expected(prior), 0));
+                    let prior = if announced {
+                        ServiceTime::varying(AS_ANNOUNCED, ANNOUNCED_VARIES)
+                    } else {
+                        ServiceTime::expected(quantum * unit_us)
+                    };
+                    let (learner, count) = known(kind, level, announced).unwrap_or((prior, 0));
                     learners.push(learner);
                     requests.push(count);
                 }
@@ -131,6 +136,7 @@ impl SiteTypes {
         }
         self.expect();
         self.publish();
+        self.estimates.fade();
     }
 
     /// A type never seen costs its quantum of what those cost that were seen.

@@ -34,6 +34,8 @@ pub struct ServiceTime {
     variance: f64,
     /// Requests that the mean is of.
     weight: f64,
+    /// The squared coefficient of variation that is expected.
+    expected: f64,
     middle: f64,
     short: f64,
 }
@@ -50,7 +52,7 @@ const CLIP: f64 = 10.0;
 /// Requests as variable as an exponential's that the variance begins with.
 const PRIOR: f64 = 2.0;
 /// A deviation is at least this part of the mean: no two requests are the same.
-const LEAST_DEVIATION: f64 = 0.02;
+const LEAST_DEVIATION: f64 = 0.002;
 
 impl ServiceTime {
     /// What is left of an estimate after one doubt.
@@ -58,7 +60,20 @@ impl ServiceTime {
 
     /// Before anything was seen.
     pub fn expected(mean: f64) -> Self {
-        ServiceTime { mean, variance: mean * mean, weight: 0.0, middle: mean, short: mean }
+        ServiceTime::varying(mean, 1.0)
+    }
+
+    /// Before anything was seen, where the deviation is expected to be this part of the mean.
+    pub fn varying(mean: f64, variation: f64) -> Self {
+        let expected = variation * variation;
+        ServiceTime {
+            mean,
+            variance: expected * mean * mean,
+            weight: 0.0,
+            expected,
+            middle: mean,
+            short: mean,
+        }
     }
 
     /// Whether anything was seen.
@@ -73,8 +88,8 @@ impl ServiceTime {
 
     /// Of the next request about the mean, the doubt about the mean included.
     pub fn deviation(&self) -> f64 {
-        let exponential = self.mean * self.mean;
-        let own = (PRIOR * exponential + self.weight * self.variance) / (PRIOR + self.weight);
+        let expected = self.expected * self.mean * self.mean;
+        let own = (PRIOR * expected + self.weight * self.variance) / (PRIOR + self.weight);
         sqrt(own * (1.0 + if self.is_known() { 1.0 / self.weight } else { 0.0 }))
             .max(LEAST_DEVIATION * self.mean)
     }
@@ -93,7 +108,7 @@ impl ServiceTime {
         let mean = batch.sum / n;
         if !self.is_known() {
             let variance = (batch.squares / n - mean * mean).max(0.0);
-            *self = ServiceTime { mean, variance, weight: n, middle: mean, short: mean };
+            *self = ServiceTime { mean, variance, weight: n, middle: mean, short: mean, ..*self };
             return true;
         }
         // About the short mean, so that a change is not taken for variance.

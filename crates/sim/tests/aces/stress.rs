@@ -55,7 +55,7 @@ impl Means {
     #[track_caller]
     pub(crate) fn check(&self, name: &str, value: Mean, bounds: std::ops::RangeInclusive<f64>) {
         let what = format!("{}, {SEEDS:?}: {name} {value}", self.what);
-        within(&what, value.mean - value.half, bounds.clone());
+        within(&what, (value.mean - value.half).max(0.0), bounds.clone());
         within(&what, value.mean + value.half, bounds);
     }
 }

@@ -1,0 +1,132 @@
+//! The engine as the front, in AC's experiments: stress, the stand-in week, priorities, fluctuating load.
+
+use crate::heard::{ENGINE, Figures, HIGH, LOW, Mean, listen, listen_to, promises, within};
+use crate::plant::{mix, week};
+use crate::priorities::{DOWNS, Shares, UPS, after, swings, two};
+use crate::stress::Means;
+use plimsoll_core::promises::Prefer;
+use plimsoll_sim::front::Gateway;
+
+const SECONDS: f64 = 80.0;
+const JUDGED: (f64, f64) = (15.0, SECONDS - 5.0);
+
+fn stressed(front: &str, load: f64) -> Vec<Figures> {
+    (1..=4).map(|seed| Figures::of(&listen(front, &mix(load, SECONDS), seed), JUDGED)).collect()
+}
+
+/// The engine's means, and its throughput over SAC's on the same arrivals.
+fn against_sac(load: f64) -> (Means, Mean) {
+    let (engine, sac) = (stressed(ENGINE, load), stressed("sac", load));
+    let over: Vec<f64> =
+        engine.iter().zip(&sac).map(|(engine, sac)| engine.answered / sac.answered).collect();
+    let over = Mean::of(&over);
+    let means = Means::of(format!("engine at {load}"), &engine);
+    println!("    throughput over sac's {over}");
+    (means, over)
+}
+
+#[test]
+fn up_to_the_capacity_all_are_in_time_and_hardly_anybody_is_refused() {
+    for (load, refused) in [(0.5, 0.0..=0.002), (0.8, 0.0..=0.002), (1.0, 0.0..=0.02)] {
+        let (engine, over) = against_sac(load);
+        engine.check("missed", engine.missed, 0.0..=0.0);
+        engine.check("refused", engine.refused, refused);
+        within("throughput over sac's", over.mean, 0.99..=1.01);
+    }
+}
+
+#[test]
+fn under_stress_all_who_are_admitted_are_in_time() {
+    for load in [1.5, 2.0, 2.5] {
+        let (engine, over) = against_sac(load);
+        engine.check("missed", engine.missed, 0.0..=if load > 2.0 { 0.005 } else { 0.0 });
+        engine.check("work", engine.work, 0.99..=1.01);
+        engine.check("mean", engine.mean, 0.45..=0.7);
+        within("throughput over sac's", over.mean, 0.99..=1.06);
+    }
+}
+
+#[test]
+fn who_prefers_short_waits_has_them() {
+    let mut promises = promises();
+    promises.sites[0].prefer = Prefer::Delay;
+    for load in [1.0, 1.5, 2.5] {
+        let run = |seed| {
+            let workload = mix(load, SECONDS);
+            let mut engine = Gateway::new(&promises, seed).expect("the promises are valid");
+            Figures::of(&listen_to(&mut engine, &promises, &workload, seed), JUDGED)
+        };
+        let runs: Vec<Figures> = (1..=3).map(run).collect();
+        let engine = Means::of(format!("engine that prefers delay at {load}"), &runs);
+        engine.check("missed", engine.missed, 0.0..=0.0);
+        engine.check("mean", engine.mean, 0.03..=0.25);
+        engine.check("work", engine.work, if load > 1.0 { 0.98..=1.01 } else { 0.93..=1.0 });
+    }
+}
+
+#[test]
+fn the_stand_in_week_is_kept_up_to_twice_the_capacity() {
+    for load in [1.0, 2.0, 2.5] {
+        let run = |seed| {
+            let (workload, hour) = week(load, 60, seed);
+            let of = |front: &str| Figures::of(&listen(front, &workload, seed), (0.0, 60.0 * hour));
+            (of(ENGINE), of("sac"))
+        };
+        let (engine, sac): (Vec<_>, Vec<_>) = (1..=2).map(run).unzip();
+        let over = Mean::of(
+            &engine.iter().zip(&sac).map(|(engine, sac)| engine.answered / sac.answered).collect::<Vec<_>>(),
+        );
+        let engine = Means::of(format!("the week, engine at {load}"), &engine);
+        println!("    throughput over sac's {over}");
+        // SAC's 1,000 connections are four seconds of this mix: they carry a morning's rush into the evening.
+        within("throughput over sac's", over.mean, if load > 1.0 { 0.98..=1.02 } else { 0.94..=1.0 });
+        within("missed", engine.missed.mean, 0.0..=if load > 2.0 { 0.005 } else { 0.0 });
+        within("work", engine.work.mean, if load > 1.0 { 0.97..=1.02 } else { 0.82..=0.88 });
+    }
+}
+
+#[test]
+fn the_high_gets_all_it_asks_and_the_low_only_the_rest() {
+    for total in [0.8, 1.2, 1.6, 1.9, 2.5] {
+        let half = [(0.0, total / 2.0)];
+        let run = |seed| Shares::of(&listen(ENGINE, &two(&half, &half, SECONDS), seed), JUDGED);
+        let runs: Vec<Shares> = (1..=3).map(run).collect();
+        let mean = |value: &dyn Fn(&Shares) -> f64| Mean::of(&runs.iter().map(value).collect::<Vec<_>>());
+        let of_asked = mean(&|run| run.got[HIGH].work / run.asked[HIGH]);
+        let [high, low] = [HIGH, LOW].map(|class| mean(&|run| run.got[class].work));
+        let missed = [HIGH, LOW].map(|class| mean(&|run| run.got[class].missed));
+        let delays = [HIGH, LOW].map(|class| mean(&|run| run.got[class].mean));
+        println!(
+            "engine {total}: high {of_asked} of its work, mean {}, missed {}; low {low}, mean {}, missed {}",
+            delays[0], missed[0], delays[1], missed[1]
+        );
+        let asks = total / 2.0;
+        within(
+            "the high's share of what it asks",
+            of_asked.mean,
+            if asks <= 0.95 { 0.995..=1.0 } else { 0.7..=0.9 },
+        );
+        within("missed of the high", missed[0].mean, 0.0..=0.0);
+        let left = (1.0 - high.mean).clamp(0.0, asks);
+        within("the low's work", low.mean, 0.75 * left - 0.01..=left + 0.015);
+        within("missed of the low", missed[1].mean, 0.0..=0.02);
+    }
+}
+
+#[test]
+fn fluctuating_load_is_followed_within_a_second() {
+    let swings = swings(ENGINE, 6);
+    for (what, moments) in [("up", &UPS[..]), ("down", &DOWNS)] {
+        for seconds in 0..3 {
+            let [asked, high, low] = [0, 1, 2].map(|which| after(&swings, moments, seconds, which));
+            println!("engine {what} {seconds}: high asked {asked:.3}, got {high:.3}; low got {low:.3}");
+        }
+    }
+    let overload = (20..30).chain(52..62).chain(64..74);
+    let overload: f64 = overload.map(|second| swings[second][1] / swings[second][0]).sum::<f64>() / 30.0;
+    within("the high's share under overload", overload, 0.97..=1.0);
+    within("low in the second of the change", after(&swings, &UPS, 0, 2), 0.0..=0.25);
+    within("low a second after", after(&swings, &UPS, 1, 2), 0.0..=0.1);
+    within("low in the second of the change back", after(&swings, &DOWNS, 0, 2), 0.2..=0.6);
+    within("low a second after it", after(&swings, &DOWNS, 1, 2), 0.5..=0.7);
+}
