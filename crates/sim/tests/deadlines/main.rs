@@ -5,3 +5,4 @@ mod estimates;
 mod priorities;
 mod scene;
 mod stress;
+mod tokens;
