@@ -5,6 +5,7 @@
 //! Single requests are not logged here: their level and reason are in the response header, their counts in `/metrics`.
 
 use crate::plan::contracts;
+use deadline::Deadlines;
 use plimsoll_core::door::Outcome;
 use plimsoll_core::plan::{PlantPlan, Verdict};
 use plimsoll_core::promises::Mode;
@@ -12,6 +13,7 @@ use plimsoll_core::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
 use response::Responses;
 
+mod deadline;
 mod response;
 
 const REMIND: Duration = Duration::from_secs(30);
@@ -41,6 +43,7 @@ pub(crate) struct Journal {
     /// By plant: whether its contracts exceeded it when that was last said.
     exceeded: Vec<bool>,
     responses: Responses,
+    deadlines: Deadlines,
     last: Instant,
 }
 
@@ -59,6 +62,7 @@ impl Journal {
             lines.extend(moved(said, plan));
         }
         lines.extend(self.responses.look(status));
+        lines.extend(self.deadlines.look(status));
         lines
     }
 }
