@@ -134,7 +134,7 @@ fn without_any_tuning_a_server_that_slows_to_half_is_used_and_comes_back() {
 /// Two workers of 15 ms, 133/s less what a real server adds, and some four fifths of it: there the ratios can be had without leaving work undone. In
 /// virtual time the second class is at 1.5 to 2.05 and the third at 1.9 to 3.3 with 60 seeds, in as many seconds.
 const PAIR: Varied = Varied { workers: 2, mean: Duration::from_millis(15) };
-const SHARES: [(&str, f64); 3] = [("/first/page", 48.0), ("/second/page", 32.0), ("/page", 16.0)];
+const SHARES: [(&str, f64); 3] = [("/first/page", 52.0), ("/second/page", 35.0), ("/page", 17.0)];
 
 /// What the second and the third class waited, as multiples of the first.
 fn ratios(ratios: bool) -> (f64, f64) {
@@ -178,8 +178,8 @@ fn ratios(ratios: bool) -> (f64, f64) {
 fn three_classes_wait_as_their_ratios_say() {
     let (second, third) = ratios(true);
     eprintln!("1 : {second:.2} : {third:.2}");
-    assert_eq!(between(second, 1.35..=2.5, "the second").and(between(third, 1.6..=4.6, "the third")), Ok(()));
+    assert_eq!(between(second, 1.3..=3.2, "the second").and(between(third, 1.7..=5.0, "the third")), Ok(()));
     let (second, third) = ratios(false);
     eprintln!("without ratios 1 : {second:.2} : {third:.2}");
-    assert!(second < 1.3 && third < 1.5, "the twin without ratios must fail");
+    assert!(second < 1.25 && third < 1.5, "the twin without ratios must fail");
 }
