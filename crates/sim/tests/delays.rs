@@ -187,3 +187,26 @@ fn the_twin_without_control_answers_nobody_in_time() {
     let in_time = heard.answers.iter().filter(|a| a.completed && a.response() <= PROMISED).count();
     assert!((in_time as f64) < 0.1 * 200.0 * 60.0, "{in_time}");
 }
+
+/// Without the promise the class waits with everybody: it is late, best effort moves it, and a slow server loses it.
+#[test]
+fn the_twins_without_promises_fail() {
+    let plain = |best_effort: f64| {
+        let mut scene = beside_best_effort(100.0, None, best_effort, *SEEDS.start());
+        for flow in &mut scene.flows {
+            (flow.class.delay, flow.class.priority) = (None, 1);
+        }
+        scene.site.default_priority = 1;
+        scene.run()
+    };
+    let share = late(&plain(400.0), 0, 0.2, 75.0);
+    assert!(share > 0.3, "{share} late");
+    let (once, ten_times) = (plain(50.0).mean(0, 75.0), plain(500.0).mean(0, 75.0));
+    assert!(ten_times > 2.0 * once, "{once} {ten_times}");
+    let slow = pooled(20, 40, |seed| {
+        let mut scene = slow_for_twenty_seconds(seed);
+        scene.mode = plimsoll_core::promises::Mode::Off;
+        scene
+    });
+    assert!(slow.goodput() < 0.5 && slow.premium() < 0.5, "{} {}", slow.goodput(), slow.premium());
+}

@@ -246,3 +246,16 @@ fn the_papers_pools_hold_it_with_several_times_the_spread() {
     let (alone, _) = pools(&THREE_TO_ONE, 0.9, 32, None);
     assert!((0.9..=1.5).contains(&alone), "{alone}");
 }
+
+/// After the step of the load, and where `strict_ratios` would have to hold it, there is none either.
+#[test]
+fn the_twins_without_ratios_and_without_strict_fail() {
+    let scene = |load| THREE_TO_ONE.scene(load, 40_000.0, *SEEDS.start());
+    let mut without = scene(0.85);
+    without.flows.iter_mut().for_each(|flow| flow.class.ratio = None);
+    let found = ratio(&THREE_TO_ONE, &without, &without.run());
+    assert!((0.9..1.1).contains(&found), "{found}");
+    let lenient = scene(0.6);
+    let found = ratio(&THREE_TO_ONE, &lenient, &lenient.run());
+    assert!((1.3..2.5).contains(&found), "{found}");
+}
