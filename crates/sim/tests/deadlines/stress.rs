@@ -53,10 +53,8 @@ fn nothing_that_was_admitted_is_late_at_any_load() {
             printed("deadline", load, &found);
             let most = if load > 2.0 { found.admitted / 1000 } else { 0 };
             assert!(found.missed <= most, "{} at {load}", found.missed);
-            let fair = found
-                .served
-                .values()
-                .all(|part| (0.6..1.5).contains(&(part / found.served["/page-*.html"])));
+            let fair =
+                found.served.values().all(|part| (0.6..1.5).contains(&(part / found.served["/page-*.html"])));
             assert!(fair, "{:?}", found.served);
             assert!(found.busy >= 0.985 * load.min(1.0) - 0.012, "{} at {load}", found.busy);
         }
