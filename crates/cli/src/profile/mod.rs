@@ -285,15 +285,15 @@ mod tests {
     fn it_takes_about_a_minute_and_says_what_it_will_do() {
         let urls = ["http://127.0.0.1/1", "http://127.0.0.1/2", "http://127.0.0.1/3", "http://127.0.0.1/4"];
         let plan = plan(&arguments(&urls)).unwrap();
-        assert_eq!(plan.longest(), Duration::from_secs(50));
+        assert_eq!(plan.longest(), Duration::from_secs(60));
         let text = announcement(&plan, "127.0.0.1");
         for part in
-            ["4 sizes for 50 s", "256 clients", "2000000 requests", "2 times what it can do", "Ctrl-C"]
+            ["4 sizes for 60 s", "256 clients", "2000000 requests", "2 times what it can do", "Ctrl-C"]
         {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
         let many =
-            ProfileArguments { sizes: vec!["1".into(); 11], ..arguments(&["http://127.0.0.1/{size}"]) };
+            ProfileArguments { sizes: vec!["1".into(); 13], ..arguments(&["http://127.0.0.1/{size}"]) };
         assert_eq!(super::plan(&many).unwrap().longest(), Duration::from_secs(60));
     }
 
@@ -302,7 +302,7 @@ mod tests {
         match profile(&arguments(&["http://192.0.2.1:81/"])) {
             Err(Failure::Input(text)) => {
                 for part in
-                    ["192.0.2.1:81 is not on a loopback", "1 size for 20 s", "`--i-may-load-this-server`"]
+                    ["192.0.2.1:81 is not on a loopback", "1 size for 30 s", "`--i-may-load-this-server`"]
                 {
                     assert!(text.contains(part), "no {part:?} in {text}");
                 }
