@@ -31,6 +31,8 @@ pub(crate) struct Experiment {
     pub(crate) gains: Option<(f64, f64)>,
     /// Whether the predictor runs; without it the first rate's speed stays as an offset (QM Fig. 6c).
     pub(crate) predicts: bool,
+    /// Nothing is measured or fed back: the plant's speed is that which D_ref takes at the true rate, at once when it steps.
+    pub(crate) oracle: bool,
     /// n, departures.
     pub(crate) update: usize,
     /// Windows of each half.
@@ -48,6 +50,7 @@ impl Experiment {
             feedback: Feedback::PI,
             gains: None,
             predicts: true,
+            oracle: false,
             update: 10,
             windows: 20,
         }
@@ -63,6 +66,10 @@ impl Experiment {
 
     pub(crate) fn pi_alone(self) -> Self {
         Experiment { predicts: false, ..self }
+    }
+
+    pub(crate) fn oracle(self) -> Self {
+        Experiment { oracle: true, ..self }
     }
 }
 
@@ -103,6 +110,9 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
         if departed == experiment.windows * WINDOW {
             queue.rate = rates[1];
         }
+        if experiment.oracle {
+            queue.speed = model(&Traffic { rate: queue.rate, ..known }, experiment.workers).0;
+        }
         window.push(queue.departure());
         if departed % experiment.update != 0 || departed < WINDOW {
             continue;
@@ -124,7 +134,9 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
             binding: true,
         };
         let speed = law.next(&seen);
-        queue.speed = speed * experiment.plant;
+        if !experiment.oracle {
+            queue.speed = speed * experiment.plant;
+        }
         if departed > WARM_UP * WINDOW {
             updates += 1.0;
             outcome.error += error * error;

@@ -63,6 +63,9 @@ fn eight_workers() {
     let alone = measured("predictor", &both.predictor_alone());
     let pi = measured("predictor, PI", &both);
     assert!(pi <= 0.5 * alone && (0.05..0.2).contains(&pi), "{pi} beside {alone}");
+    // What chance alone leaves to one who knows rates and plant, and is never late: more than the loop does, and 0.05 is less.
+    let oracle = measured("told everything", &both.oracle());
+    assert!(oracle > pi && pi > 0.05, "{pi} beside {oracle}");
     // 10 % slower, the second rate is more than the workers can serve at the model's speed.
     let slower = both.slower();
     let alone = measured("predictor", &slower.predictor_alone());
