@@ -7,9 +7,9 @@ pub(crate) enum Kind {
     Page,
     /// CSS.
     Style,
-    /// A JPEG, PNG or GIF.
+    /// A JPEG, PNG, GIF or WebP.
     Image,
-    /// An image that is not written again: SVG, WebP, AVIF, icons.
+    /// An image that is not written again: SVG, AVIF, icons.
     OtherImage,
     /// JavaScript.
     Script,
@@ -29,8 +29,8 @@ impl Kind {
         match ending.to_ascii_lowercase().as_str() {
             "html" | "htm" | "xhtml" | "shtml" => Kind::Page,
             "css" => Kind::Style,
-            "jpg" | "jpeg" | "jpe" | "jfif" | "png" | "gif" => Kind::Image,
-            "svg" | "webp" | "avif" | "ico" | "bmp" | "jxl" => Kind::OtherImage,
+            "jpg" | "jpeg" | "jpe" | "jfif" | "png" | "gif" | "webp" => Kind::Image,
+            "svg" | "avif" | "ico" | "bmp" | "jxl" => Kind::OtherImage,
             "js" | "mjs" => Kind::Script,
             "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
             // An archive is no copy of a page: `site.tar.gz`.

@@ -12,8 +12,8 @@
 //! - No page gets a dead link or a broken image that it did not have: what leaves the page stays in its tree.
 //! - The same site and policy make the same trees; what is known from the last run is not done again.
 //!
-//! Not here: WebP and AVIF, which are copied: the encoders in Rust are too young or too large (decision 2), and an address
-//! that ends in `.jpg` would have to be answered by what the client accepts.
+//! Not here: one format in place of another, since an address that ends in `.jpg` would have to be answered by what the
+//! client accepts. AVIF is copied (decision 2).
 
 mod adapt;
 mod charset;

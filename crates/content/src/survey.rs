@@ -3,7 +3,6 @@
 use crate::css::{self, Purpose};
 use crate::document::{Document, Reference, Use};
 use crate::kind::Kind;
-use crate::markup::Element;
 use crate::policy::Tag;
 use crate::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +65,7 @@ impl Survey {
                 continue;
             };
             let tag = document.tag(reference.element);
-            self.note(&file, reference, tag, &document.elements[reference.element]);
+            self.note(&file, reference, tag, document);
             match reference.purpose {
                 Use::Link if Kind::of(&file) == Kind::Page && file != path => {
                     if tag == Some(Tag::Important) {
@@ -86,14 +85,15 @@ impl Survey {
         self.pages.insert(path.to_owned(), page);
     }
 
-    fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, element: &Element) {
+    fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, document: &Document) {
         let purpose = reference.purpose;
+        let element = &document.elements[reference.element];
+        let parent = element.parent.map(|parent| &document.elements[parent]);
+        let chosen = element.get("srcset").is_some() || parent.is_some_and(|parent| parent.name == "picture");
         let usage = self.usage.entry(file.to_owned()).or_default();
         match purpose {
-            // In several sizes, or with places on it to click at, an image has to keep its own.
-            Use::Image if element.get("usemap").is_none() && element.get("srcset").is_none() => {
-                usage.sizable = true
-            }
+            // One of several candidates, or with places on it to click at, an image has to keep its size.
+            Use::Image if element.get("usemap").is_none() && !chosen => usage.sizable = true,
             Use::Link | Use::Hint => {}
             _ => usage.fixed = true,
         }

@@ -315,3 +315,59 @@ fn tags_rules_and_depth() {
     assert!(manifest.contains("\"far.html\""), "{manifest}");
     fs::remove_dir_all(root).unwrap();
 }
+
+/// A photo as WebP, twice as wide where `wide`.
+fn webp(seed: usize, wide: bool) -> Vec<u8> {
+    let jpeg = photo(seed);
+    let mut decoder = jpeg_decoder::Decoder::new(jpeg.as_slice());
+    let samples = decoder.decode().unwrap();
+    let (width, height) = (720, 540);
+    let rows = samples.chunks_exact(3 * width);
+    let samples: Vec<u8> = if wide { rows.flat_map(|row| [row, row].concat()).collect() } else { samples };
+    webp::Encoder::from_rgb(&samples, if wide { 2 * width } else { width } as u32, height)
+        .encode(90.0)
+        .to_vec()
+}
+
+/// Pictures that a page has in several formats and sizes: each is written again in its own.
+#[test]
+fn sources_of_a_picture_keep_their_names_and_formats() {
+    let root = scratch("sources");
+    let (site, out) = (root.join("site"), root.join("trees"));
+    let page = "<picture><source type=image/webp srcset='wide.webp 2x, photo.webp 1x'>\
+                <source type=image/avif srcset=photo.avif><img src=photo.jpg alt=Hills></picture>\
+                <img src=alone.webp alt=Alone>";
+    write(&site, "index.html", page);
+    // No AVIF that anybody could show: it is copied all the same.
+    let avif = [b"\0\0\0\x20ftypavif\0\0\0\0avifmif1miafMA1B".to_vec(), vec![7; 50_000]].concat();
+    write(&site, "photo.avif", &avif);
+    write(&site, "photo.jpg", photo(3));
+    for (name, seed, wide) in [("photo.webp", 3, false), ("wide.webp", 4, true), ("alone.webp", 5, false)] {
+        write(&site, name, webp(seed, wide));
+    }
+    write(&site, "broken.webp", &webp(6, false)[..9_000]);
+    let adapted = made(&site, &out);
+    let light = fs::read_to_string(out.join("light/index.html")).unwrap();
+    let lighter = page.replace("'wide.webp 2x, photo.webp 1x'", "\"photo.webp 1x\"");
+    assert_eq!(light, lighter, "the smallest stays");
+    let names: Vec<&str> = adapted.images.keys().map(String::as_str).collect();
+    assert_eq!(names, ["alone.webp", "photo.jpg", "photo.webp", "wide.webp"]);
+    for (name, image) in &adapted.images {
+        let written = fs::read(out.join("light").join(name)).unwrap();
+        assert_eq!(written.len() as u64, image.after);
+        assert!(image.before >= 4 * image.after && image.similarity >= 0.90, "{name}: {image:?}");
+        if !name.ends_with("jpg") {
+            let shown = webp::Decoder::new(&written).decode().unwrap();
+            let width = if name.starts_with("wide") { 1440 } else { 720 };
+            // What has a size of its own in the page may have fewer pixels, and the page says how wide it was.
+            let smaller = name.starts_with("alone") && shown.width() < width;
+            assert!(shown.width() == width || smaller, "{name}: {}", shown.width());
+            assert_eq!(&written[8..12], b"WEBP");
+        }
+    }
+    assert!(fs::read(out.join("light/photo.avif")).unwrap() == avif);
+    let problems: Vec<&str> = adapted.problems.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(problems, ["broken.webp"]);
+    assert_eq!(fs::read(out.join("light/broken.webp")).unwrap().len(), 9_000, "copied as it is");
+    fs::remove_dir_all(root).unwrap();
+}

@@ -6,11 +6,14 @@
 
 mod gif;
 mod jpeg;
+mod metadata;
 mod palette;
 mod png;
 mod raster;
 mod search;
 mod similarity;
+mod sizes;
+mod webp;
 
 pub(crate) use search::Found;
 use search::{Wanted, best};
@@ -21,6 +24,7 @@ const GROUNDS: [u8; 2] = [255, 0];
 const MOST_PIXELS: usize = 100_000_000;
 /// A file that is not at least so much smaller stays as it is.
 const WORTH: f64 = 0.95;
+const UNKNOWN: &str = "not a JPEG, PNG, GIF or WebP";
 
 /// What an image is, by its first bytes: a name may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,7 @@ pub(crate) enum Format {
     Jpeg,
     Png,
     Gif,
+    Webp,
 }
 
 impl Format {
@@ -38,7 +43,8 @@ impl Format {
             (b"GIF89a", Format::Gif),
             (b"GIF87a", Format::Gif),
         ];
-        begins.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, format)| format)
+        let begins = begins.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, format)| format);
+        begins.or_else(|| webp::is_webp(bytes).then_some(Format::Webp))
     }
 }
 
@@ -50,6 +56,7 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
     };
     match Format::of(bytes)? {
         Format::Gif => pair(6, u16::from_le_bytes),
+        Format::Webp => webp::dimensions(bytes),
         Format::Png => {
             let [width, height] =
                 [16, 20].map(|at| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize));
@@ -90,12 +97,13 @@ pub(crate) struct Reduction {
 pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found>, String> {
     let Reduction { factor, similarity, resizable } = reduction;
     let wanted = Wanted { bytes: (bytes.len() as f64 / factor) as usize, similarity };
-    let (width, height) = dimensions(bytes).ok_or("not a JPEG, PNG or GIF")?;
+    let (format, (width, height)) = Format::of(bytes).zip(dimensions(bytes)).ok_or(UNKNOWN)?;
     within_bounds(width, height)?;
-    let found = match Format::of(bytes).ok_or("not a JPEG, PNG or GIF")? {
+    let found = match format {
         Format::Jpeg => best(&mut jpeg::Qualities::new(jpeg::read(bytes)?, resizable), wanted),
         Format::Png => best(&mut png::Palettes::new(png::read(bytes)?, resizable), wanted),
         Format::Gif => best(&mut gif::Reductions::new(gif::read(bytes)?, resizable), wanted),
+        Format::Webp => best(&mut webp::Qualities::new(webp::read(bytes)?, resizable), wanted),
     };
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))
 }
