@@ -5,6 +5,7 @@ use plimsoll_e2e::{Apache, Browser, Folder, Plimsoll, Viewed, get};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -241,6 +242,68 @@ fn every_page_is_whole_in_a_browser() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         nothing_new_is_wrong(site, &trees, &site.to_string_lossy());
     }
+}
+
+/// The shop with some of its photos as AVIF, for `avifenc` is what makes them.
+fn shop_with_avif() -> Shop {
+    let shop = Shop::adapted(&["--levels", "full"]);
+    let photos = shop.site().join("photos");
+    let encode = |number: usize, name: &str, options: &[&str]| {
+        let mut command = Command::new("avifenc");
+        command.args(["--speed", "9", "--min", "12", "--max", "12"]).args(options);
+        command.arg(photos.join(format!("Bild {number}.JPG"))).arg(photos.join(name));
+        let output =
+            command.output().unwrap_or_else(|error| panic!("avifenc: {error}; `make deps` installs it"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    encode(0, "plain.avif", &[]);
+    encode(1, "wide gamut.avif", &["--cicp", "12/13/6", "--depth", "10"]);
+    encode(2, "turned.avif", &["--irot", "1"]);
+    let page = "<!DOCTYPE html><title>AVIF</title><link rel=icon href=data:,><img src=photos/plain.avif alt=Plain>\
+                <picture><source type=image/avif srcset='photos/wide%20gamut.avif'>\
+                <img src='photos/Bild 1.JPG' alt=Wide></picture><img src=photos/turned.avif alt=Turned>";
+    std::fs::write(shop.site().join("avif.html"), page).unwrap_or_else(|error| panic!("{error}"));
+    shop
+}
+
+/// AVIF is reduced where that is asked for, by libavif's own programs, and a browser shows what they wrote.
+#[test]
+fn avif_is_reduced_where_it_is_asked_for() {
+    let shop = shop_with_avif();
+    let [site, trees] = [shop.site(), shop.trees()].map(|path| path.to_string_lossy().into_owned());
+    let read = |level: &str, name: &str| std::fs::read(shop.trees().join(level).join("photos").join(name));
+    let read = |level, name| read(level, name).unwrap_or_else(|error| panic!("{level}/{name}: {error}"));
+    let names = ["plain.avif", "wide gamut.avif", "turned.avif"];
+    let adapt = |options: &[&str]| {
+        let output = Plimsoll::output(&[&["adapt", &site, &trees], options].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = adapt(&[]);
+    assert_eq!(said.matches("`--avif` reduces it").count(), 3, "{said}");
+    assert!(names.iter().all(|name| read("light", name) == read("full", name)), "copied");
+
+    let said = adapt(&["--avif"]);
+    assert!(said.contains("photos/turned.avif: an AVIF that is turned"), "{said}");
+    assert!(read("light", names[2]) == read("full", names[2]), "left alone");
+    for name in &names[..2] {
+        let (before, after) = (read("full", name), read("light", name));
+        assert!(before.len() >= 3 * after.len(), "{name}: {} {}", before.len(), after.len());
+    }
+    let primaries = |bytes: &[u8]| {
+        let at = bytes.windows(8).position(|name| name == b"colrnclx")?;
+        bytes.get(at + 8..at + 10).map(<[u8]>::to_vec)
+    };
+    assert_eq!(primaries(&read("light", names[1])), Some(vec![0, 12]), "its colours are said as before");
+    assert!(adapt(&["--avif"]).contains(" 0 images reduced in this run"), "nothing is done again");
+    nothing_new_is_wrong(&shop.site(), &shop.trees(), "the shop with AVIF");
+
+    let mut command = Command::new(plimsoll_e2e::binary());
+    let output = command.args(["adapt", &site, &trees, "--avif"]).env("PATH", "/nowhere").output();
+    let output = output.unwrap_or_else(|error| panic!("{error}"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`avifdec`, which cannot be run") && said.contains("libavif-bin"), "{said}");
 }
 
 #[test]

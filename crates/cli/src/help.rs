@@ -115,6 +115,7 @@ const ADAPT_OPTIONS: &[&str] = &[
     "--medium-limit",
     "--factor",
     "--similarity",
+    "--avif",
     "--cosmetic-limit",
     "--depth",
     "--rule",
@@ -137,6 +138,7 @@ const IMPACT_OPTIONS: &[&str] = &[
     "--medium-limit",
     "--factor",
     "--similarity",
+    "--avif",
     "--cosmetic-limit",
     "--depth",
     "--rule",
@@ -360,6 +362,7 @@ Options:
       --medium-limit N    bytes above which they are of medium size (default 4096)
       --factor X          by this in bytes (default 8)
       --similarity X      but not below this structural similarity (default 0.9)
+      --avif              AVIFs too, by libavif's avifenc and avifdec: seconds for each
       --cosmetic-limit N  bytes below which images are cosmetic (default 1024)
       --depth N           leave out pages more than N links from the first
       --rule GLOB=TAG     tag files by path; several times, the last that fits counts

@@ -90,8 +90,15 @@ pub fn adapt(job: &Job, watch: &dyn Watch) -> io::Result<Adapted> {
         tree.take(snapshot);
     }
     let site = Site::read(tree, watch)?;
+    if job.policy.avif && site.tree.files.keys().any(|path| Kind::is_avif(path)) {
+        image::check_avif().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
+    }
     let known = Known::read(&output.old(MANIFEST));
     let mut adapted = Adapted { problems: site.problems.clone(), ..Adapted::default() };
+    let large = site.dimensions.keys().filter(|path| site.bytes(path) > job.policy.image_limit_bytes);
+    let copied = large.filter(|path| Kind::is_avif(path) && !job.policy.avif);
+    let what = "an AVIF, copied as it is; `--avif` reduces it, slowly";
+    adapted.problems.extend(copied.map(|path| (path.clone(), what.to_owned())));
     let views = job.views.as_ref().map(|requests| page_views(&site, requests).0);
     let job = &Job { views, ..job.clone() };
     let images = reduce_images(job, &site, &output, &known, watch)?;

@@ -98,7 +98,8 @@ impl<'a> Decisions<'a> {
     pub(crate) fn reduction(&self, path: &str) -> Option<Reduction> {
         let (file, tag) = (self.site.tree.files.get(path)?, self.file_tag(path));
         let sound = file.kind == Kind::Image && self.site.dimensions.contains_key(path);
-        if self.level == Level::Full || !sound || tag == Some(Tag::Important) {
+        let wanted = self.policy.avif || !Kind::is_avif(path);
+        if self.level == Level::Full || !sound || !wanted || tag == Some(Tag::Important) {
             return None;
         }
         let Policy { factor, similarity, image_limit_bytes, medium_limit_bytes, .. } = *self.policy;

@@ -7,9 +7,9 @@ pub(crate) enum Kind {
     Page,
     /// CSS.
     Style,
-    /// A JPEG, PNG, GIF or WebP.
+    /// A JPEG, PNG, GIF, WebP or AVIF.
     Image,
-    /// An image that is not written again: SVG, AVIF, icons.
+    /// An image that is not written again: SVG, icons.
     OtherImage,
     /// JavaScript.
     Script,
@@ -29,14 +29,19 @@ impl Kind {
         match ending.to_ascii_lowercase().as_str() {
             "html" | "htm" | "xhtml" | "shtml" => Kind::Page,
             "css" => Kind::Style,
-            "jpg" | "jpeg" | "jpe" | "jfif" | "png" | "gif" | "webp" => Kind::Image,
-            "svg" | "avif" | "ico" | "bmp" | "jxl" => Kind::OtherImage,
+            "jpg" | "jpeg" | "jpe" | "jfif" | "png" | "gif" | "webp" | "avif" => Kind::Image,
+            "svg" | "ico" | "bmp" | "jxl" => Kind::OtherImage,
             "js" | "mjs" => Kind::Script,
             "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
             // An archive is no copy of a page: `site.tar.gz`.
             "gz" | "br" | "zst" if stem.contains('.') && !stem.ends_with(".tar") => Kind::Compressed,
             _ => Kind::Other,
         }
+    }
+
+    /// Whether the name is an AVIF's.
+    pub(crate) fn is_avif(path: &str) -> bool {
+        path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("avif"))
     }
 
     pub(crate) fn is_image(self) -> bool {

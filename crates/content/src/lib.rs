@@ -13,7 +13,7 @@
 //! - The same site and policy make the same trees; what is known from the last run is not done again.
 //!
 //! Not here: one format in place of another, since an address that ends in `.jpg` would have to be answered by what the
-//! client accepts. AVIF is copied (decision 2).
+//! client accepts.
 
 mod adapt;
 mod charset;

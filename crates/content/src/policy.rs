@@ -157,6 +157,8 @@ pub struct Policy {
     pub factor: f64,
     /// But not to a structural similarity below this.
     pub similarity: f64,
+    /// AVIFs too, by programs that have to be there, and slowly.
+    pub avif: bool,
     /// Images below this size are cosmetic (byte).
     pub cosmetic_limit_bytes: u64,
     /// Pages so many links from the first are the last that a lower level has.
@@ -174,6 +176,7 @@ impl Default for Policy {
             medium_limit_bytes: 4 * 1024,
             factor: 8.0,
             similarity: 0.90,
+            avif: false,
             cosmetic_limit_bytes: 1024,
             depth: None,
             rules: Vec::new(),

@@ -146,6 +146,7 @@ fn policy_file(policy: &mut Policy, parser: &mut Parser, topic: Topic) -> Result
     policy.cosmetic_limit_bytes = said.cosmetic_limit_bytes.unwrap_or(policy.cosmetic_limit_bytes);
     policy.factor = said.factor.unwrap_or(policy.factor);
     policy.similarity = said.similarity.unwrap_or(policy.similarity);
+    policy.avif = said.avif.unwrap_or(policy.avif);
     policy.depth = said.depth.or(policy.depth);
     let rules = said.rules.iter();
     policy
@@ -166,6 +167,7 @@ fn policy(policy: &mut Policy, option: &str, parser: &mut Parser, topic: Topic) 
         "factor" => policy.factor = number(parser, &bounds::FACTOR, topic)?,
         "similarity" => policy.similarity = number(parser, &bounds::SIMILARITY, topic)?,
         "cosmetic-limit" => policy.cosmetic_limit_bytes = number(parser, &bounds::COSMETIC_LIMIT, topic)?,
+        "avif" => policy.avif = true,
         "depth" => policy.depth = Some(number(parser, &bounds::DEPTH, topic)?),
         "rule" => {
             let rule = word(parser, "rule", "a pattern and a tag", "'*.woff2=expendable'", topic)?;

@@ -22,6 +22,9 @@ section! { "the file"
         factor: Factor, optional;
         /// The least structural similarity of a reduced image to its original; the factor gives way. Default: 0.9.
         similarity: Similarity, optional;
+        /// Whether AVIF images are reduced too. It takes seconds for each, and libavif's programs `avifenc` and `avifdec`.
+        /// Default: they are copied.
+        avif: bool, optional;
         /// Pages more than so many links from the first are left out, and links to them become text. Default: none is.
         depth: Whole<0, { u32::MAX as u64 }>, optional;
         /// Whether lower trees have only what differs from the next. For servers that read the manifest: the gateway

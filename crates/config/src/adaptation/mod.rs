@@ -26,6 +26,8 @@ pub struct Adaptation {
     pub factor: Option<f64>,
     /// But not below this structural similarity.
     pub similarity: Option<f64>,
+    /// AVIF images too.
+    pub avif: Option<bool>,
     /// Pages so many links from the first are the last.
     pub depth: Option<u32>,
     /// Lower trees have only what differs.
@@ -59,6 +61,7 @@ fn resolve(file: &keys::File) -> Adaptation {
         cosmetic_limit_bytes: size(&file.cosmetic_limit),
         factor: file.factor.as_ref().map(|factor| factor.value.0),
         similarity: file.similarity.as_ref().map(|similarity| similarity.value.0),
+        avif: file.avif.as_ref().map(|avif| avif.value),
         depth: file.depth.as_ref().map(|depth| depth.value.0 as u32),
         sparse: file.sparse.as_ref().map(|sparse| sparse.value),
         snapshots: file

@@ -4,6 +4,7 @@
 //! quality that fits, found by search and measured ([`similarity`]); where that is less similar than the floor allows,
 //! the factor gives way, not the picture.
 
+mod avif;
 mod gif;
 mod jpeg;
 mod metadata;
@@ -15,6 +16,7 @@ mod similarity;
 mod sizes;
 mod webp;
 
+pub(crate) use avif::check as check_avif;
 pub(crate) use search::Found;
 use search::{Wanted, best};
 
@@ -24,7 +26,7 @@ const GROUNDS: [u8; 2] = [255, 0];
 const MOST_PIXELS: usize = 100_000_000;
 /// A file that is not at least so much smaller stays as it is.
 const WORTH: f64 = 0.95;
-const UNKNOWN: &str = "not a JPEG, PNG, GIF or WebP";
+const UNKNOWN: &str = "not a JPEG, PNG, GIF, WebP or AVIF";
 
 /// What an image is, by its first bytes: a name may lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub(crate) enum Format {
     Png,
     Gif,
     Webp,
+    Avif,
 }
 
 impl Format {
@@ -44,7 +47,8 @@ impl Format {
             (b"GIF87a", Format::Gif),
         ];
         let begins = begins.into_iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, format)| format);
-        begins.or_else(|| webp::is_webp(bytes).then_some(Format::Webp))
+        let begins = begins.or_else(|| webp::is_webp(bytes).then_some(Format::Webp));
+        begins.or_else(|| avif::is_avif(bytes).then_some(Format::Avif))
     }
 }
 
@@ -57,6 +61,7 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
     match Format::of(bytes)? {
         Format::Gif => pair(6, u16::from_le_bytes),
         Format::Webp => webp::dimensions(bytes),
+        Format::Avif => avif::dimensions(bytes),
         Format::Png => {
             let [width, height] =
                 [16, 20].map(|at| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize));
@@ -104,6 +109,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
         Format::Png => best(&mut png::Palettes::new(png::read(bytes)?, resizable), wanted),
         Format::Gif => best(&mut gif::Reductions::new(gif::read(bytes)?, resizable), wanted),
         Format::Webp => best(&mut webp::Qualities::new(webp::read(bytes)?, resizable), wanted),
+        Format::Avif => best(&mut avif::Qualities::new(bytes)?, wanted),
     };
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))
 }

@@ -1,0 +1,209 @@
+//! AVIF: read and written again by libavif's own programs, `avifdec` and `avifenc`, where the user asks for it.
+//!
+//! Not by a library: there is no safe one in Rust to read AV1, and the encoder is larger than all that is here (decision
+//! 2). A program costs a process for each try, which next to AV1 is little. Between the two the picture is a PNG, which
+//! carries the colour profile; the colour space without one is told again. What a PNG would lose is left alone: pictures
+//! that move, that are turned or cropped by their container, and those of high dynamic range.
+
+use super::png::least_similar;
+use super::raster::{Plane, Raster};
+use super::search::Ladder;
+use super::{GROUNDS, MOST_PIXELS, png};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DECODER: &str = "avifdec";
+const ENCODER: &str = "avifenc";
+/// Quantizers that are tried, from coarse to fine: 63 is the coarsest, 0 without loss.
+const QUANTIZER: std::ops::RangeInclusive<usize> = 8..=58;
+/// Faster is worse, slower hardly better.
+const SPEED: &str = "8";
+/// Transfer characteristics of high dynamic range (ITU-T H.273, table 3).
+const HIGH_RANGE: [u16; 2] = [16, 18];
+
+/// Whether a file begins as one; as a picture that moves, too.
+pub(super) fn is_avif(bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(b"ftyp") && [Some(&b"avif"[..]), Some(b"avis")].contains(&bytes.get(8..12))
+}
+
+/// What stands after each box of this name, before the pixels begin (ISO/IEC 23008-12, 6.5: item properties).
+fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let end = bytes.windows(4).position(|four| four == b"mdat").unwrap_or(bytes.len());
+    let head = &bytes[..end];
+    head.windows(name.len())
+        .enumerate()
+        .filter(move |(_, here)| *here == name)
+        .map(move |(at, _)| &head[at + name.len()..])
+}
+
+/// Width and height: those of the largest picture in it, the others are its parts and previews.
+pub(super) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
+    let side =
+        |from: &[u8], at: usize| Some(u32::from_be_bytes(from.get(at..at + 4)?.try_into().ok()?) as usize);
+    let sizes = boxes(bytes, b"ispe").filter_map(|from| Some((side(from, 4)?, side(from, 8)?)));
+    sizes.max_by_key(|(width, height)| width.saturating_mul(*height))
+}
+
+/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if it says them.
+fn colour(bytes: &[u8]) -> Option<[u16; 3]> {
+    let from = boxes(bytes, b"colrnclx").next()?.first_chunk::<6>()?;
+    Some([0, 2, 4].map(|at| u16::from_be_bytes([from[at], from[at + 1]])))
+}
+
+/// Whether the programs are there.
+///
+/// # Errors
+/// What to do.
+pub(crate) fn check() -> Result<(), String> {
+    for program in [DECODER, ENCODER] {
+        run(Command::new(program).arg("--version"))
+            .map_err(|error| format!("AVIF is written by `{program}`, which cannot be run: {error}; install it (Debian: apt install libavif-bin), or leave `--avif` out"))?;
+    }
+    Ok(())
+}
+
+/// Runs it to its end.
+fn run(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(said.lines().last().unwrap_or("it failed").trim().to_owned())
+}
+
+/// A folder for the files between the programs, gone with the value.
+struct Bench(PathBuf);
+
+impl Bench {
+    fn new() -> io::Result<Bench> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("plimsoll-avif-{}-{number}", std::process::id()));
+        fs::create_dir(&folder)?;
+        Ok(Bench(folder))
+    }
+
+    /// The picture of a file as a PNG.
+    fn decoded(&self, bytes: &[u8], name: &str) -> Result<PathBuf, String> {
+        let (from, to) = (self.0.join("in.avif"), self.0.join(name));
+        fs::write(&from, bytes).map_err(|error| error.to_string())?;
+        let mut command = Command::new(DECODER);
+        command.args(["--jobs", "1", "--depth", "8", "--size-limit"]).arg(MOST_PIXELS.to_string());
+        run(command.arg("--").arg(&from).arg(&to))?;
+        Ok(to)
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What stays lies where such things are cleared away.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Its qualities.
+pub(super) struct Qualities {
+    bench: Bench,
+    picture: PathBuf,
+    colour: Option<[u16; 3]>,
+    /// As it is seen on the grounds.
+    originals: Vec<Plane>,
+}
+
+fn read(path: &Path) -> Result<Raster, String> {
+    png::read(&fs::read(path).map_err(|error| error.to_string())?)
+}
+
+impl Qualities {
+    pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
+        if bytes.get(8..12) == Some(b"avis") {
+            return Err("an animated AVIF is not reduced".to_owned());
+        }
+        if [&b"irot"[..], b"imir", b"clap"].into_iter().any(|name| boxes(bytes, name).next().is_some()) {
+            return Err("an AVIF that is turned or cropped is not reduced".to_owned());
+        }
+        let colour = colour(bytes);
+        if colour.is_some_and(|[_, transfer, _]| HIGH_RANGE.contains(&transfer)) {
+            return Err("an AVIF of high dynamic range is not reduced".to_owned());
+        }
+        let bench = Bench::new().map_err(|error| error.to_string())?;
+        let picture = bench.decoded(bytes, "picture.png")?;
+        let raster = read(&picture)?;
+        let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
+        let originals = grounds.iter().map(|&ground| raster.luma(ground)).collect();
+        Ok(Qualities { bench, picture, colour, originals })
+    }
+}
+
+impl Ladder for Qualities {
+    fn sizes(&self) -> usize {
+        1
+    }
+
+    fn steps(&self) -> usize {
+        QUANTIZER.end() - QUANTIZER.start() + 1
+    }
+
+    fn contented(&self) -> usize {
+        0
+    }
+
+    fn write(&mut self, _: usize, step: usize) -> Option<Vec<u8>> {
+        let (quantizer, to) = ((QUANTIZER.end() - step).to_string(), self.bench.0.join("out.avif"));
+        let mut command = Command::new(ENCODER);
+        command.args(["--jobs", "1", "--speed", SPEED, "--yuv", "420", "--ignore-exif", "--ignore-xmp"]);
+        for bound in ["--min", "--max", "--minalpha", "--maxalpha"] {
+            command.args([bound, &quantizer]);
+        }
+        if let Some([primaries, transfer, matrix]) = self.colour {
+            // Colours as they are, with no matrix, cannot be subsampled: then that of JPEG.
+            let matrix = if matrix == 0 { 6 } else { matrix };
+            command.arg("--cicp").arg(format!("{primaries}/{transfer}/{matrix}"));
+        }
+        run(command.arg("--").arg(&self.picture).arg(&to)).ok()?;
+        fs::read(to).ok()
+    }
+
+    fn similarity(&mut self, written: &[u8]) -> f64 {
+        let raster = self.bench.decoded(written, "seen.png").and_then(|path| read(&path));
+        raster.map_or(0.0, |raster| least_similar(&self.originals, &raster))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The head of a picture with a preview, as encoders write it.
+    fn head(brand: &[u8], properties: &[u8]) -> Vec<u8> {
+        let sizes = b"\0\0\0\x14ispe\0\0\0\0\0\0\0\x40\0\0\0\x30\0\0\0\x14ispe\0\0\0\0\0\0\x05\0\0\0\x03\0";
+        [b"\0\0\0\x20ftyp", brand, b"\0\0\0\0mif1miaf", sizes, properties, b"\0\0\0\x09mdatispe"].concat()
+    }
+
+    #[test]
+    fn the_head_says_the_size_of_the_picture_itself() {
+        let bytes = head(b"avif", b"");
+        assert!(is_avif(&bytes) && is_avif(&head(b"avis", b"")) && !is_avif(&head(b"heic", b"")));
+        assert_eq!(dimensions(&bytes), Some((1280, 768)));
+        for end in 0..bytes.len() {
+            dimensions(&bytes[..end]);
+            colour(&bytes[..end]);
+        }
+    }
+
+    #[test]
+    fn what_a_png_would_lose_is_left_alone() {
+        let wrong = |brand: &[u8], properties: &[u8]| Qualities::new(&head(brand, properties)).err().unwrap();
+        assert!(wrong(b"avis", b"").contains("animated"));
+        for name in [b"irot", b"imir", b"clap"] {
+            assert!(wrong(b"avif", &[b"\0\0\0\x09", &name[..], b"\x01"].concat()).contains("turned"));
+        }
+        let transfer = |of: u8| [b"\0\0\0\x13colrnclx\0\x09\0", &[of][..], b"\0\x09\x80"].concat();
+        assert_eq!(colour(&head(b"avif", &transfer(13))), Some([9, 13, 9]));
+        assert!(wrong(b"avif", &transfer(16)).contains("dynamic range"));
+    }
+}
