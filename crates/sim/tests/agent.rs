@@ -195,13 +195,13 @@ impl Scene {
 }
 
 /// Runs `steps` of seconds and loads, in multiples of the capacity.
-fn run(mut by: By, sense: Sense, steps: &[(u32, f64)], seed: u64) -> Told {
+fn run(mut by: By, sense: Sense, steps: &[(f64, f64)], seed: u64) -> Told {
     let mut scene = Scene::new(seed);
     let tick = PERIOD / SAMPLES;
     let (mut now, mut end) = (Instant::ZERO, Instant::ZERO);
     let mut ticks = 0_u32;
     for &(seconds, load) in steps {
-        end += Duration::from_secs(seconds.into());
+        end += Duration::from_secs_f64(seconds);
         let mean = 1.0 / (load * CAPACITY);
         let mut arrival = now + Duration::from_secs_f64(scene.random.exponential(mean));
         while now < end {
@@ -233,7 +233,7 @@ fn agent(policy: Policy) -> By {
 }
 
 /// Calm, 2.4 times the capacity for a minute and a half, hardly anything.
-const STEP: [(u32, f64); 3] = [(20, 0.5), (90, 2.4), (30, 0.2)];
+const STEP: [(f64, f64); 3] = [(20.0, 0.5), (90.0, 2.4), (30.0, 0.2)];
 const GAP: Sense = Sense::Gap { workers: None };
 
 #[test]
@@ -265,7 +265,7 @@ fn next_to_nobody_is_lost_up_to_the_papers_ratio() {
     let ratio = FULL.0 / LIGHT.0;
     let late_losses = |part: f64| {
         let runs = (0..5).map(|seed| {
-            let steps = [(10, 0.5), (300, part * ratio)];
+            let steps = [(10.0, 0.5), (300.0, part * ratio)];
             let told = run(agent(Policy::Relay), linear(1.0), &steps, 200 + seed);
             assert_eq!(told.changes.len(), 1, "{:?}", told.changes);
             (told.lost(40, 310), told.arrived(40, 310))
@@ -284,7 +284,7 @@ fn of_few_requests_that_are_left_it_is_soon_known_that_they_are_few() {
     for (policy, within) in [(Policy::Relay, 1.0..7.5), (FRACTION, 1.0..12.0)] {
         for seed in 0..100 {
             let sense = if seed % 2 == 0 { linear(1.0) } else { GAP };
-            let told = run(agent(policy), sense, &[(8, 0.5), (60, 2.4), (15, 0.06)], 100 + seed);
+            let told = run(agent(policy), sense, &[(8.0, 0.5), (60.0, 2.4), (15.0, 0.06)], 100 + seed);
             let (back, fraction) = told.changes[told.changes.len() - 1];
             assert!(
                 fraction == 1.0 && within.contains(&(back - 68.0)),
@@ -295,9 +295,24 @@ fn of_few_requests_that_are_left_it_is_soon_known_that_they_are_few() {
     }
 }
 
+/// A crowd that pauses for most of a second has not gone; its end in the middle of a period is known by the next one's.
+#[test]
+fn a_lull_of_a_second_is_no_end_of_the_crowd() {
+    for seed in 0..100 {
+        let sense = if seed % 2 == 0 { linear(1.0) } else { GAP };
+        // Over three of four samples of one period, and over two periods' ends.
+        let (before, lull) = [(50.1, 0.8), (50.6, 0.8)][(seed / 2 % 2) as usize];
+        let steps = [(8.0, 0.5), (before, 2.4), (lull, 0.1), (10.0, 2.4)];
+        let told = run(agent(FRACTION), sense, &steps, 300 + seed);
+        let (begin, end) = (8.0 + before, 8.0 + before + lull + 3.0);
+        let most = told.changes.iter().filter(|(at, _)| (begin..end).contains(at)).map(|(_, f)| *f);
+        assert!(most.fold(0.0, f64::max) < 0.5, "{sense:?}, seed {seed}: {:?}", told.changes);
+    }
+}
+
 #[test]
 fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
-    let steady = [(10, 0.5), (180, 1.6)];
+    let steady = [(10.0, 0.5), (180.0, 1.6)];
     let limit = Duration::from_secs_f64(0.9 * QUEUE as f64 / CAPACITY);
     let naive = run(By::ResponseTime(limit), GAP, &steady, 5);
     assert!(naive.changes(20.0, 190.0) >= 20, "the twin is calm: {:?}", naive.changes);
@@ -310,7 +325,7 @@ fn by_response_time_alone_it_oscillates_and_with_hysteresis_it_does_not() {
 #[test]
 fn around_the_capacity_it_stays_where_it_is() {
     for (load, most) in [(0.7, 0), (0.95, 1), (1.05, 1)] {
-        let told = run(agent(Policy::Relay), GAP, &[(300, load)], 6);
+        let told = run(agent(Policy::Relay), GAP, &[(300.0, load)], 6);
         assert!(told.changes.len() <= most, "at {load}: {:?}", told.changes);
     }
 }
@@ -318,7 +333,7 @@ fn around_the_capacity_it_stays_where_it_is() {
 /// Told a third of the true costs it believes that full quality fits at twice the capacity, and comes back in vain.
 #[test]
 fn however_wrong_the_model_it_switches_at_most_once_in_thirty_seconds() {
-    let told = run(agent(Policy::Relay), linear(0.3), &[(10, 0.5), (600, 2.0), (20, 0.2)], 7);
+    let told = run(agent(Policy::Relay), linear(0.3), &[(10.0, 0.5), (600.0, 2.0), (20.0, 0.2)], 7);
     assert!(told.changes.len() >= 4, "the model is not wrong: {:?}", told.changes);
     for (number, (at, _)) in told.changes.iter().enumerate() {
         assert!(number as f64 <= 1.0 + (at - 10.0) / 30.0, "{:?}", told.changes);
@@ -330,7 +345,7 @@ fn however_wrong_the_model_it_switches_at_most_once_in_thirty_seconds() {
 #[test]
 fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
     for (sense, seed) in [(linear(1.0), 8), (linear(1.0), 9), (GAP, 10), (GAP, 11)] {
-        let told = run(agent(FRACTION), sense, &[(20, 0.5), (160, 1.7), (30, 0.2)], seed);
+        let told = run(agent(FRACTION), sense, &[(20.0, 0.5), (160.0, 1.7), (30.0, 0.2)], seed);
         // All of it is used, and no more: CA Fig. 8 where Fig. 7 had a relay.
         let used = told.utilization(100, 180);
         assert!((0.80..0.90).contains(&used), "{used}: {:?}", told.changes);
@@ -343,7 +358,7 @@ fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
         let (back, full) = told.changes[told.changes.len() - 1];
         assert!(full == 1.0 && (180.0..192.0).contains(&back), "{:?}", told.changes);
     }
-    let alone = run(By::Nobody, GAP, &[(20, 0.5), (160, 1.7)], 8);
+    let alone = run(By::Nobody, GAP, &[(20.0, 0.5), (160.0, 1.7)], 8);
     let lost = f64::from(alone.lost(40, 180)) / f64::from(alone.arrived(40, 180));
     assert!(lost > 0.35, "without the agent only {lost} are lost");
 }
@@ -351,7 +366,7 @@ fn a_fraction_is_degraded_and_the_server_held_at_its_line() {
 #[test]
 fn below_the_line_nobody_is_degraded() {
     for (sense, seed) in [(linear(1.0), 12), (GAP, 13)] {
-        let told = run(agent(FRACTION), sense, &[(300, 0.6)], seed);
+        let told = run(agent(FRACTION), sense, &[(300.0, 0.6)], seed);
         assert_eq!(told.changes, [], "by {sense:?}");
     }
 }

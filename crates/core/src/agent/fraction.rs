@@ -7,10 +7,11 @@
 //! for a while.
 //!
 //! A change costs the server something (nginx starts new workers), so small ones are not made, nor two close together;
-//! except down by much, where waiting costs more. What counts is the mean of what the law has said for some periods: chance
-//! moves F by a twentieth from one period to the next where a hundred requests come in it. The law is told what was
-//! applied, and its feedback stands still while that is not what it said: else the difference would be integrated, and
-//! each deadband become an oscillation.
+//! except down by much, where waiting costs more. Up by much waits for some seconds after a step of the load: a crowd
+//! that pauses for a second has not gone, and full quality for all would fill the queue when it goes on. What counts is
+//! the mean of what the law has said for some periods: chance moves F by a twentieth from one period to the next where a
+//! hundred requests come in it. The law is told what was applied, and its feedback stands still while that is not what it
+//! said: else the difference would be integrated, and each deadband become an oscillation.
 
 use super::load::OfferedLoad;
 use super::{Change, Seen, Why};
@@ -22,7 +23,7 @@ use libm::fabs;
 const QUIET: u32 = 2;
 /// Overload so soon after a change upwards is of its making.
 const JUDGED: Duration = Duration::from_secs(30);
-/// Down by this much does not wait.
+/// Down by this much does not wait, and up by this much waits for a load that is settled.
 const URGENT: f64 = 0.15;
 /// No request waits here where anybody could drop it: a backlog is not seen at all.
 const WAIT_PERIODS: f64 = 10.0;
@@ -87,7 +88,8 @@ impl FractionLaw {
         let wanted = self.ask(seen, load, load_line)?;
         self.mean += SMOOTHING * (wanted - self.mean);
         let why = Why::Load { at_full: load.at(1.0)?, line: load_line };
-        if !self.is_worth_it(now, seen.applied, wanted) {
+        let lull = wanted > seen.applied + URGENT && !load.is_settled();
+        if lull || !self.is_worth_it(now, seen.applied, wanted) {
             self.hold(seen.applied);
             return None;
         }

@@ -49,6 +49,8 @@ pub(super) struct OfferedLoad {
     /// The rate stepped in this period, and in the last one that is whole.
     stepping: bool,
     stepped: bool,
+    /// Time since the last step of the rate, its own sample included (s).
+    since_step: f64,
 }
 
 impl OfferedLoad {
@@ -58,8 +60,11 @@ impl OfferedLoad {
         if sample.seconds <= 0.0 {
             return;
         }
-        self.stepping |= self.rate.count(requests, sample.seconds);
         let n = requests as f64;
+        if self.rate.count(requests, sample.seconds) {
+            (self.stepping, self.since_step) = (true, 0.0);
+        }
+        self.since_step += sample.seconds;
         self.lately.push_back((n, sample.seconds));
         while self.lately.iter().skip(1).map(|(_, seconds)| seconds).sum::<f64>() >= LATELY.as_secs_f64() {
             self.lately.pop_front();
@@ -125,17 +130,25 @@ impl OfferedLoad {
 
     /// The rate that [`LATELY`] may have had at most, and what that takes at full quality.
     pub(super) fn lately(&self) -> Option<(f64, f64)> {
-        let rate = self.most_lately()?;
+        let [_, rate] = self.rate_lately()?;
         // Of nothing it need not be known what it costs.
         let nothing = self.lately.iter().all(|(requests, _)| *requests == 0.0).then_some(0.0);
         Some((rate, self.of(rate, 1.0).or(nothing)?))
     }
 
-    /// The mean of a Poisson count of which what came is as little as chance allows.
-    fn most_lately(&self) -> Option<f64> {
+    /// The least and the greatest rate of which chance makes what came lately.
+    fn rate_lately(&self) -> Option<[f64; 2]> {
         let (n, seconds) = self.lately.iter().fold((0.0, 0.0), |(n, s), (m, t)| (n + m, s + t));
-        let most = n + CHANCE * CHANCE / 2.0 + CHANCE * sqrt(n + CHANCE * CHANCE / 4.0);
-        (seconds >= LATELY.as_secs_f64()).then_some(most / seconds)
+        // The means of two Poisson counts that are n but for so many of their own deviations.
+        let middle = n + CHANCE * CHANCE / 2.0;
+        let deviation = CHANCE * sqrt(n + CHANCE * CHANCE / 4.0);
+        (seconds >= LATELY.as_secs_f64())
+            .then(|| [middle - deviation, middle + deviation].map(|mean| mean.max(0.0) / seconds))
+    }
+
+    /// What came lately came after the last step of the rate.
+    pub(super) fn is_settled(&self) -> bool {
+        self.since_step >= LATELY.as_secs_f64()
     }
 
     fn of(&self, rate: f64, fraction: f64) -> Option<f64> {
@@ -156,10 +169,13 @@ impl OfferedLoad {
         Some(demand)
     }
 
-    /// R: followed through noise, but no more than what came lately can mean. A follower may take a quarter of a minute to
-    /// believe in the two or three requests a second that are left of many.
+    /// R: followed through noise, but within what came lately can mean. A follower may take a quarter of a minute to
+    /// believe in the two or three requests a second that are left of many, or that there are any after a second of none.
     pub(super) fn rate(&self) -> f64 {
-        self.most_lately().map_or(self.rate.mean(), |most| self.rate.mean().min(most))
+        let followed = self.rate.mean();
+        self.rate_lately()
+            .filter(|_| self.is_settled())
+            .map_or(followed, |[least, most]| followed.clamp(least, most))
     }
 
     /// U, smoothed.
