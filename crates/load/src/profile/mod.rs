@@ -28,6 +28,7 @@ pub use overload::{MOST_LATE, Overload};
 pub use search::Highest;
 
 use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Paths, Target};
+use overload::Undisturbed;
 use search::Bench;
 use stage::{Accept, Budget, Stage};
 use std::ops::ControlFlow;
@@ -237,10 +238,12 @@ impl Plan {
         let (subject, highest) = (&self.subjects[place], &profile.highest[place]);
         let mut stage = Stage { subject, accept: Accept::Success, timeout: SHORT_TIMEOUT, budget, watch };
         let died = |stop| (subject.name.clone(), stop);
-        let again = stage.closed(highest.clients, seconds).map_err(died)?.rate();
-        let offered = highest.rate.max(again) * factor;
+        let clients = (2 * highest.clients).min(self.most_clients);
+        let again = stage.closed(clients, seconds).map_err(died)?;
+        let undisturbed = Undisturbed::of(highest, &again);
+        let offered = undisturbed.rate * factor;
         let open = stage.open(offered, seconds).map_err(died)?;
-        profile.overload = Some(Overload::of((place, highest), again, &fit, offered, &open));
+        profile.overload = Some(Overload::of((place, highest), undisturbed, &fit, offered, &open));
         Ok(())
     }
 }

@@ -12,11 +12,13 @@
 //! failures, and counts as failed what exceeds X. Both are given; the first is what to plan with.
 //!
 //! It is a small difference of two large rates: where a fifth of X is lost to failures, X wrong by 2 % makes T_f wrong by
-//! 8 %. So X is measured once more just before. What disturbs a machine only ever makes it less, so the higher one
-//! counts, and how far the two are apart says how far T_f may be off.
+//! 8 %. So X is measured once more just before, with twice the clients: as many as the server has workers keep them busy
+//! but for the way there and back, and above X nobody waits for that. What disturbs a machine only ever makes X less, so
+//! the higher one counts. How far T_f may be off is told of X's own noise alone; what disturbs the open loop as a whole is
+//! not in it.
 
 use super::fit::Fit;
-use super::search::{Highest, OpenWindow};
+use super::search::{Highest, OpenWindow, Window};
 
 /// What an open loop above the highest rate did, and what failures cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +41,7 @@ pub struct Overload {
     pub client_cpu: Option<f64>,
     /// `T_f` (s); none where next to nothing failed, or the client could not offer what it should.
     pub per_failure_seconds: Option<f64>,
-    /// How far it may be off (s): X was measured twice, and was not the same.
+    /// How far the noise of X may put it off (s): half the 95 % confidence interval.
     pub per_failure_error_seconds: Option<f64>,
     /// `T_f` by the paper's eq. 12 (s).
     pub per_failure_by_bytes_seconds: Option<f64>,
@@ -51,21 +53,36 @@ pub const MOST_LATE: f64 = 0.1;
 /// With fewer failures, as a share of what is offered, they say nothing.
 const ENOUGH: f64 = 0.01;
 
+/// X, of the two times that it was measured the one that was disturbed less.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undisturbed {
+    /// Requests per second.
+    pub(super) rate: f64,
+    /// Half its 95 % confidence interval, as a share of it.
+    uncertainty: f64,
+}
+
+impl Undisturbed {
+    pub(super) fn of(highest: &Highest, again: &Window) -> Self {
+        let [first, second] = [(highest.rate, highest.uncertainty), (again.rate(), again.uncertainty())];
+        let (rate, uncertainty) = if second.0 > first.0 { second } else { first };
+        Undisturbed { rate, uncertainty }
+    }
+}
+
 impl Overload {
-    /// `again` is the highest rate once more.
     pub(super) fn of(
         (subject, highest): (usize, &Highest),
-        again: f64,
+        undisturbed: Undisturbed,
         fit: &Fit,
         offered: f64,
         open: &OpenWindow,
     ) -> Self {
         let enough = open.failures > ENOUGH * offered && open.late_seconds < MOST_LATE;
         let lost_bytes = (highest.rate * highest.bytes - open.bytes_per_second).max(0.0);
-        let undisturbed = highest.rate.max(again);
-        let kept = open.rate / undisturbed;
+        let kept = open.rate / undisturbed.rate;
         let per_failure = (1.0 - kept).max(0.0) / open.failures;
-        let error = (1.0 - highest.rate.min(again) / undisturbed) * kept / open.failures;
+        let error = undisturbed.uncertainty * kept / open.failures;
         let by_bytes = fit.per_byte_seconds * lost_bytes / (offered - highest.rate);
         Overload {
             subject,
@@ -117,20 +134,29 @@ mod tests {
             failures: 600.0 - answered,
             ..OpenWindow::default()
         };
-        let overload = Overload::of((0, &highest), 160.0, &fit, 600.0, &open);
+        let window = |rate: f64, spread: f64| Window {
+            parts: [-1.0, 0.0, 1.0].map(|off| rate * (1.0 + off * spread)).to_vec(),
+            ..Window::default()
+        };
+        let of = |highest: &Highest, again: &Window, open: &OpenWindow| {
+            Overload::of((0, highest), Undisturbed::of(highest, again), &fit, 600.0, open)
+        };
+        let same = window(160.0, 0.0);
+        let overload = of(&highest, &same, &open);
         let ms = |seconds: Option<f64>| (seconds.unwrap() * 1e5).round() / 1e2;
         assert_eq!(ms(overload.per_failure_by_bytes_seconds), 0.86);
         // All of what was lost, on those that failed: (48 / 84) / 531.4.
         assert_eq!(ms(overload.per_failure_seconds), 1.08);
         assert_eq!(overload.per_failure_error_seconds, Some(0.0));
         let calm = OpenWindow { failures: 1.0, ..open };
-        assert_eq!(Overload::of((0, &highest), 160.0, &fit, 600.0, &calm).per_failure_seconds, None);
-        // Measured a tenth too low, then too high: the higher one is believed, and the truth is not farther off than is told.
-        for (first, again) in [(144.0, 160.0), (160.0, 144.0)] {
-            let highest = Highest { rate: first, ..highest.clone() };
-            let disturbed = Overload::of((0, &highest), again, &fit, 600.0, &open);
+        assert_eq!(of(&highest, &same, &calm).per_failure_seconds, None);
+        // Measured a tenth too low, at first or again: the higher one is believed.
+        for (first, again) in [(144.0, &same), (160.0, &window(144.0, 0.0))] {
+            let disturbed = of(&Highest { rate: first, ..highest.clone() }, again, &open);
             assert_eq!(disturbed.per_failure_seconds, overload.per_failure_seconds);
-            assert_eq!(ms(disturbed.per_failure_error_seconds), 0.08);
         }
+        // Three parts 5 % apart: X is uncertain by 4.3 x 5 % / sqrt(3), of which T_f gets 36 / 84 over the failures.
+        let noisy = of(&Highest { rate: 144.0, ..highest.clone() }, &window(160.0, 0.05), &open);
+        assert_eq!(ms(noisy.per_failure_error_seconds), 0.1);
     }
 }

@@ -66,7 +66,7 @@ impl Window {
     }
 
     /// Half the 95 % confidence interval of the rate, as a share of it (Student's t).
-    fn uncertainty(&self) -> f64 {
+    pub(super) fn uncertainty(&self) -> f64 {
         /// For 1, 2, ... degrees of freedom.
         const T: [f64; 5] = [12.7, 4.3, 3.18, 2.78, 2.57];
         let n = self.parts.len() as f64;
