@@ -214,9 +214,9 @@ impl Engine {
         next
     }
 
-    /// For a shell that knows that nothing will be asked of the engine before `until`, that instant included: a simulator.
-    /// It may come at the returned instant instead of at `next`, which [`tick`](Engine::tick) returned; the samples in
-    /// between, all of nothing, are taken then. What comes of it is the same, bit for bit.
+    /// For a shell that knows that nobody will arrive before `until`, nor ask for the status: a simulator. It may come at
+    /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned; the samples in between, all of
+    /// nothing, are taken then. What comes of it is the same, bit for bit.
     pub fn put_off(&self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.sample_every.as_nanos() as u64;
         let latest = until.min(self.due);

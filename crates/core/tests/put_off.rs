@@ -41,26 +41,28 @@ impl Run {
     fn new(promises: &Promises, looks_ahead: bool) -> Run {
         let (engine, mut lanes) = Engine::new(promises, 1, 1).expect("valid promises");
         let lane = lanes.pop().expect("one lane");
-        Run { engine, lane, due: Instant::ZERO, looks_ahead, ticks: 0, verdicts: Verdicts::new() }
+        let due = Instant::ZERO;
+        let mut run = Run { engine, lane, due, looks_ahead, ticks: 0, verdicts: Verdicts::new() };
+        // The clock starts before anybody comes.
+        run.rest(due, due);
+        run
     }
 
-    /// All ticks up to `until`, that instant included; the next request comes after it.
-    fn rest(&mut self, until: Instant) {
+    /// All ticks up to `until`, that instant included; the next request comes at `next`.
+    fn rest(&mut self, until: Instant, next: Instant) {
         while self.due <= until {
-            let next = self.engine.tick(self.due, &Readings::default(), &mut self.verdicts);
+            let due = self.engine.tick(self.due, &Readings::default(), &mut self.verdicts);
             self.ticks += 1;
-            self.due = if self.looks_ahead { self.engine.put_off(next, until) } else { next };
+            self.due = if self.looks_ahead { self.engine.put_off(due, next) } else { due };
         }
     }
 
-    /// One request, that is served at once and for so long.
-    fn serve(&mut self, now: Instant, client: u32, service: Duration) {
-        self.rest(now);
+    /// One request, that is served at once and for so long; the next one comes after it.
+    fn serve(&mut self, [now, end, next]: [Instant; 3], client: u32) {
         let target = self.lane.classify(&Request(client)).expect("any host");
         let arrival = self.lane.arrive(now, target, Token(client.into()), &mut self.verdicts);
         let (Arrival::Serve(mut permit) | Arrival::Exempt(mut permit)) = arrival else { return };
-        let end = now + service;
-        self.rest(end);
+        self.rest(end, next);
         let answered = Service { response_bytes: 1000, representative: true, ..Service::default() };
         self.lane.sent(&permit, 1000);
         self.lane.release(end, &mut permit, answered, &mut self.verdicts);
@@ -68,18 +70,21 @@ impl Run {
     }
 }
 
-/// Bursts with long pauses between them, alike for both; at their end the engines are in the same state.
+/// Bursts with long pauses between them, alike for both; whenever a request comes the engines are in the same state.
 fn compare(promises: &Promises, seed: u64) -> (u64, u64) {
     let mut runs = [false, true].map(|looks_ahead| Run::new(promises, looks_ahead));
     let mut random = Random::new(seed);
     let mut now = Instant::ZERO;
     for number in 0..300 {
+        let end = now + Duration::from_secs_f64(random.exponential(0.5));
         let pause = random.exponential(if number % 20 == 0 { 30.0 } else { 0.3 });
-        now += Duration::from_secs_f64(pause);
-        let service = Duration::from_secs_f64(random.exponential(0.5));
+        let next = end + Duration::from_secs_f64(pause);
         let client = random.below(5) as u32;
-        runs.iter_mut().for_each(|run| run.serve(now, client, service));
-        now += service;
+        for run in &mut runs {
+            run.serve([now, end, next], client);
+            run.rest(next, next);
+        }
+        now = next;
         let [one, other] = runs.each_ref().map(|run| format!("{:?}", run.engine.status()));
         assert_eq!(one, other, "seed {seed}, after request {number} at {now:?}");
     }
@@ -100,7 +105,6 @@ fn ticks_that_are_put_off_come_to_the_same() {
 fn no_tick_is_put_off_while_somebody_waits() {
     let promises = Promises::of(Plant::new("app", 1), Site::new("site", &["light", "full"]));
     let mut run = Run::new(&promises, true);
-    run.rest(Instant::ZERO);
     let far = Instant::from_nanos(60_000_000_000);
     assert!(run.engine.put_off(run.due, far) > run.due, "nothing is there");
     for client in 0..2 {

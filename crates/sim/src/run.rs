@@ -101,6 +101,8 @@ struct Simulation<'a> {
     readings: Readings,
     /// There is something to read for the engine's senses.
     senses: bool,
+    /// Some clients come again.
+    may_return: bool,
     recorder: Recorder,
     top: Top,
     plan: ServicePlan,
@@ -150,6 +152,7 @@ impl<'a> Simulation<'a> {
             obeyed: Vec::new(),
             readings: Readings::default(),
             senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
+            may_return: workload.streams.iter().any(|stream| stream.retry.is_some()),
             recorder: Recorder::new(promises.control.period, servers, classes),
             top: Top::default(),
             plan: ServicePlan::new(promises, workload),
@@ -458,7 +461,10 @@ impl<'a> Simulation<'a> {
     fn tick(&mut self, end: Instant) {
         // The last instant of which it is certain that there is nothing but ticks.
         let before = Instant::from_nanos(self.before_tick().0.as_nanos() - 1);
-        let last = before.min(self.after_tick().0).min(end);
+        let next = self.after_tick().0.min(end);
+        let last = before.min(next);
+        // Who was served may come again, and nobody knows when.
+        let arrival = if self.may_return { last } else { next };
         loop {
             self.read();
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
@@ -467,7 +473,7 @@ impl<'a> Simulation<'a> {
             }
             // Readings come with each tick.
             if !self.senses {
-                self.tick_due = self.front.put_off(self.tick_due, last);
+                self.tick_due = self.front.put_off(self.tick_due, arrival);
             }
             if self.tick_due > last {
                 return;

@@ -1,6 +1,7 @@
 //! Where requests come from: random processes, counts per interval, access logs.
 
 mod access_log;
+mod ahead;
 mod alias;
 mod clock;
 mod common_format;
@@ -25,6 +26,7 @@ pub use views::views;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};
+use ahead::Ahead;
 use content::Pages;
 use counts::Counts;
 use generated::{Generated, What, When};
@@ -38,7 +40,7 @@ use std::io;
 
 /// A stream of requests in order of time. It has a seed of its own, so that the same requests come whatever becomes of
 /// them.
-pub(crate) trait Source {
+pub(crate) trait Source: Send {
     /// Fills in the next request and says when it arrives, never earlier than the one before; `None` after the last.
     ///
     /// # Errors
@@ -124,14 +126,17 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
             When::Counts(Counts::open(input, *every, checked(*replay)?, times)?)
         }
         Arrivals::Log { input, format, replay } => {
-            return Ok(Box::new(ReplayedLog::open(input, format, checked(*replay)?, times)?));
+            let log = ReplayedLog::open(input, format, checked(*replay)?, times)?;
+            return Ok(Box::new(Ahead::of(Box::new(log))?));
         }
     };
-    let content = match &stream.content {
-        Content::Pages(pages) => What::Pages(Pages::new(pages)),
-        Content::Log(input, format) => What::Sample(Sample::read(input, format, &mut rest)?),
+    let (content, is_log) = match &stream.content {
+        Content::Pages(pages) => (What::Pages(Pages::new(pages)), false),
+        Content::Log(input, format) => (What::Sample(Sample::read(input, format, &mut rest)?), true),
     };
-    Ok(Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO }))
+    let drawn =
+        Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });
+    Ok(if is_log { Box::new(Ahead::of(drawn)?) } else { drawn })
 }
 
 /// A speed of zero would never come to the second request.

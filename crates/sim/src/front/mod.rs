@@ -35,7 +35,7 @@ pub trait Front {
     /// Runs what is due; says when to come again.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
-    /// When to come instead of at `next`, if nothing will be asked before `until`, that instant included.
+    /// When to come instead of at `next`, if nobody will arrive before `until`, nor ask how things stand.
     fn put_off(&self, next: Instant, _until: Instant) -> Instant {
         next
     }
