@@ -74,6 +74,8 @@ pub struct Engine {
     pub(crate) last_run: Instant,
     pub(crate) last_sample: Instant,
     pub(crate) due: Instant,
+    /// The shell was told that it may come later.
+    is_put_off: bool,
     /// How often rates are sampled.
     pub(crate) sample_every: Duration,
     /// By plant: how often those who wait are looked at.
@@ -148,6 +150,7 @@ impl Engine {
             last_run: Instant::ZERO,
             last_sample: Instant::ZERO,
             due: Instant::FAR,
+            is_put_off: false,
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
@@ -215,17 +218,19 @@ impl Engine {
     }
 
     /// For a shell that knows that nobody will arrive before `until`, nor ask for the status: a simulator. It may come at
-    /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned; the samples in between, all of
-    /// nothing, are taken then. What comes of it is the same, bit for bit.
-    pub fn put_off(&self, next: Instant, until: Instant) -> Instant {
+    /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned: at the end of the sample in which
+    /// somebody may arrive. Those before it, all of nothing, are taken then. What comes of it is the same, bit for bit.
+    pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.sample_every.as_nanos() as u64;
         let latest = until.min(self.due);
         let only_samples = self.responses_due == Instant::FAR && self.samples_only_rates;
         if latest <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
             return next;
         }
-        let parts = latest.nanos_since(self.last_sample) / part_ns;
-        next.max(self.last_sample + Duration::from_nanos(parts * part_ns))
+        self.is_put_off = true;
+        let end = |parts: u64| self.last_sample + Duration::from_nanos(parts * part_ns);
+        let whole = latest.nanos_since(self.last_sample) / part_ns;
+        if end(whole + 1) <= self.due { end(whole + 1) } else { next.max(end(whole)) }
     }
 
     fn somebody_waits(&self) -> bool {
@@ -253,18 +258,16 @@ impl Engine {
         }
         // Nothing arrives at the ticker's own lane.
         let Some((_, lanes)) = self.counters.split_last() else { return };
-        // What was put off.
-        let parts =
-            if sampled_ns > part_ns && sampled_ns.is_multiple_of(part_ns) { sampled_ns / part_ns } else { 1 };
+        // Nobody came but in the last part.
+        let whole = core::mem::take(&mut self.is_put_off) && sampled_ns.is_multiple_of(part_ns);
+        let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
         let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
+        let last_seconds = if whole { part_seconds } else { seconds };
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
             let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
             let arrivals = arrivals.fold(0, u64::wrapping_add);
-            if parts > 1 && monitor.has_seen(arrivals) {
-                (0..parts).for_each(|_| monitor.sample(arrivals, part_seconds));
-            } else {
-                monitor.sample(arrivals, seconds);
-            }
+            (0..empty).for_each(|_| monitor.sample_nothing(part_seconds));
+            monitor.sample(arrivals, last_seconds);
         }
         if !self.samples_only_rates {
             self.search(now);

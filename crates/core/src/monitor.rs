@@ -259,9 +259,9 @@ impl ClassMonitor {
         self.served[level]
     }
 
-    /// Whether these are the arrivals of the last sample: nothing came since.
-    pub(crate) fn has_seen(&self, arrivals: u64) -> bool {
-        self.arrivals == arrivals
+    /// Takes a part of a period in which nothing came.
+    pub(crate) fn sample_nothing(&mut self, seconds: f64) {
+        self.stepped |= self.rate.count(0, seconds);
     }
 
     /// Takes the arrivals of a part of a period.

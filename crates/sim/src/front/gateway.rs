@@ -113,7 +113,7 @@ impl Front for Gateway {
         next
     }
 
-    fn put_off(&self, next: Instant, until: Instant) -> Instant {
+    fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         self.engine.put_off(next, until)
     }
 

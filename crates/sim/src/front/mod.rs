@@ -36,7 +36,7 @@ pub trait Front {
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
     /// When to come instead of at `next`, if nobody will arrive before `until`, nor ask how things stand.
-    fn put_off(&self, next: Instant, _until: Instant) -> Instant {
+    fn put_off(&mut self, next: Instant, _until: Instant) -> Instant {
         next
     }
 
