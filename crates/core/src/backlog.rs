@@ -18,7 +18,7 @@
 //! once, moves into service once, and leaves once; the numbers that move are kept in its permit, so that the sums return
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
-use crate::estimates::Cost;
+use crate::estimates::{Cost, Room};
 use crate::queue::Rank;
 use crate::serving::Serving;
 use crate::time::{Duration, Instant};
@@ -81,12 +81,13 @@ pub(crate) struct Workers {
     pub(crate) left: (f64, f64),
 }
 
-/// Deviations that are kept free before a deadline; of its own service time, which no shorter queue makes surer, no more
-/// than this part of the deadline.
+/// Deviations that are kept free before a deadline. Of sums that are skewed, as of gamma laws, the part beyond is as small
+/// as a normal one's if `(SURE^2 - 1) / 6` times the third central moment over the variance is added (Cornish and Fisher).
 pub(crate) const SURE: f64 = 4.0;
-const MOST_OF_OWN: f64 = 0.5;
 /// The deviation of a wait that estimates themselves are wrong by.
 const DOUBT: f64 = 0.05;
+/// The deviation of when the first of many workers is free, over its mean: half, as of what is spread evenly.
+const SPREAD: f64 = 0.5;
 /// The part of a deadline that is waited where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
 /// Higher ranks leave at least this.
@@ -184,12 +185,12 @@ impl Backlog {
 
     /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.
     ///
-    /// Everybody is given the time that the `dearest` type takes which can wait at all: else cheap requests would fill the queue to the brim, and
-    /// a dear one would never find the room that it needs.
+    /// Everybody is given the time that the dearest takes, as far as there is `room`: else cheap requests would fill the
+    /// queue to the brim, and a dear one would never find what it needs.
     pub(crate) fn admits(
         &self,
         work: &Work,
-        dearest: Cost,
+        room: Room,
         workers: Workers,
         terms: &Terms,
     ) -> Result<(), Option<Duration>> {
@@ -203,20 +204,23 @@ impl Backlog {
         if workers.idle {
             return Ok(());
         }
-        let mean = f64::from(own.mean_us.max(dearest.mean_us));
-        let deviation = SURE * f64::from(own.deviation_us.max(dearest.deviation_us));
-        let deviation = deviation.min(MOST_OF_OWN * deadline_us);
-        let (wait, variance) = self.wait(work, &workers);
-        let variance = variance + DOUBT * DOUBT * wait * wait;
-        let margin = sqrt(SURE * SURE * variance + deviation * deviation);
-        let over = wait + mean + margin - deadline_us;
-        let short = if terms.prefers_delay { wait - SHORT_WAIT * deadline_us } else { over };
+        let mean = f64::from(own.mean_us.max(room.dearest.mean_us));
+        let own_deviation = f64::from(own.deviation_us);
+        // Who asks to be surer than the room would find it free only when nobody waits.
+        let sure = (SURE * own_deviation).min((room.most_us - mean).max(own_deviation));
+        let deviation = sure.max(SURE * f64::from(room.dearest.deviation_us));
+        let wait = self.wait(work, &workers);
+        let variance = wait.variance + DOUBT * DOUBT * wait.mean * wait.mean;
+        let skew = (SURE * SURE - 1.0) / 6.0 * wait.third / variance.max(1.0);
+        let margin = sqrt(SURE * SURE * variance + deviation * deviation) + skew;
+        let over = wait.mean + mean + margin - deadline_us;
+        let short = if terms.prefers_delay { wait.mean - SHORT_WAIT * deadline_us } else { over };
         let over = over.max(short);
         if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
     }
 
     /// The wait of one that is reserved (us), itself not counted, and its variance.
-    fn wait(&self, work: &Work, workers: &Workers) -> (f64, f64) {
+    fn wait(&self, work: &Work, workers: &Workers) -> Wait {
         let (rank, own) = &self.slots[usize::from(work.slot)];
         let s = f64::from(workers.all.max(1));
         let left = (1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6).max(LEAST_LEFT);
@@ -232,11 +236,14 @@ impl Backlog {
         }
         let (own_us, own_variance) = work.whole();
         let serving = workers.left;
-        let free = until_free((ahead - own_us as f64).max(0.0), serving.0, s);
-        let wait = free.after / left;
-        let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * wait;
-        let variance = ((variance - own_variance as f64).max(0.0) + free.serving * serving.1) / (s * s);
-        (wait, (variance + noise) / (left * left))
+        let ahead = (ahead - own_us as f64).max(0.0);
+        let free = until_free(ahead, serving.0, s);
+        let mean = free.after / left;
+        let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * mean;
+        let varies = (variance - own_variance as f64).max(0.0);
+        let variance = (varies + free.serving * serving.1) / (s * s) + free.spread * free.spread;
+        let third = 2.0 * varies * varies / ahead.max(1.0) / (s * s * s);
+        Wait { mean, variance: (variance + noise) / (left * left), third: third / (left * left * left) }
     }
 
     /// What one of this rank would wait now.
@@ -248,7 +255,7 @@ impl Backlog {
             return Duration::ZERO;
         }
         let nothing = Work { slot: slot as u16, kind: 0, announced_us: 0, cost: Cost::default() };
-        Duration::from_micros(self.wait(&nothing, &workers).0 as u64)
+        Duration::from_micros(self.wait(&nothing, &workers).mean as u64)
     }
 
     /// All that is reserved or in service, in seconds of one worker.
@@ -258,11 +265,21 @@ impl Backlog {
     }
 }
 
+/// How long one waits (us): mean, variance, and third central moment.
+struct Wait {
+    mean: f64,
+    variance: f64,
+    /// As of sums of gamma laws, which of one with mean m and variance v is 2 v^2 / m.
+    third: f64,
+}
+
 /// When workers are free.
 struct Free {
     after: f64,
     /// How far it follows what is left of those in service: 1 as one worker does.
     serving: f64,
+    /// Its deviation where the sum alone is known, of many workers.
+    spread: f64,
 }
 
 /// When s workers have done `ahead`, each after what is left of what it serves, together `serving`.
@@ -275,7 +292,8 @@ fn until_free(ahead: f64, serving: f64, s: f64) -> Free {
     let (w, r) = (ahead / s, serving / s);
     let many = if w < r { 2.0 * sqrt(r * w) } else { w + r };
     let follows = if w < r { w / r } else { 1.0 };
-    Free { after: many + (w + r - many) / s, serving: follows + (1.0 - follows) / s }
+    let spread = SPREAD * (1.0 - follows) * (1.0 - 1.0 / s) * r / s;
+    Free { after: many + (w + r - many) / s, serving: follows + (1.0 - follows) / s, spread }
 }
 
 impl Slot {

@@ -1,7 +1,7 @@
 //! The engine: built from promises, driven by `tick`, which alone moves set points.
 
 use crate::census::Census;
-use crate::control::deadlines::{PlantRates, SiteTypes};
+use crate::control::deadlines::{self, Deadlines};
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
@@ -9,14 +9,13 @@ use crate::crowd::{Crowd, Scratch};
 use crate::door::{Readings, Verdicts};
 use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
-use crate::model::{LinearModel, Served};
-use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals, sum_over};
+use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
 use crate::plan::plan;
 use crate::promises::Promises;
-use crate::queue::Standing;
 use crate::random::Random;
+use crate::readings::{GatewayCost, Mean};
 use crate::shared::{LaneCounters, Shared, SharedPlant};
-use crate::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
+use crate::status::{ClassStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
@@ -45,10 +44,8 @@ pub struct Engine {
     /// Of promised delays and ratios.
     pub(crate) responses: ResponseLoops,
     pub(crate) responses_due: Instant,
-    /// What the types of sites cost, where deadlines are promised.
-    pub(crate) types: Vec<SiteTypes>,
-    /// By plant: how fast work comes.
-    pub(crate) rates: Vec<PlantRates>,
+    /// What requests cost and how fast work comes, where deadlines are promised.
+    pub(crate) deadlines: Deadlines,
     /// By plant: where the number of workers is looked for.
     pub(crate) searches: Vec<Option<Search>>,
     /// It is nowhere, nor are deadlines promised: a sample learns rates and nothing else.
@@ -132,8 +129,7 @@ impl Engine {
             loops: Vec::new(),
             responses: ResponseLoops::default(),
             responses_due: Instant::FAR,
-            types: Vec::new(),
-            rates: Vec::new(),
+            deadlines: Deadlines::default(),
             searches: Vec::new(),
             samples_only_rates: false,
             guards: Vec::new(),
@@ -271,16 +267,7 @@ impl Engine {
         }
         if !self.samples_only_rates {
             self.search(now);
-            self.follow_work(seconds);
-        }
-    }
-
-    /// Learns what requests cost and how fast work comes, where deadlines are promised.
-    fn follow_work(&mut self, seconds: f64) {
-        self.types.iter_mut().for_each(SiteTypes::learn);
-        let plants = self.lane.shared.plants.iter().zip(&mut self.rates);
-        for (plant, rates) in plants.filter(|(plant, _)| plant.has_deadlines) {
-            rates.follow(&plant.backlog, seconds, plant.capacity.workers());
+            self.deadlines.follow(&self.lane.shared.plants, seconds);
         }
     }
 
@@ -411,8 +398,7 @@ impl Engine {
             sites[number].clone_from(site);
         }
         for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
-            let types = self.types.iter().find(|types| types.site == numbers.site);
-            site.types = types.map_or_else(Vec::new, SiteTypes::status);
+            site.types = self.deadlines.status(numbers.site);
         }
         let known =
             |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
@@ -457,82 +443,12 @@ impl Engine {
             },
             site_level: None,
             response: None,
-            deadline: self.deadline_status(class, row),
+            deadline: deadlines::status(self.shared(), &self.counters, class, row.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
-    }
-}
-
-impl Engine {
-    fn deadline_status(&self, class: usize, row: &ClassRow) -> Option<DeadlineStatus> {
-        let shared = self.shared();
-        let (own, plant) = (&shared.classes[class], &shared.plants[row.plant]);
-        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
-        let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
-        own.terms.deadline.map(|deadline| DeadlineStatus { deadline, wait, missed })
-    }
-}
-
-/// The mean of what was reported since the last period.
-#[derive(Clone, Default)]
-pub(crate) struct Mean {
-    sum: f64,
-    count: u32,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1;
-    }
-
-    fn take(&mut self) -> Option<f64> {
-        let mean = core::mem::take(self);
-        (mean.count > 0).then(|| mean.sum / f64::from(mean.count))
-    }
-}
-
-/// c, the cost of a rejection, from the gateway's own CPU time: `CPU = x served + c rejected`, by the same recursive
-/// least squares, with rejections in the place of bytes.
-pub(crate) struct GatewayCost {
-    line: LinearModel,
-    /// From the promises, until enough was rejected to tell.
-    pub(crate) known: Option<f64>,
-    last_cpu: Option<Duration>,
-    rejected: f64,
-}
-
-impl GatewayCost {
-    /// The model counts its second column in KiB.
-    const COLUMN: f64 = 1024.0;
-    /// Fewer rejections carry more of the noise than of the cost.
-    const ENOUGH: f64 = 100.0;
-
-    fn new() -> Self {
-        GatewayCost { line: LinearModel::default(), known: None, last_cpu: None, rejected: 0.0 }
-    }
-
-    fn learn(&mut self, monitors: &[ClassMonitor], cpu: Option<Duration>) {
-        let Some(cpu) = cpu else { return };
-        if let Some(last) = self.last_cpu {
-            let sum = |count: fn(&ClassMonitor) -> u64| monitors.iter().map(count).sum::<u64>() as f64;
-            let rejected = sum(|m| m.window.counts.rejected());
-            let served = sum(|m| m.window.started);
-            self.rejected += rejected;
-            let work_seconds = cpu.saturating_sub(last).as_secs_f64();
-            let sample = Served { requests: served, bytes: rejected * Self::COLUMN, work_seconds };
-            self.line.learn([sample].into_iter());
-        }
-        self.last_cpu = Some(cpu);
-    }
-
-    /// c [s of the whole machine]; `None` while it is not known. Never more than it costs to serve: that would be noise.
-    fn per_rejection_seconds(&self) -> Option<f64> {
-        let (served, rejected) = self.line.costs();
-        if self.rejected < Self::ENOUGH { self.known } else { Some((rejected * Self::COLUMN).min(served)) }
     }
 }

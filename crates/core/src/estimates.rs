@@ -9,6 +9,7 @@ use crate::model::ServiceTime;
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use libm::sqrt;
 
 /// The estimates of a site.
 pub(crate) struct Estimates {
@@ -19,6 +20,8 @@ pub(crate) struct Estimates {
     dearest: Word,
     /// The most that was announced of late (us), of what can be done in time.
     announced: AtomicU32,
+    /// The part of the room for the dearest that is kept, in millionths.
+    room: AtomicU32,
 }
 
 /// A cost in one word: mean above, deviation below.
@@ -46,6 +49,8 @@ pub(crate) struct Row {
     /// Refused; and refused because it takes too long even alone.
     refused: AtomicU32,
     too_dear: AtomicU32,
+    /// The next that takes too long is let in all the same.
+    invited: AtomicU32,
 }
 
 /// A cost in microseconds, with its standard deviation.
@@ -55,16 +60,34 @@ pub(crate) struct Cost {
     pub(crate) deviation_us: u32,
 }
 
+/// What is kept free before a deadline, so that cheap requests do not fill the queue to the brim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// What the dearest costs, as far as room is kept for it.
+    pub(crate) dearest: Cost,
+    /// The most that is ever kept free (us).
+    pub(crate) most_us: f64,
+}
+
 impl Cost {
     /// The time that surely does.
     pub(crate) fn needs_us(self) -> f64 {
         f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
     }
+
+    /// As much of it as needs no more than this.
+    fn within(self, most_us: f64) -> Cost {
+        let mean = f64::from(self.mean_us).min(most_us);
+        let deviation = f64::from(self.deviation_us).min((most_us - mean) / SURE);
+        Cost { mean_us: mean as u32, deviation_us: deviation as u32 }
+    }
 }
 
-/// The largest part of a deadline that is kept free for the dearest of those who announce. At half of it the language
-/// model's trace has 0.85 of the capacity, and its largest requests half of what all get; without, 0.90 and a third.
-const ROOM: f64 = 0.5;
+/// The part of a deadline for which one worker may have work waiting, whatever room the dearest would need; s workers for
+/// the square root of s-th part of it, since the more there are the evener their queue is. With one worker the language
+/// model's trace has 0.85 of the capacity so, and its largest requests half of what all get; with a longer queue 0.90
+/// and a third.
+const LEAST_QUEUE: f64 = 0.5;
 /// The part of what was announced that fades at each look.
 const FADE: u32 = 20;
 
@@ -75,20 +98,28 @@ impl Estimates {
     pub(crate) fn new(kinds: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
         rows.resize_with(2 * kinds * levels, Row::default);
-        Estimates { kinds, levels, rows, dearest: Word::default(), announced: AtomicU32::new(0) }
+        let (dearest, announced, room) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Estimates { kinds, levels, rows, dearest, announced, room }
     }
 
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// What the dearest of its types costs; or of those who announce, as far as room is kept for it.
-    pub(crate) fn dearest(&self, terms: &Terms) -> Cost {
+    /// The room that is kept before so many workers.
+    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Room {
         let known = self.dearest.get();
-        let announced = f64::from(self.announced.load(Ordering::Relaxed));
+        let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
+        let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
         let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
-        let room = announced.min(ROOM * deadline_us);
-        if room > known.needs_us() { Cost { mean_us: room as u32, deviation_us: 0 } } else { known }
+        let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
+        let part = f64::from(self.room.load(Ordering::Relaxed)) * 1e-6;
+        Room { dearest: dearest.within(part * most_us), most_us }
+    }
+
+    /// How much of the room for the dearest is kept, from 0 to 1.
+    pub(crate) fn set_room(&self, part: f64) {
+        self.room.store((part * 1e6) as u32, Ordering::Relaxed);
     }
 
     /// Somebody announced this cost.
@@ -142,6 +173,12 @@ impl Estimates {
         row.refused.fetch_add(1, Ordering::Relaxed);
         row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
+
+    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`Row::invite`].
+    pub(crate) fn is_invited(&self, kind: u16, level: u8, announced_us: u32) -> bool {
+        let invited = &self.row(kind, level, announced_us > 0).invited;
+        invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
+    }
 }
 
 /// What came of one type since the last look.
@@ -149,7 +186,7 @@ pub(crate) struct Seen {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
     pub(crate) squares_us2: u64,
-    pub(crate) refused: bool,
+    pub(crate) refused: u64,
     pub(crate) too_dear: bool,
 }
 
@@ -160,6 +197,11 @@ impl Row {
 
     pub(crate) fn set(&self, cost: Cost) {
         self.estimate.set(cost);
+    }
+
+    /// Lets one in.
+    pub(crate) fn invite(&self) {
+        self.invited.store(1, Ordering::Relaxed);
     }
 
     fn note(&self, took: u64) {
@@ -174,13 +216,12 @@ impl Row {
     /// What came since the last call.
     pub(crate) fn take(&self) -> Seen {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
-        let any = |word: &AtomicU32| word.swap(0, Ordering::Relaxed) > 0;
         Seen {
             requests: take(&self.requests),
             sum_us: take(&self.sum_us),
             squares_us2: take(&self.squares_us2),
-            refused: any(&self.refused),
-            too_dear: any(&self.too_dear),
+            refused: self.refused.swap(0, Ordering::Relaxed).into(),
+            too_dear: self.too_dear.swap(0, Ordering::Relaxed) > 0,
         }
     }
 }

@@ -126,11 +126,18 @@ impl Lane {
         }
         let work = plant.backlog.reserve(class.rank(standing), (kind, announced_us), cost);
         permit.work = Some(work);
-        let refused =
-            match plant.backlog.admits(&work, estimates.dearest(&class.terms), workers, &class.terms) {
-                Err(refused) if !target.exempt => refused,
-                _ => return Ok(()),
-            };
+        let refused = match plant.backlog.admits(
+            &work,
+            estimates.room(&class.terms, workers.all),
+            workers,
+            &class.terms,
+        ) {
+            Err(refused) if !target.exempt => refused,
+            _ => return Ok(()),
+        };
+        if refused.is_none() && estimates.is_invited(kind, permit.level, announced_us) {
+            return Ok(());
+        }
         estimates.refuse(kind, permit.level, announced_us, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;

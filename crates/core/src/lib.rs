@@ -20,12 +20,14 @@ pub mod reason;
 pub mod status;
 pub mod time;
 
+pub use changes::{Changes, Difference};
 pub use engine::Engine;
 pub use lane::Lane;
-pub use reload::{Changes, Difference, Reload};
+pub use reload::Reload;
 
 mod backlog;
 mod census;
+mod changes;
 mod classify;
 pub mod control;
 mod crowd;
@@ -45,6 +47,7 @@ mod model_check;
 mod monitor;
 mod queue;
 mod quota;
+mod readings;
 mod reload;
 mod serving;
 mod shared;

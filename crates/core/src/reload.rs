@@ -11,25 +11,26 @@
 
 use crate::backlog::{Backlog, Terms};
 use crate::census::{Census, Member};
+use crate::changes::{Changes, changes};
 use crate::classify::Rules;
-use crate::control::deadlines::{PlantRates, SiteTypes, Told};
+use crate::control::deadlines::terms;
 use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::Search;
 use crate::crowd::Crowd;
-use crate::engine::{ClassRow, Engine, Mean, SHORTEST_LOOK};
+use crate::engine::{ClassRow, Engine, SHORTEST_LOOK};
 use crate::gate::{Gate, MOST_IN_SERVICE};
-use crate::kinds::types_of;
 use crate::knob::Knob;
 use crate::meter::Meter;
 use crate::model::{LinearModel, Tracker};
 use crate::monitor::ClassMonitor;
-use crate::promises::{Class, DEFAULT_TYPES, Delay, Level, MAX_LEVELS, Plant, Prefer, Promises, Site};
+use crate::promises::{Delay, Level, MAX_LEVELS, Plant, Promises, Site};
 use crate::queue::Rank;
 use crate::quota::{Quota, Turn};
+use crate::readings::Mean;
 use crate::shared::{Capacity, Shared, SharedClass, SharedPlant};
 use crate::time::{Duration, Instant};
-use alloc::{format, string::String, sync::Arc, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::sync::atomic::AtomicU32;
 
 /// Promises that can be kept, with the numbers that they will have. Good for the engine that prepared it, until the
@@ -38,48 +39,6 @@ use core::sync::atomic::AtomicU32;
 pub struct Reload {
     census: Census,
     changes: Changes,
-}
-
-/// What a reload changed, by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Of the plants.
-    pub plants: Difference,
-    /// Of the sites: anything of them, the conditions of their classes aside.
-    pub sites: Difference,
-    /// Of the classes of sites that stay, as `site/class`; changed is a class whose condition is another.
-    pub classes: Difference,
-    /// The loops run otherwise: mode, period, law or `Retry-After`.
-    pub control: bool,
-}
-
-/// Names that came, went, or stayed with another content.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
-    /// New.
-    pub added: Vec<String>,
-    /// Gone.
-    pub removed: Vec<String>,
-    /// The same name, something else about it.
-    pub changed: Vec<String>,
-}
-
-impl Changes {
-    /// Whether nothing changed.
-    pub fn is_empty(&self) -> bool {
-        *self == Changes::default()
-    }
-}
-
-impl Difference {
-    fn note(&mut self, name: impl Into<String>, before: bool, now: bool, same: bool) {
-        match (before, now) {
-            (false, true) => self.added.push(name.into()),
-            (true, false) => self.removed.push(name.into()),
-            (true, true) if !same => self.changed.push(name.into()),
-            _ => {}
-        }
-    }
 }
 
 impl Reload {
@@ -119,7 +78,7 @@ impl Engine {
         self.follow_classes();
         self.follow_plants(&was);
         self.rows = self.next_rows();
-        self.follow_types();
+        self.deadlines.promise(&self.census);
         self.publish();
         self.follow_responses();
         self.follow_time();
@@ -206,29 +165,6 @@ impl Engine {
         }
     }
 
-    /// What is known of the costs of types, of sites with a plant that has deadlines to keep.
-    fn follow_types(&mut self) {
-        let promises = &self.census.promises;
-        let keeping = promises.keeping_deadlines();
-        for (site, numbers) in promises.sites.iter().zip(&self.census.sites) {
-            let before = self.types.iter().position(|types| types.site == numbers.site);
-            let before = before.map(|place| self.types.swap_remove(place));
-            if site.plants().any(|plant| keeping[plant]) {
-                let told = Told {
-                    site: numbers.site,
-                    kinds: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
-                    levels: level_names(site),
-                    unit_us: unit_us(site, &promises.plants[site.plant]),
-                    least_deadline_us: least_deadline_us(site),
-                };
-                self.types.push(SiteTypes::new(told, before));
-            }
-        }
-        let promised = |types: &SiteTypes| self.census.sites.iter().any(|numbers| numbers.site == types.site);
-        self.types.retain(promised);
-        self.rates.resize_with(promises.plants.len(), PlantRates::default);
-    }
-
     /// The ranks of all requests that a plant may be asked to serve.
     fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
         let keeps = self.census.promises.has_deadlines(plant);
@@ -286,7 +222,7 @@ impl Engine {
         self.shortest_look = self.look_every.iter().copied().min().unwrap_or(Duration::MAX);
         let has_deadlines = (0..plants.len()).any(|plant| self.census.promises.has_deadlines(plant));
         self.samples_only_rates =
-            self.searches.iter().all(Option::is_none) && self.types.is_empty() && !has_deadlines;
+            self.searches.iter().all(Option::is_none) && self.deadlines.is_empty() && !has_deadlines;
         self.waiting.resize(self.monitors.len(), 0);
         self.stepped.resize(self.monitors.len(), false);
     }
@@ -356,13 +292,12 @@ impl Engine {
             let meter = meter.as_ref().map(|(_, meter)| meter.clone());
             let quota = quota(site, place, exempt, before.classes.get(class));
             let number = self.census.sites[site_number].site;
-            let types = self.types.iter().find(|types| types.site == number);
             let fresh = SharedClass {
                 meter,
                 quota,
                 ranks: ranks(site, place),
                 terms: terms(site, place, exempt),
-                estimates: types.map(|types| types.estimates.clone()),
+                estimates: self.deadlines.estimates(number),
                 ..self.shared_class(class, site)
             };
             match classes.get_mut(class) {
@@ -427,30 +362,6 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
     [others(priority, deadline), Rank::guaranteed(deadline)]
 }
 
-/// The deadline of a class.
-fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
-    let class = site.classes.get(place);
-    let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
-    let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
-}
-
-/// AC's server answers a thousand static requests a second (Table 1).
-const STATIC_US: f64 = 1000.0;
-
-/// What a quantum of 1 takes, until it is learned: what is told of the site's requests is told of dynamic ones.
-fn unit_us(site: &Site, plant: &Plant) -> f64 {
-    let [_, (_, dynamic), ..] = DEFAULT_TYPES;
-    let told = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
-    told.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
-}
-
-/// The shortest deadline of a site's classes (us).
-fn least_deadline_us(site: &Site) -> f64 {
-    let own = site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline);
-    own.min().map_or(f64::INFINITY, |deadline| deadline.as_secs_f64() * 1e6)
-}
-
 /// What a class was promised of its response times: delta, or D_ref.
 pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Option<f64>) {
     let own = site.classes.get(place).map(|class| (class.delay, class.ratio));
@@ -511,47 +422,4 @@ fn moved(old: &[String], site: &Site, m: f64) -> f64 {
     };
     let whole = m as usize;
     (place(whole) + (m - whole as f64) * (place(whole + 1) - place(whole))).clamp(0.0, top)
-}
-
-fn changes(old: &Census, new: &Census) -> Changes {
-    let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
-    for (number, plant) in new.promises.plants.iter().enumerate() {
-        let before = old.plant_present.get(number).copied().unwrap_or(false);
-        let same = old.promises.plants.get(number) == Some(plant);
-        changes.plants.note(plant.name.clone(), before, new.plant_present[number], same);
-    }
-    for (site, numbers) in new.promises.sites.iter().zip(&new.sites) {
-        let before = old.sites.iter().position(|before| before.site == numbers.site);
-        let before = before.map(|place| &old.promises.sites[place]);
-        changes.sites.note(site.name.clone(), before.is_some(), true, before.is_some_and(|b| alike(b, site)));
-        if let Some(before) = before {
-            compare_classes(before, site, &mut changes.classes);
-        }
-    }
-    for (site, numbers) in old.promises.sites.iter().zip(&old.sites) {
-        let stays = new.sites.iter().any(|now| now.site == numbers.site);
-        changes.sites.note(site.name.clone(), true, stays, true);
-    }
-    changes
-}
-
-/// Whether two sites differ at most in their classes' conditions.
-fn alike(a: &Site, b: &Site) -> bool {
-    let bare = |site: &Site| {
-        let classes = site.classes.iter().map(|c| Class { condition: Default::default(), ..c.clone() });
-        Site { classes: classes.collect(), ..site.clone() }
-    };
-    bare(a) == bare(b)
-}
-
-fn compare_classes(old: &Site, new: &Site, classes: &mut Difference) {
-    let full = |name: &str| format!("{}/{name}", new.name);
-    for class in &new.classes {
-        let before = old.classes.iter().find(|before| before.name == class.name);
-        classes.note(full(&class.name), before.is_some(), true, before == Some(class));
-    }
-    for class in &old.classes {
-        let stays = new.classes.iter().any(|now| now.name == class.name);
-        classes.note(full(&class.name), true, stays, true);
-    }
 }

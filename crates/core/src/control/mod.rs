@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `allotment.rs` | who gets how much: contracts, priorities, excess by weight |
 //! | `delay.rs` | the delay law: a model's feed-forward and P or PI on the residual, counted in departures |
-//! | `deadlines.rs` | what types of requests cost, and what higher ranks take: all that admission by deadline reads |
+//! | `deadlines/` | what types of requests cost, and what higher ranks take: all that admission by deadline reads |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `response/` | the loops of promised delays and ratios, on departures |

@@ -1,7 +1,7 @@
 //! The engine as the front, in AC's experiments: stress, the stand-in week, priorities, fluctuating load.
 
-use crate::heard::{ENGINE, Figures, HIGH, LOW, Mean, listen, listen_to, promises, within};
-use crate::plant::{mix, week};
+use crate::heard::{ENGINE, Figures, HIGH, Heard, LOW, Mean, listen, listen_to, promises, within};
+use crate::plant::{BOUND, mix, week};
 use crate::priorities::{DOWNS, Shares, UPS, after, swings, two};
 use crate::stress::Means;
 use plimsoll_core::promises::Prefer;
@@ -26,8 +26,8 @@ fn against_sac(load: f64) -> (Means, Mean) {
 }
 
 #[test]
-fn up_to_the_capacity_all_are_in_time_and_hardly_anybody_is_refused() {
-    for (load, refused) in [(0.5, 0.0..=0.002), (0.8, 0.0..=0.002), (1.0, 0.0..=0.02)] {
+fn about_the_capacity_all_are_in_time_and_hardly_anybody_is_refused() {
+    for (load, refused) in [(0.5, 0.0..=0.002), (0.8, 0.0..=0.002), (1.0, 0.0..=0.02), (1.05, 0.02..=0.06)] {
         let (engine, over) = against_sac(load);
         engine.check("missed", engine.missed, 0.0..=0.0);
         engine.check("refused", engine.refused, refused);
@@ -64,22 +64,51 @@ fn who_prefers_short_waits_has_them() {
     }
 }
 
+/// The most work (per second) that one worker can do of what came, if nobody is ever late.
+///
+/// What was admitted and is not done is due within the bound, so that it is never more than the bound. Of all that keep a
+/// backlog below a bound, who takes as much of each as there is room for, parts of requests too, loses least up to any
+/// moment, whatever the others know of what will come.
+fn most_work(heard: &[Heard], (from, until): (f64, f64)) -> f64 {
+    let mut all: Vec<&Heard> = heard.iter().collect();
+    all.sort_by(|one, other| one.arrived.total_cmp(&other.arrived));
+    let (mut now, mut backlog, mut done) = (0.0, 0.0_f64, 0.0);
+    for one in all {
+        backlog = (backlog - (one.arrived - now)).max(0.0);
+        now = one.arrived;
+        let taken = one.cost.min(BOUND - backlog);
+        backlog += taken;
+        done += if (from..until).contains(&now) { taken } else { 0.0 };
+    }
+    done / (until - from)
+}
+
 #[test]
 fn the_stand_in_week_is_kept_up_to_twice_the_capacity() {
     for load in [1.0, 2.0, 2.5] {
         let run = |seed| {
             let (workload, hour) = week(load, 60, seed);
-            let of = |front: &str| Figures::of(&listen(front, &workload, seed), (0.0, 60.0 * hour));
-            (of(ENGINE), of("sac"))
+            let judged = (0.0, 60.0 * hour);
+            let heard = [ENGINE, "sac"].map(|front| listen(front, &workload, seed));
+            let [engine, sac] = heard.each_ref().map(|heard| Figures::of(heard, judged));
+            (engine, (sac, most_work(&heard[0], judged)))
         };
-        let (engine, sac): (Vec<_>, Vec<_>) = (1..=2).map(run).unzip();
+        let (engine, others): (Vec<_>, Vec<_>) = (1..=2).map(run).unzip();
+        let (sac, most): (Vec<_>, Vec<_>) = others.into_iter().unzip();
         let over = Mean::of(
             &engine.iter().zip(&sac).map(|(engine, sac)| engine.answered / sac.answered).collect::<Vec<_>>(),
         );
         let engine = Means::of(format!("the week, engine at {load}"), &engine);
         println!("    throughput over sac's {over}");
         // SAC's 1,000 connections are four seconds of this mix: they carry a morning's rush into the evening.
-        within("throughput over sac's", over.mean, if load > 1.0 { 0.98..=1.02 } else { 0.94..=1.0 });
+        let of_sac = Mean::of(&most.iter().zip(&sac).map(|(most, sac)| most / sac.work).collect::<Vec<_>>());
+        let of_most = engine.work.mean / Mean::of(&most).mean;
+        println!(
+            "    most work of whoever is never late, over sac's {of_sac}; the engine's of that {of_most:.4}"
+        );
+        within("the most work over sac's", of_sac.mean, if load > 1.0 { 0.98..=0.99 } else { 0.965..=0.98 });
+        within("the engine's of the most work", of_most, if load > 1.0 { 0.985..=1.0 } else { 0.975..=0.99 });
+        within("throughput over sac's", over.mean, if load > 1.0 { 0.975..=1.02 } else { 0.94..=1.0 });
         within("missed", engine.missed.mean, 0.0..=if load > 2.0 { 0.005 } else { 0.0 });
         within("work", engine.work.mean, if load > 1.0 { 0.97..=1.02 } else { 0.82..=0.88 });
     }

@@ -70,10 +70,9 @@ fn none_starves(found: &Tokens, deciles: usize) -> bool {
 fn announced_costs_are_packed_tightly() {
     for workers in [4, 8, 16] {
         let found = tokens("announced", workers, &scene(workers, true, 1).run());
-        assert!((0.9..=1.0).contains(&found.goodput) && found.missed <= 0.001, "{}", found.goodput);
-        // Of the largest tenth most take longer than the deadline even alone; the one before finds room only behind a
-        // short queue.
-        assert!(none_starves(&found, 8), "{:?}", found.deciles);
+        assert!((0.85..=0.98).contains(&found.goodput) && found.missed <= 0.001, "{}", found.goodput);
+        // Of the largest tenth three quarters take longer than the deadline even alone, and the rest nine tenths of it.
+        assert!(none_starves(&found, 9), "{:?}", found.deciles);
     }
 }
 

@@ -1,19 +1,18 @@
-//! What `tick` does for deadlines: learns what each type costs, and what higher ranks take of a plant.
+//! What the types of one site cost: learned from what was released since the last look, and published for the door.
 //!
-//! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
-//! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
-//! counted here as what it is, unfinished work.
+//! A type never seen costs its quantum of what those cost that were seen. One that takes too long even alone would never be
+//! seen again, and a wrong estimate would last for ever: so one of it is let in now and then, the more seldom the better
+//! it is known (`TIMES_KNOWN`).
 
-use crate::backlog::Backlog;
 use crate::estimates::{Cost, Estimates};
 use crate::model::{Batch, ServiceTime};
 use crate::status::TypeStatus;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// The types of one site.
-pub(crate) struct SiteTypes {
+pub(super) struct SiteTypes {
     /// Its number.
-    pub(crate) site: u16,
+    pub(super) site: u16,
     /// Names and quanta.
     kinds: Vec<(String, f64)>,
     levels: Vec<String>,
@@ -21,27 +20,38 @@ pub(crate) struct SiteTypes {
     unit_us: f64,
     /// The shortest of its classes' deadlines.
     least_deadline_us: f64,
-    pub(crate) estimates: Arc<Estimates>,
+    pub(super) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
     learners: Vec<ServiceTime>,
     requests: Vec<u64>,
-    /// Somebody came for it.
-    asked: Vec<bool>,
-    /// Of a type never seen: the part of its prior that is believed.
-    doubted: Vec<f64>,
+    /// For how long (s) nobody came for it.
+    absent: Vec<f64>,
+    /// The part of all that was refused of late.
+    turned_away: f64,
+    /// For how long (s) all who came were too dear.
+    refused: Vec<f64>,
 }
 
 /// What is known of a site's types beforehand.
-pub(crate) struct Told {
-    pub(crate) site: u16,
-    pub(crate) kinds: Vec<(String, f64)>,
-    pub(crate) levels: Vec<String>,
-    pub(crate) unit_us: f64,
-    pub(crate) least_deadline_us: f64,
+pub(super) struct Told {
+    pub(super) site: u16,
+    pub(super) kinds: Vec<(String, f64)>,
+    pub(super) levels: Vec<String>,
+    pub(super) unit_us: f64,
+    pub(super) least_deadline_us: f64,
 }
 
-/// The part of a deadline that a type may take on average and still be waited for.
-const MOST_NEEDED: f64 = 0.25;
+/// Room is kept for types that came in the last so many seconds.
+const OF_LATE: f64 = 60.0;
+/// A type that takes too long even alone is let in once in so many times what it takes, for each request that is known of
+/// it, and no more seldom than once in [`RARELY`] times: so that one per cent of a worker goes into looking.
+const TIMES_KNOWN: f64 = 5.0;
+const RARELY: f64 = 100.0;
+/// Room for the dearest is kept as far as requests are refused, and wholly from this part of them on: a queue that
+/// overflows now and then loses more by being short than anybody gains.
+const REFUSED: f64 = 0.1;
+/// What one look counts for against all before.
+const LOOK: f64 = 0.2;
 /// A second announced is a second, until it is known better; in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
 /// Who announces a cost is taken to know it so well, until it is known better.
@@ -49,7 +59,7 @@ const ANNOUNCED_VARIES: f64 = 0.05;
 
 impl SiteTypes {
     /// What `before` knew of the same types stays known; all of it if nothing changed.
-    pub(crate) fn new(told: Told, before: Option<SiteTypes>) -> Self {
+    pub(super) fn new(told: Told, before: Option<SiteTypes>) -> Self {
         let same = |known: &SiteTypes| {
             known.kinds == told.kinds && known.levels == told.levels && known.unit_us == told.unit_us
         };
@@ -83,10 +93,12 @@ impl SiteTypes {
                 }
             }
         }
-        let doubted = alloc::vec![1.0; learners.len()];
-        let asked = requests.iter().map(|count| *count > 0).collect();
+        let absent = requests.iter().map(|count| if *count > 0 { 0.0 } else { OF_LATE }).collect();
+        let refused = alloc::vec![0.0; learners.len()];
         let types = SiteTypes {
-            asked,
+            absent,
+            // Nothing is known: what costs less than it is expected to has room, as have mistakes.
+            turned_away: 1.0,
             site,
             kinds,
             levels,
@@ -95,7 +107,7 @@ impl SiteTypes {
             estimates,
             learners,
             requests,
-            doubted,
+            refused,
         };
         types.publish();
         types
@@ -108,32 +120,47 @@ impl SiteTypes {
             let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
             row.set(cost);
             let announced = number >= self.kinds.len() * self.levels.len();
-            // For one that is in time only if it need not wait no room is kept.
-            let waits = f64::from(cost.mean_us) <= MOST_NEEDED * self.least_deadline_us;
-            if !announced && self.asked[number] && waits && cost.needs_us() > dearest.needs_us() {
+            // For one that takes too long even alone no room is kept.
+            let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
+            let of_late = self.absent[number] < OF_LATE;
+            if !announced && of_late && fits && cost.needs_us() > dearest.needs_us() {
                 dearest = cost;
             }
         }
         self.estimates.set_dearest(dearest);
     }
 
-    /// Takes what was released since the last call.
-    pub(crate) fn learn(&mut self) {
+    /// Takes what was released in the last `seconds`.
+    pub(super) fn learn(&mut self, seconds: f64) {
+        let (mut refused, mut served) = (0, 0);
         for (number, row) in self.estimates.rows().iter().enumerate() {
             let seen = row.take();
             self.requests[number] += seen.requests;
-            self.asked[number] |= seen.refused || seen.requests > 0;
+            (refused, served) = (refused + seen.refused, served + seen.requests);
+            let came = seen.refused + seen.requests > 0;
+            self.absent[number] = if came { 0.0 } else { self.absent[number] + seconds };
             let learner = &mut self.learners[number];
             learner.learn(&Batch {
                 requests: seen.requests as f64,
                 sum: seen.sum_us as f64,
                 squares: seen.squares_us2 as f64,
             });
-            if seen.too_dear && seen.requests == 0 {
-                learner.doubt();
-                self.doubted[number] *= ServiceTime::DOUBT;
+            if seen.requests > 0 {
+                self.refused[number] = 0.0;
+            } else if seen.too_dear {
+                self.refused[number] += seconds;
+                let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
+                if self.refused[number] >= times * learner.mean() * 1e-6 {
+                    self.refused[number] = 0.0;
+                    row.invite();
+                }
             }
         }
+        if refused + served > 0 {
+            let part = refused as f64 / (refused + served) as f64;
+            self.turned_away += LOOK * (part - self.turned_away);
+        }
+        self.estimates.set_room((self.turned_away / REFUSED).min(1.0));
         self.expect();
         self.publish();
         self.estimates.fade();
@@ -155,15 +182,14 @@ impl SiteTypes {
             if units > 0.0 {
                 let unseen: Vec<_> = rows().filter(|(_, row)| self.requests[*row] == 0).collect();
                 for (quantum, row) in unseen {
-                    let doubted = self.doubted[row];
-                    self.learners[row] = ServiceTime::expected(doubted * quantum * work / units);
+                    self.learners[row] = ServiceTime::expected(quantum * work / units);
                 }
             }
         }
     }
 
     /// What is known, by type and level.
-    pub(crate) fn status(&self) -> Vec<TypeStatus> {
+    pub(super) fn status(&self) -> Vec<TypeStatus> {
         let levels = self.levels.len();
         let row = |row: usize| {
             let (kind, level) = (row / levels, row % levels);
@@ -180,52 +206,5 @@ impl SiteTypes {
             }
         };
         (0..self.learners.len()).map(row).filter(|status| !status.announced || status.requests > 0).collect()
-    }
-}
-
-/// How fast each rank brings work to a plant.
-#[derive(Default)]
-pub(crate) struct PlantRates {
-    slots: Vec<SlotRates>,
-}
-
-/// Of one rank.
-#[derive(Clone, Default)]
-struct SlotRates {
-    /// Started work (us) and its squares (us^2) at the last look.
-    last: [u64; 2],
-    /// How fast both grow (1/s), by the last looks and by the last ten or so.
-    fast: [f64; 2],
-    slow: [f64; 2],
-}
-
-/// What one look counts for against all before.
-const FAST: f64 = 0.5;
-const SLOW: f64 = 0.1;
-
-impl PlantRates {
-    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. Of two means the
-    /// larger counts: a load that rises is seen at once, and chance does not make it look small.
-    pub(crate) fn follow(&mut self, backlog: &Backlog, seconds: f64, workers: u32) {
-        let slots = backlog.slots();
-        self.slots.resize(slots.len(), SlotRates::default());
-        for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
-            let (work, squares) = slot.started();
-            for (index, now) in [work, squares].into_iter().enumerate() {
-                let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
-                own.fast[index] += FAST * (rate - own.fast[index]);
-                own.slow[index] += SLOW * (rate - own.slow[index]);
-                own.last[index] = now;
-            }
-        }
-        let s = f64::from(workers.max(1));
-        for (rank, slot) in slots {
-            let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
-            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>();
-            let work = sum(|own| own.fast[0]).max(sum(|own| own.slow[0]));
-            let squares = sum(|own| own.fast[1]).max(sum(|own| own.slow[1]));
-            // Of compound Poisson arrivals the variance in w is w times the rate of squares; and s workers do it.
-            slot.set_taken((work * 1e-6 / s).min(1.0), squares * 1e-6 / (s * s));
-        }
     }
 }
