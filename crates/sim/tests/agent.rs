@@ -82,8 +82,20 @@ impl Told {
     }
 }
 
+/// What the server's counters show.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
+    /// Busy workers, and requests that were completed: Apache.
+    Workers,
+    /// Those that wait as well, and requests as they come: nginx before an application.
+    Queue,
+    /// The same, to an agent that does not look at the queue.
+    QueueInVain,
+}
+
 struct Scene {
     server: Server,
+    shown: Shown,
     random: Random,
     fraction: f64,
     told: Told,
@@ -110,6 +122,7 @@ impl Scene {
         };
         Scene {
             server: Server::new(&truth),
+            shown: Shown::Workers,
             random: Random::new(seed),
             fraction: 1.0,
             told: Told::default(),
@@ -132,7 +145,7 @@ impl Scene {
                 continue;
             }
             self.inside.remove(&done.job);
-            self.completed.requests += 1;
+            self.completed.requests += u64::from(self.shown == Shown::Workers);
             // The low bit of a job's number says which tree it is of.
             self.completed.bytes += if done.job & 1 == 1 { FULL.1 } else { LIGHT.1 };
         }
@@ -148,6 +161,7 @@ impl Scene {
         let second = now.as_secs_f64() as usize;
         self.told.seconds.resize(self.told.seconds.len().max(second + 1), (0, 0));
         self.told.seconds[second].0 += 1;
+        self.completed.requests += u64::from(self.shown != Shown::Workers);
         match self.server.offer(now, job, Work { service, bytes }) {
             Ok(()) => drop(self.inside.insert(job)),
             Err(_) => self.told.seconds[second].1 += 1,
@@ -167,7 +181,8 @@ impl Scene {
 
     fn look(&mut self, now: Instant, by: &mut By, sense: Sense) {
         let seconds = PERIOD.as_secs_f64() / f64::from(SAMPLES);
-        let in_service = (self.inside.len() as u32).min(WORKERS);
+        let most = if self.shown == Shown::Workers { WORKERS } else { u32::MAX };
+        let in_service = (self.inside.len() as u32).min(most);
         let counters = Counters {
             in_service: Some(in_service),
             workers: Some(WORKERS),
@@ -177,7 +192,8 @@ impl Scene {
         let load = sense.utilization(&counters, seconds).map(|u| (counters.requests, u));
         let fraction = match by {
             By::Agent(machine) => {
-                let sample = Sample { seconds, load, probe, applied: self.fraction };
+                let waiting = (self.shown != Shown::QueueInVain).then(|| sense.waiting(&counters));
+                let sample = Sample { seconds, load, waiting, probe, applied: self.fraction };
                 machine.sample(now, &sample).map(|change| change.fraction)
             }
             By::Nobody => None,
@@ -195,8 +211,11 @@ impl Scene {
 }
 
 /// Runs `steps` of seconds and loads, in multiples of the capacity.
-fn run(mut by: By, sense: Sense, steps: &[(f64, f64)], seed: u64) -> Told {
-    let mut scene = Scene::new(seed);
+fn run(by: By, sense: Sense, steps: &[(f64, f64)], seed: u64) -> Told {
+    run_with(Scene::new(seed), by, sense, steps)
+}
+
+fn run_with(mut scene: Scene, mut by: By, sense: Sense, steps: &[(f64, f64)]) -> Told {
     let tick = PERIOD / SAMPLES;
     let (mut now, mut end) = (Instant::ZERO, Instant::ZERO);
     let mut ticks = 0_u32;
@@ -368,5 +387,39 @@ fn below_the_line_nobody_is_degraded() {
     for (sense, seed) in [(linear(1.0), 12), (GAP, 13)] {
         let told = run(agent(FRACTION), sense, &[(300.0, 0.6)], seed);
         assert_eq!(told.changes, [], "by {sense:?}");
+    }
+}
+
+/// Who sees the queue need not wait for a late answer. T after the step `(L - 1) mu T` wait, all at full quality, and while
+/// they are served as many again come too many for each: `(L - 1) mu L T` at the most. What is more than the queue holds is
+/// lost, and that is nothing if T is less than `Q / ((L - 1) mu L)`.
+#[test]
+fn who_sees_the_queue_loses_next_to_nobody_at_a_step() {
+    let load = 2.4;
+    let spared = QUEUE as f64 / ((load - 1.0) * CAPACITY * load);
+    let losses = |shown: Shown| -> Vec<(f64, u32)> {
+        let of = |seed: u64| {
+            let settings = Settings { threshold: Threshold::Promised(EVERY), ..settings(FRACTION) };
+            let by = By::Agent(Box::new(Machine::new(settings, 1.0)));
+            // The step comes at any moment of a period.
+            let (scene, step) = (Scene { shown, ..Scene::new(300 + seed) }, 20.0 + 0.05 * seed as f64);
+            let told = run_with(scene, by, GAP, &[(step, 0.5), (60.0, load)]);
+            let down = told.changes.iter().find(|(_, fraction)| *fraction < 0.3);
+            (down.map_or(60.0, |(at, _)| at - step), told.lost(0, 80))
+        };
+        (0..20).map(of).collect()
+    };
+    let (seen, in_vain) = (losses(Shown::Queue), losses(Shown::QueueInVain));
+    let mean = |of: &[(f64, u32)]| f64::from(of.iter().map(|(_, lost)| lost).sum::<u32>()) / of.len() as f64;
+    assert!((0.8..0.9).contains(&spared), "{spared}");
+    // Chance makes some queues longer than their mean.
+    let in_time = seen.iter().filter(|(after, lost)| *after < spared && *lost == 0).count();
+    assert!(in_time >= 14 && seen.iter().all(|(after, _)| (0.2..1.2).contains(after)), "{seen:?}");
+    assert!(mean(&seen) < 10.0 && mean(&in_vain) > 60.0, "{seen:?}, {in_vain:?}");
+    // Nor is everybody degraded for a queue that comes and goes.
+    for (load, seed) in [(0.6, 12), (0.8, 13)] {
+        let scene = Scene { shown: Shown::Queue, ..Scene::new(seed) };
+        let told = run_with(scene, agent(FRACTION), GAP, &[(600.0, load)]);
+        assert!(told.changes.iter().all(|(_, fraction)| *fraction > 0.5), "at {load}: {:?}", told.changes);
     }
 }

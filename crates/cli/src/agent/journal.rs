@@ -29,6 +29,10 @@ fn why(why: Why) -> String {
         Why::Overload { response: Some(response), threshold } => {
             format!("the server takes {} to answer, more than {}", time(response), time(threshold))
         }
+        Why::Queue { waiting, wait, threshold } => {
+            let (wait, threshold) = (time(wait), time(threshold));
+            format!("{waiting} requests wait, the last for {wait}, more than {threshold}")
+        }
         Why::Overload { response: None, .. } => "the server does not answer, or with an error".to_owned(),
         Why::Load { at_full, line } => {
             format!("for everybody it would take {at_full:.2} of the server, whose line is {line:.2}")
@@ -74,6 +78,15 @@ mod tests {
         assert_eq!(
             change(&Change { fraction: 0.0, why: overload }, &figures, true),
             "everybody is degraded: the server takes 1.2 s to answer, more than 360 ms (120.0 requests/s)"
+        );
+        let (wait, threshold) = (Duration::from_millis(600), Duration::from_millis(500));
+        assert_eq!(
+            change(
+                &Change { fraction: 0.0, why: Why::Queue { waiting: 24, wait, threshold } },
+                &figures,
+                true
+            ),
+            "everybody is degraded: 24 requests wait, the last for 600 ms, more than 500 ms (120.0 requests/s)"
         );
         let load = Why::Load { at_full: 1.7, line: 0.85 };
         assert_eq!(

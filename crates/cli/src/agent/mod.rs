@@ -57,7 +57,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
         if arguments.dry_run { "; a dry run, nothing is changed" } else { "" }
     );
     let keep = arguments.dry_run || agent.on_exit == OnExit::Keep;
-    let chooser = Restored { chooser, applied, keep };
+    let chooser = Restored { chooser, applied, keep, unsure: false };
     Run::new(&agent, arguments, chooser, (probes, source)).until_stopped(signals)
 }
 
@@ -139,11 +139,23 @@ struct Restored {
     /// F as the server has it.
     applied: f64,
     keep: bool,
+    /// A change was begun and did not come back: what the server has now is not known.
+    unsure: bool,
+}
+
+impl Restored {
+    fn set(&mut self, fraction: f64) -> std::io::Result<()> {
+        self.unsure = true;
+        let applied = self.chooser.set(fraction);
+        self.unsure = false;
+        self.applied = applied?;
+        Ok(())
+    }
 }
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        if self.keep || self.applied >= 1.0 {
+        if self.keep || (self.applied >= 1.0 && !self.unsure) {
             return;
         }
         match self.chooser.set(1.0) {
@@ -200,12 +212,17 @@ impl Run {
         }
     }
 
-    fn until_stopped(mut self, signals: Signals) -> Result<(), Failure> {
+    fn until_stopped(self, signals: Signals) -> Result<(), Failure> {
         let (told, asked) = mpsc::channel();
         // Nobody listens any more only if the process ends anyway.
         let wait = move || while told.send(signals.wait()).is_ok() {};
         let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
         thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
+        self.until(&asked)
+    }
+
+    /// Works until it is asked to stop, or cannot go on.
+    fn until(mut self, asked: &mpsc::Receiver<Asked>) -> Result<(), Failure> {
         let mut due = Instant::now() + self.tick;
         for number in 1_u64.. {
             while let Some(left) = due.checked_duration_since(Instant::now()) {
@@ -218,6 +235,10 @@ impl Run {
                 }
             }
             self.look();
+            // Without probes the last question would seem open for ever, and the server overloaded.
+            if self.probes.have_ended() {
+                return Err(Failure::Failed("error: the thread that sends probes has failed".to_owned()));
+            }
             if self.json && number.is_multiple_of(SAMPLES.into()) {
                 let seconds = self.started.elapsed().as_secs_f64();
                 let figures = self.machine.figures();
@@ -246,6 +267,7 @@ impl Run {
         let sample = Sample {
             seconds: load.as_ref().map_or(0.0, |load| load.1),
             load: load.as_ref().and_then(|(counters, seconds)| self.utilization(counters, *seconds)),
+            waiting: load.as_ref().map(|(counters, _)| self.sense.waiting(counters)),
             probe,
             applied: self.chooser.applied,
         };
@@ -265,9 +287,9 @@ impl Run {
         if self.dry {
             return eprintln!("{}", journal::change(&change, &figures, false));
         }
-        match self.chooser.chooser.set(change.fraction) {
-            Ok(applied) => {
-                (self.chooser.applied, self.pending) = (applied, None);
+        match self.chooser.set(change.fraction) {
+            Ok(()) => {
+                self.pending = None;
                 self.changes += 1;
                 eprintln!("{}", journal::change(&change, &figures, true));
             }
@@ -293,5 +315,102 @@ impl Run {
                 "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
+
+    /// Keeps what it was told; panics while it degrades everybody, after it was done, if it is `fragile`.
+    struct Told {
+        all: Rc<RefCell<Vec<f64>>>,
+        fragile: bool,
+    }
+
+    impl Chooser for Told {
+        fn present(&self) -> Result<Option<f64>, String> {
+            Ok(self.all.borrow().last().copied())
+        }
+        fn check(&self, _: bool) -> Vec<String> {
+            Vec::new()
+        }
+        fn set(&mut self, fraction: f64) -> std::io::Result<f64> {
+            self.all.borrow_mut().push(fraction);
+            assert!(!self.fragile || fraction > 0.0, "on purpose");
+            Ok(fraction)
+        }
+    }
+
+    /// An agent with a link, whose probes are `probes`; and what its chooser was told.
+    fn run(name: &str, probes: Probes, fragile: bool) -> (Run, Rc<RefCell<Vec<f64>>>) {
+        let log = std::env::temp_dir().join(format!("plimsoll-agent-{name}-{}", std::process::id()));
+        std::fs::write(&log, "").unwrap();
+        let text = format!(
+            "[server]\nprobe = \"http://127.0.0.1/\"\ncosts = {{ request = \"1ms\" }}\n[load]\nlog = \"{}\"\n\
+             [trees]\nfull = \"full\"\ndegraded = \"light\"\n[link]\npath = \"www\"\n",
+            log.display()
+        );
+        let agent = parse_agent(&text, "test").unwrap();
+        let source = Source::open(&agent).unwrap();
+        std::fs::remove_file(log).unwrap();
+        let told = Rc::new(RefCell::new(vec![1.0]));
+        let chooser = Box::new(Told { all: told.clone(), fragile });
+        let chooser = Restored { chooser, applied: 1.0, keep: false, unsure: false };
+        let arguments = AgentArguments::default();
+        (Run::new(&agent, &arguments, chooser, (probes, source)), told)
+    }
+
+    fn degrade(run: &mut Run) {
+        let why = plimsoll_core::agent::Why::Overload { response: None, threshold: Duration::ZERO };
+        run.apply(Change { fraction: 0.0, why });
+    }
+
+    #[test]
+    fn a_panic_on_the_way_restores_full_quality() {
+        let (mut agent, told) = run(
+            "panic",
+            Probes::of(|| {
+                loop {
+                    thread::park()
+                }
+            }),
+            false,
+        );
+        degrade(&mut agent);
+        assert_eq!(*told.borrow(), [1.0, 0.0]);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _agent = agent;
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err() && *told.borrow() == [1.0, 0.0, 1.0], "{told:?}");
+    }
+
+    #[test]
+    fn a_panic_within_a_change_restores_it_too() {
+        let (mut agent, told) = run(
+            "change",
+            Probes::of(|| {
+                loop {
+                    thread::park()
+                }
+            }),
+            true,
+        );
+        let panicked = catch_unwind(AssertUnwindSafe(move || degrade(&mut agent)));
+        assert!(panicked.is_err() && *told.borrow() == [1.0, 0.0, 1.0], "{told:?}");
+    }
+
+    #[test]
+    fn if_the_probes_panic_the_agent_ends_and_restores() {
+        let (mut agent, told) = run("probes", Probes::of(|| panic!("on purpose")), false);
+        degrade(&mut agent);
+        let (_signals, asked) = mpsc::channel();
+        let ended = agent.until(&asked);
+        assert!(ended.is_err_and(|why| why.text().contains("probes has failed")));
+        assert_eq!(*told.borrow(), [1.0, 0.0, 1.0]);
     }
 }

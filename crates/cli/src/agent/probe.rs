@@ -9,7 +9,7 @@ use plimsoll_core::agent::Probe;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A probe is given up after this.
@@ -23,7 +23,10 @@ struct State {
 }
 
 /// The probes, running. The thread ends with the value, after the question that is open.
-pub(super) struct Probes(Arc<Mutex<State>>);
+pub(super) struct Probes {
+    state: Arc<Mutex<State>>,
+    thread: JoinHandle<()>,
+}
 
 impl Probes {
     /// Starts asking.
@@ -31,13 +34,24 @@ impl Probes {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::downgrade(&state);
         let ask = move || while probe(&shared, server, &url, every).is_some() {};
-        thread::Builder::new().name("probe".to_owned()).spawn(ask)?;
-        Ok(Probes(state))
+        let thread = thread::Builder::new().name("probe".to_owned()).spawn(ask)?;
+        Ok(Probes { state, thread })
+    }
+
+    /// Whether nobody asks any more, which only a panic brings about.
+    pub(super) fn have_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Something else in the place of the thread.
+    #[cfg(test)]
+    pub(super) fn of(thread: impl FnOnce() + Send + 'static) -> Probes {
+        Probes { state: Arc::default(), thread: thread::spawn(thread) }
     }
 
     /// How it stands.
     pub(super) fn look(&self) -> Probe {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Probe {
             ended: state.ended,
             answered: state.answered,

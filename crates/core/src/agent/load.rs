@@ -199,11 +199,15 @@ mod tests {
     use super::super::Probe;
     use super::*;
 
+    fn sample(seconds: f64, load: Option<(u64, f64)>, applied: f64) -> Sample {
+        Sample { seconds, load, waiting: None, probe: Probe::default(), applied }
+    }
+
     fn period(load: &mut OfferedLoad, requests: u64, applied: f64, cost: f64) {
         for _ in 0..super::super::SAMPLES {
             let utilization = requests as f64 * cost / 0.25;
             let load_seen = Some((requests, utilization));
-            load.look(&Sample { seconds: 0.25, load: load_seen, probe: Probe::default(), applied }, false);
+            load.look(&sample(0.25, load_seen, applied), false);
         }
         load.end_period();
     }
@@ -248,9 +252,7 @@ mod tests {
         }
         for queueing in [true, false] {
             for _ in 0..20 {
-                let sample =
-                    Sample { seconds: 1.0, load: Some((200, 1.0)), probe: Probe::default(), applied: 1.0 };
-                load.look(&sample, queueing);
+                load.look(&sample(1.0, Some((200, 1.0)), 1.0), queueing);
                 load.end_period();
             }
             assert_eq!(close(load.cost(1.0), 20e-3), queueing, "{:?}", load.ends());
@@ -275,8 +277,7 @@ mod tests {
         }
         // Five seconds in which the server is full and completes one request.
         for _ in 0..5 {
-            let sample = Sample { seconds: 1.0, load: Some((0, 1.0)), probe: Probe::default(), applied: 1.0 };
-            load.look(&sample, false);
+            load.look(&sample(1.0, Some((0, 1.0)), 1.0), false);
             load.end_period();
         }
         assert!(close(load.cost(1.0), 20e-3), "{:?}", load.ends());

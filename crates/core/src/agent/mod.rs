@@ -86,6 +86,8 @@ pub struct Sample {
     pub seconds: f64,
     /// Requests that the server completed, and the utilization that they made; none if its counters cannot be read.
     pub load: Option<(u64, f64)>,
+    /// Requests that wait for a worker, if its counters show them.
+    pub waiting: Option<u32>,
     /// The probe's state.
     pub probe: Probe,
     /// F as the server applied it.
@@ -108,6 +110,15 @@ pub enum Why {
     Overload {
         /// The latest answer's time, or that of the question still open; none: it failed.
         response: Option<Duration>,
+        /// Later than this is too late.
+        threshold: Duration,
+    },
+    /// So many requests wait that who comes now would be answered too late.
+    Queue {
+        /// How many.
+        waiting: u32,
+        /// How long the last of them will wait.
+        wait: Duration,
         /// Later than this is too late.
         threshold: Duration,
     },
@@ -140,7 +151,7 @@ pub struct Figures {
 /// What the laws see.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// In overload, as probes tell.
+    /// In overload, as probes tell, or the queue.
     overloaded: bool,
     why: Why,
     applied: f64,
@@ -177,7 +188,7 @@ impl Machine {
 
     /// Takes a sample; says what is to be changed, if anything.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
-        let overloaded = self.overload.look(&sample.probe, self.load.cost(sample.applied));
+        let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
         self.load.look(sample, self.overload.is_queueing());
         self.blind = if sample.load.is_some() { 0 } else { self.blind.saturating_add(1) };
         self.samples += 1;

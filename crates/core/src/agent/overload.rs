@@ -8,6 +8,11 @@
 //!
 //! One late answer may be a slow disk. Two running are overload; and a question that is still open when its answer is
 //! late already counts, once more for each interval that it stays open. So nobody waits for an answer that never comes.
+//!
+//! Where the counters show how many requests wait (`sense.rs`), nobody has to wait for the probe either: n that wait take
+//! `n S`, so who comes now is late if that is over the threshold. A queue is late as soon as it is so long, the answers
+//! that tell of it a threshold later, and in that time a queue of few places overflows. One look may have met a busy
+//! moment: at the look before it must have been half as long at least.
 
 use super::{Threshold, Why};
 use crate::time::Duration;
@@ -42,6 +47,17 @@ pub(super) struct Overload {
     late: u64,
     over: bool,
     last: Probe,
+    queue: Queue,
+}
+
+/// The queue, as the counters show it.
+#[derive(Clone, Copy, Default)]
+struct Queue {
+    waiting: u32,
+    /// How long the last of them will wait.
+    wait: Duration,
+    /// Who comes now will be late.
+    over: bool,
 }
 
 impl Overload {
@@ -51,11 +67,12 @@ impl Overload {
             Threshold::Queue(_) => LONGEST,
         };
         let last = Probe::default();
-        Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last }
+        let queue = Queue::default();
+        Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last, queue }
     }
 
-    /// Whether the server is in overload; `cost` is S at the present mix.
-    pub(super) fn look(&mut self, probe: &Probe, cost: Option<f64>) -> bool {
+    /// Whether the server is in overload; `cost` is S at the present mix, `waiting` how many wait, if that was seen.
+    pub(super) fn look(&mut self, probe: &Probe, waiting: Option<u32>, cost: Option<f64>) -> bool {
         if let Some(time) = probe.answered {
             self.fastest = Some(self.fastest.map_or(time, |fastest| fastest.min(time)));
         }
@@ -75,8 +92,19 @@ impl Overload {
             _ => 0,
         });
         self.last = *probe;
-        self.over = self.late + open >= RUNNING;
+        self.look_at_queue(waiting, cost);
+        self.over = self.late + open >= RUNNING || self.queue.over;
         self.over
+    }
+
+    fn look_at_queue(&mut self, waiting: Option<u32>, cost: Option<f64>) {
+        let (Some(waiting), Some(cost)) = (waiting, cost) else {
+            self.queue.over = false;
+            return;
+        };
+        let wait = Duration::from_secs_f64((f64::from(waiting) * cost).min(3600.0));
+        let over = wait > self.threshold && self.queue.wait > self.threshold / 2;
+        self.queue = Queue { waiting, wait, over };
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -88,7 +116,7 @@ impl Overload {
         let Probe { answered, waiting, .. } = self.last;
         let short = self.fastest.unwrap_or_default() + self.threshold / 4;
         let long = |time: Option<Duration>| time.is_some_and(|time| time > short);
-        self.over || self.late > 0 || long(answered) || long(waiting)
+        self.over || self.late > 0 || long(answered) || long(waiting) || self.queue.wait > self.threshold / 4
     }
 
     pub(super) fn threshold(&self) -> Duration {
@@ -100,6 +128,10 @@ impl Overload {
     }
 
     pub(super) fn why(&self) -> Why {
+        if self.queue.over {
+            let Queue { waiting, wait, .. } = self.queue;
+            return Why::Queue { waiting, wait, threshold: self.threshold };
+        }
         let open = self.last.waiting.filter(|waiting| *waiting > self.threshold);
         Why::Overload { response: open.or(self.last.answered), threshold: self.threshold }
     }
@@ -118,7 +150,7 @@ mod tests {
     #[test]
     fn two_late_answers_running_and_not_one() {
         let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(500));
-        let mut look = |probe| overload.look(&probe, None);
+        let mut look = |probe| overload.look(&probe, None, None);
         assert!(!look(answered(1, 900)));
         assert!(!look(answered(1, 900)), "the same one again");
         assert!(!look(answered(2, 100)));
@@ -131,7 +163,8 @@ mod tests {
     #[test]
     fn an_open_question_counts_before_its_answer() {
         let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(200));
-        let mut look = |waiting| overload.look(&Probe { waiting: Some(MS(waiting)), ..answered(1, 5) }, None);
+        let mut look =
+            |waiting| overload.look(&Probe { waiting: Some(MS(waiting)), ..answered(1, 5) }, None, None);
         assert!(!look(500));
         assert!(!look(650));
         assert!(look(700));
@@ -140,14 +173,38 @@ mod tests {
     #[test]
     fn the_threshold_is_the_queue_in_time_and_the_probe_itself() {
         let mut overload = Overload::new(Threshold::Queue(100), MS(500));
-        overload.look(&answered(1, 300), None);
+        overload.look(&answered(1, 300), None, None);
         assert_eq!(overload.threshold(), LONGEST);
-        overload.look(&answered(2, 40), Some(0.01));
+        overload.look(&answered(2, 40), None, Some(0.01));
         assert_eq!(overload.threshold(), MS(940));
-        overload.look(&answered(2, 40), Some(0.02));
+        overload.look(&answered(2, 40), None, Some(0.02));
         assert_eq!(overload.threshold(), MS(1040), "no longer than a second");
-        overload.look(&answered(3, 80), Some(0.002));
+        overload.look(&answered(3, 80), None, Some(0.002));
         assert_eq!(overload.threshold(), MS(220));
-        assert!(!overload.look(&answered(4, 220), Some(0.002)));
+        assert!(!overload.look(&answered(4, 220), None, Some(0.002)));
+    }
+
+    #[test]
+    fn a_queue_that_grows_too_long_is_late_before_any_answer_is() {
+        let mut overload = Overload::new(Threshold::Promised(MS(500)), MS(500));
+        let good = answered(1, 5);
+        let mut look = |waiting| overload.look(&good, waiting, Some(0.025));
+        assert!(!look(Some(0)));
+        assert!(!look(Some(40)), "a busy moment, perhaps");
+        assert!(look(Some(21)), "525 ms, and before it as many");
+        assert!(!look(Some(20)), "500 ms is not too late");
+        assert!(look(Some(21)));
+        assert!(!look(None), "not seen");
+        assert!(matches!(overload.why(), Why::Overload { .. }));
+        assert!(!overload.look(&good, Some(60), None), "of unknown cost");
+        assert!(overload.look(&good, Some(60), Some(0.025)));
+        let Why::Queue { waiting: 60, wait, threshold } = overload.why() else {
+            panic!("{:?}", overload.why())
+        };
+        assert_eq!((wait, threshold), (MS(1500), MS(500)));
+        assert!(
+            overload.is_queueing() && !overload.look(&good, Some(6), Some(0.025)) && overload.is_queueing()
+        );
+        assert!(!overload.look(&good, Some(4), Some(0.025)) && !overload.is_queueing());
     }
 }

@@ -52,6 +52,18 @@ impl Sense {
             }
         }
     }
+
+    /// Requests that wait for a worker, as far as the counters show them: nginx counts those in service and those before its
+    /// upstream as one. A server that counts its busy workers knows nothing of its listen queue.
+    pub fn waiting(&self, counters: &Counters) -> u32 {
+        match *self {
+            Sense::Linear { .. } => 0,
+            Sense::Gap { workers } => {
+                let both = counters.in_service.zip(workers.or(counters.workers));
+                both.map_or(0, |(in_service, workers)| in_service.saturating_sub(workers))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -80,5 +92,10 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
         let told = Sense::Gap { workers: Some(4) };
         assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+        // Beyond the workers they wait.
+        let waiting =
+            [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));
+        assert_eq!(waiting, [1, 0, 0]);
+        assert_eq!(told.waiting(&busy(Some(9), Some(8))), 5);
     }
 }
