@@ -58,6 +58,7 @@ impl Ahead {
     ///
     /// # Errors
     /// There can be no more threads.
+    #[expect(clippy::disallowed_methods, reason = "it reads, and what comes of it is in order")]
     pub(super) fn of(source: Box<dyn Source>) -> io::Result<Self> {
         let ((full_sender, full), (empty, empty_receiver)) = (sync_channel(BATCHES), channel());
         let content_notes = source.content_notes().cloned();
