@@ -114,7 +114,6 @@ struct Simulation<'a> {
     reported: Vec<(Instant, Duration)>,
     requests: u64,
     unmatched: u64,
-    rejected: u64,
     /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
     rejection_seconds: f64,
 }
@@ -162,7 +161,6 @@ impl<'a> Simulation<'a> {
             reported: vec![(Instant::ZERO, Duration::ZERO); wanted],
             requests: 0,
             unmatched: 0,
-            rejected: 0,
             rejection_seconds,
         })
     }
@@ -353,7 +351,6 @@ impl<'a> Simulation<'a> {
         let row = &mut self.recorder.row.classes[usize::from(flight.class)];
         row.reasons[reason as usize] += 1;
         row.rejected += 1;
-        self.rejected += 1;
         let plant = self.setup.promises.sites[usize::from(flight.site)].plant;
         let cost = self.setup.workload.plants[plant].rejection;
         if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
@@ -482,7 +479,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The senses: utilization of plants that report it, once a period; the CPU time of rejections where they cost.
+    /// The senses: utilization of plants that report it, once a period; the gateway's CPU time where rejections cost.
     fn read(&mut self) {
         if !self.senses {
             return;
@@ -500,8 +497,10 @@ impl<'a> Simulation<'a> {
                 self.reported[number] = (self.now, busy);
             }
         }
+        // Whoever is served takes of the gateway what a rejection takes, at least; of the plant that is not more than the
+        // service time says.
         self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
-            .then(|| Duration::from_secs_f64(self.rejection_seconds * self.rejected as f64));
+            .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
     }
 
     fn end_period(&mut self) {

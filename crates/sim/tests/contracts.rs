@@ -271,7 +271,7 @@ fn the_reserve_keeps_contracts_when_rejections_take_of_the_same_host() {
         kept(run)?;
         let end = run.window(40..120);
         between(end.rejected_share(2), 0.6..=1.0, "best effort rejected")?;
-        between(end.utilization(), LOAD_LINE - 0.03..=LOAD_LINE + 0.07, "utilization, rejections included")
+        between(end.utilization(), LOAD_LINE - 0.02..=LOAD_LINE + 0.02, "utilization, rejections included")
     };
     holds(|seed| flooded(seed, true), check);
     for seed in SEEDS {
