@@ -166,7 +166,8 @@ fn site_rows(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Vec<Str
 fn changed(rewrite: &Rewrite) -> String {
     let prefix = rewrite.prefix.iter().map(|prefix| format!("{prefix}/..."));
     let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));
-    let all: Vec<String> = prefix.chain(headers).collect();
+    let fallback = rewrite.falls_back.then(|| "else as the next level".to_owned());
+    let all: Vec<String> = prefix.chain(headers).chain(fallback).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 

@@ -121,7 +121,11 @@ fn timeouts(timeouts: config::Timeouts) -> Timeouts {
 }
 
 fn rewrite(rewrite: &config::Rewrite) -> Rewrite {
-    Rewrite { prefix: rewrite.prefix.clone().unwrap_or_default(), headers: rewrite.headers.clone() }
+    Rewrite {
+        prefix: rewrite.prefix.clone().unwrap_or_default(),
+        headers: rewrite.headers.clone(),
+        falls_back: rewrite.falls_back,
+    }
 }
 
 #[cfg(test)]

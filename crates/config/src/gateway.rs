@@ -187,4 +187,6 @@ pub struct Rewrite {
     pub prefix: Option<String>,
     /// Set on the request to the upstream, replacing headers of the same name. Names are in lower case.
     pub headers: Vec<(String, String)>,
+    /// What its upstream does not have (404) is asked of it as the next level has it.
+    pub falls_back: bool,
 }

@@ -253,6 +253,10 @@ section! { "[[site.level]]"
         folder: Name, optional;
         /// Request headers to set, for a server that has versions of its own.
         headers: Pairs<SetHeaderName, HeaderValue>, optional;
+        /// Whether what the upstream does not have at this level (404, to a GET or HEAD) is asked of it once more as the next
+        /// level has it. The request counts, and its cost is learned, at the level that was decided; the report's header tells
+        /// the one that answered. A folder of `plimsoll adapt` needs no such word: its manifest says so.
+        fallback: bool, default(false);
         /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
         /// measured.
         cost: Share, optional;

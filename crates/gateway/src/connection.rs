@@ -20,6 +20,7 @@ use crate::http1::scan::HeadScan;
 use crate::inbox::Inbox;
 use crate::outbox::Outbox;
 use crate::slot::Slot;
+use crate::upstream::heads::Heads;
 use crate::worker::Worker;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -72,7 +73,7 @@ pub(crate) struct Connection {
     pub head: RequestHead,
     pub reply: ResponseHead,
     /// The upstream's copy of the head; kept for a second try.
-    pub outgoing: Vec<u8>,
+    pub outgoing: Heads,
     /// For building heads.
     pub scratch: Vec<u8>,
 }
@@ -99,7 +100,7 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: SocketAddr) {
         peer,
         head: RequestHead::default(),
         reply: ResponseHead::default(),
-        outgoing: Vec::new(),
+        outgoing: Heads::default(),
         scratch: Vec::new(),
     };
     let next = connection.serve().await;
@@ -135,10 +136,9 @@ impl Connection {
     /// The next request's head; `None` if the client is done, or has been idle for too long.
     async fn next_head(&mut self) -> Result<Option<usize>, Refusal> {
         // One large request must not make its connection large for good.
-        for kept in [&mut self.outgoing, &mut self.scratch] {
-            if kept.capacity() > 4096 {
-                *kept = Vec::new();
-            }
+        self.outgoing.shrink(4096);
+        if self.scratch.capacity() > 4096 {
+            self.scratch = Vec::new();
         }
         let timeouts = self.worker.tables().settings.timeouts;
         let timeout = if self.client.inbox.is_empty() { timeouts.keep_alive } else { timeouts.head };

@@ -55,8 +55,11 @@ fn no_host_is_the_upstreams_and_forwarded_as_none() {
 
 #[test]
 fn levels_rewrite_path_and_fields() {
-    let rewrite =
-        Rewrite { prefix: "/light".to_owned(), headers: vec![("X-Quality".to_owned(), "low".to_owned())] };
+    let rewrite = Rewrite {
+        prefix: "/light".to_owned(),
+        headers: vec![("X-Quality".to_owned(), "low".to_owned())],
+        falls_back: false,
+    };
     let settings = Settings { forwarded: ForwardedFields::None, ..Settings::default() };
     let text = "POST http://h/p?q HTTP/1.1\r\nHost: other\r\nx-quality: high\r\nContent-Length: 5\r\n\r\n";
     assert_eq!(

@@ -73,7 +73,7 @@ impl Connection {
             None => (target, None),
         };
         let path = if path.is_empty() { "/" } else { path };
-        let prefix = serving.rewrite.map_or("", |rewrite| rewrite.prefix.as_str());
+        let prefix = serving.rewrites.first().map_or("", |rewrite| rewrite.prefix.as_str());
         let prefixed;
         let path = if prefix.is_empty() {
             path

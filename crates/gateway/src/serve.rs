@@ -11,6 +11,7 @@ use crate::settings::{ReportMode, Rewrite, Settings};
 use crate::slot::Decision;
 use crate::tunnel;
 use crate::upstream::exchange::{End, Exchange, Parts};
+use crate::upstream::heads::Heads;
 use crate::upstream::pool::{ConnectError, Lease, Upstream, Wanted};
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, Terms};
@@ -64,7 +65,8 @@ pub(crate) struct Serving<'a> {
     pub held: Held,
     pub tables: &'a HeldTables,
     pub plant: usize,
-    pub rewrite: Option<&'a Rewrite>,
+    /// Of its level and of those above.
+    pub rewrites: &'a [Rewrite],
     pub report: Option<LevelReport<'a>>,
     pub asked: Asked,
 }
@@ -141,7 +143,7 @@ impl Connection {
         let serving = Serving {
             tables: &tables,
             plant: permit.plant(),
-            rewrite: rewrites.and_then(|levels| levels.get(level)),
+            rewrites: rewrites.and_then(|levels| levels.get(level..)).unwrap_or_default(),
             report: (settings.report.mode == ReportMode::Always)
                 .then(|| report(settings, permit.level(), permit.reason())),
             held: self.worker.hold(permit),
@@ -218,44 +220,28 @@ impl Connection {
 
     /// Passes the request to an upstream and the response back.
     async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>) -> Next {
-        let Serving { mut held, tables, plant, rewrite, report, asked } = serving;
-        self.outgoing.clear();
-        let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
-        let (settings, fallback_host) = (&tables.settings, pool.name.as_str());
-        Outgoing { bytes, head, rewrite, peer, settings, fallback_host }.write(&mut self.outgoing);
-        let idempotent = is_idempotent(head.method.of(bytes));
-        self.client.inbox.consume(head.length);
-        let reserved = rewrite.map_or(&[][..], |rewrite| &rewrite.headers);
+        let Serving { mut held, tables, plant, rewrites, report, asked } = serving;
+        let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
+        self.write_heads(rewrites, &tables.settings, &pool.name);
+        self.client.inbox.consume(self.head.length);
+        let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
         let body = Decoder::new(self.head.framing).reserving(reserved);
-        let mut request = RequestSide::new(&self.outgoing, body, self.limit())
+        let heads = &self.outgoing;
+        let mut request = RequestSide::new(heads.get(0).unwrap_or_default(), body, self.limit())
             .awaiting_continue(self.head.expects_continue);
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, asked, Some(held)).await;
         }
         let reports = tables.reported[plant].then_some(&pool.reports);
         let cost_header = tables.cost_headers.get(plant).and_then(Option::as_deref);
-        let report_name = settings.report.reserved_name();
-        let terms = Terms { asked, report, report_name, reports, cost_header };
+        let report_name = tables.settings.report.reserved_name();
+        let falls_back = heads.get(1).is_some();
+        let terms = Terms { asked, report, report_name, reports, cost_header, falls_back };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
         let (worker, client) = (&self.worker, &mut self.client);
         let mut exchange =
             Exchange::new(Parts { worker, client, held: &mut held, pool, request, response, idempotent });
-        let mut fresh = false;
-        let end = loop {
-            match connect(worker, exchange.client, pool, fresh).await {
-                Connected::Yes(lease) => {
-                    if let Err(refusal) = exchange.attach(lease) {
-                        break End::Failed(refusal);
-                    }
-                }
-                Connected::ClientLeft => break End::Broken(Outcome::Abandoned),
-                Connected::No(refusal) => break End::Failed(refusal),
-            }
-            match poll_fn(|context| exchange.poll(context)).await {
-                End::Retry => fresh = true,
-                end => break end,
-            }
-        };
+        let end = drive(&mut exchange, heads).await;
         // Not merely complete: what was not sent still lies in the inbox, where the next request is looked for.
         let complete = exchange.request.is_sent();
         let keep = exchange.response.keeps_client() && complete;
@@ -286,7 +272,48 @@ impl Connection {
                 held.depart(outcome);
                 Next::Close
             }
-            End::Retry => Next::Close,
+            End::Retry | End::Absent => Next::Close,
+        }
+    }
+
+    /// The heads that the upstream may get: of the level, and of those above as long as one falls back to the next. Only
+    /// what is asked without a body, and changes nothing, is asked twice.
+    fn write_heads(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
+        let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
+        let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host };
+        self.outgoing.begin(|out| outgoing(rewrites.first()).write(out));
+        let reads = matches!(head.method.of(bytes), b"GET" | b"HEAD")
+            && head.framing == Framing::None
+            && !head.upgrade
+            && !head.expects_continue;
+        for pair in rewrites.windows(2).take_while(|pair| reads && pair[0].falls_back) {
+            self.outgoing.then(|out| outgoing(Some(&pair[1])).write(out));
+        }
+    }
+}
+
+/// Carries an exchange to its end: again where a connection that was kept turns out to be dead, and with the next level's
+/// head where there is nothing at one. Its place at the upstream is held throughout.
+async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads) -> End {
+    let (mut fresh, mut tried) = (false, 0);
+    loop {
+        match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
+            Connected::Yes(lease) => {
+                if let Err(refusal) = exchange.attach(lease) {
+                    return End::Failed(refusal);
+                }
+            }
+            Connected::ClientLeft => return End::Broken(Outcome::Abandoned),
+            Connected::No(refusal) => return End::Failed(refusal),
+        }
+        match poll_fn(|context| exchange.poll(context)).await {
+            End::Retry => fresh = true,
+            End::Absent => {
+                (fresh, tried) = (false, tried + 1);
+                exchange.request.replace_head(heads.get(tried).unwrap_or_default());
+                exchange.response.begin_again(heads.get(tried + 1).is_some());
+            }
+            end => return end,
         }
     }
 }

@@ -197,4 +197,6 @@ pub struct Rewrite {
     pub prefix: String,
     /// Fields set on the request, replacing the client's of the same name.
     pub headers: Vec<(String, String)>,
+    /// What the upstream does not have at this level is asked of it as the next level has it.
+    pub falls_back: bool,
 }

@@ -7,8 +7,8 @@ use plimsoll_core::promises::{Promises, QueueBounds, Sense};
 use plimsoll_gateway::files::FilesSettings;
 use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
@@ -110,8 +110,11 @@ fn a_level_rewrites_and_the_report_tells() {
             peer.send_response(seen.as_bytes()).expect("sent");
         }
     });
-    let rewrite =
-        Rewrite { prefix: "/light".to_owned(), headers: vec![("x-quality".to_owned(), "low".to_owned())] };
+    let rewrite = Rewrite {
+        prefix: "/light".to_owned(),
+        headers: vec![("x-quality".to_owned(), "low".to_owned())],
+        falls_back: false,
+    };
     let settings = Settings {
         rewrites: vec![vec![rewrite]],
         report: Report { mode: ReportMode::Always, name: "x-level".to_owned() },
@@ -132,6 +135,131 @@ fn a_level_rewrites_and_the_report_tells() {
     let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.send(format!("{head}0\r\nX_qualitY: high\r\n\r\n")).expect("sent");
     assert_eq!(client.answer().0, 400);
+}
+
+/// Levels `/text`, `/light` and `/full` of one upstream, the first two of which fall back; everybody is at the first.
+fn falling_back(origin: &Origin) -> Gateway {
+    let rewrite =
+        |prefix: &str, falls_back| Rewrite { prefix: prefix.to_owned(), headers: Vec::new(), falls_back };
+    let settings = Settings {
+        rewrites: vec![vec![rewrite("/text", true), rewrite("/light", true), rewrite("/full", false)]],
+        report: Report { mode: ReportMode::Always, name: "x-level".to_owned() },
+        ..settings(&[origin.address])
+    };
+    let mut promises = promises(1);
+    promises.sites[0].levels.truncate(1);
+    Gateway::start(settings, &promises).expect("a gateway")
+}
+
+/// Has `/light/b`, `/full/a` and `/full/b`; answers 404 for all else, in several forms. Tells what it was asked.
+fn with_gaps(asked: &Arc<Mutex<Vec<String>>>) -> Origin {
+    let asked = asked.clone();
+    Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            peer.body(&head);
+            let line = head.lines().next().expect("a line").trim_end_matches(" HTTP/1.1").to_owned();
+            let path = line.split(' ').nth(1).expect("a path").to_owned();
+            let number = {
+                let mut asked = asked.lock().expect("no test has failed here");
+                asked.push(line);
+                asked.len()
+            };
+            let is_head = head.starts_with("HEAD ");
+            if ["/light/b", "/full/a", "/full/b"].contains(&path.as_str()) {
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", path.len());
+                peer.send(head + if is_head { "" } else { &path }).expect("sent");
+                continue;
+            }
+            let form = if is_head { 0 } else { number % 3 };
+            let answer = match form {
+                0 => "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n",
+                1 => "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ngone\r\n0\r\n\r\n",
+                _ => "HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\ngone",
+            };
+            peer.send(answer).expect("sent");
+            if form == 0 && !is_head {
+                // Its body comes later; the gateway may have closed by then.
+                let _ = peer.send("gone");
+            }
+            if form == 2 {
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn what_an_upstream_lacks_is_asked_at_the_next_level() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let origin = with_gaps(&asked);
+    let gateway = falling_back(&origin);
+    let mut client = client(&gateway);
+    let mut ask = |method: &str, path: &str| {
+        client
+            .send(format!("{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n"))
+            .expect("sent");
+        let head = client.head().expect("an answer");
+        let body = if method == "HEAD" { Vec::new() } else { client.body(&head) };
+        let level =
+            field(&head, "x-level").map(|report| report.split(';').next().unwrap_or_default().to_owned());
+        let asked = std::mem::take(&mut *asked.lock().expect("no upstream has failed"));
+        (
+            status(&head),
+            String::from_utf8_lossy(&body).into_owned(),
+            level.unwrap_or_default(),
+            asked.join(", "),
+        )
+    };
+    // Each of them several times: the upstream says 404 in three forms, in turn.
+    for _ in 0..3 {
+        let (status, body, level, asked) = ask("GET", "/a");
+        assert_eq!((status, body.as_str(), level.as_str()), (200, "/full/a", "level=3"));
+        assert_eq!(asked, "GET /text/a, GET /light/a, GET /full/a");
+        let (status, body, level, asked) = ask("GET", "/b");
+        assert_eq!((status, body.as_str(), level.as_str()), (200, "/light/b", "level=2"));
+        assert_eq!(asked, "GET /text/b, GET /light/b", "no further than it has to");
+        let (status, body, level, asked) = ask("GET", "/c");
+        assert_eq!(
+            (status, body.as_str(), level.as_str()),
+            (404, "gone", "level=3"),
+            "what the last one says"
+        );
+        assert_eq!(asked, "GET /text/c, GET /light/c, GET /full/c");
+        let (status, _, level, asked) = ask("HEAD", "/a");
+        assert_eq!((status, level.as_str()), (200, "level=3"));
+        assert_eq!(asked, "HEAD /text/a, HEAD /light/a, HEAD /full/a");
+        let (status, body, level, asked) = ask("POST", "/a");
+        assert_eq!((status, body.as_str(), level.as_str()), (404, "gone", "level=1"), "it may do something");
+        assert_eq!(asked, "POST /text/a");
+    }
+    // One place, held once by each and given back: or the second would have waited for ever.
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [15, 0, 0]);
+}
+
+#[test]
+fn who_leaves_while_the_next_level_is_asked_gives_the_place_back() {
+    let asked = Arc::new(Mutex::new(Vec::<String>::new()));
+    let seen = asked.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            let line = head.lines().next().expect("a line").to_owned();
+            let is_next = line.contains("/light/slow");
+            seen.lock().expect("no test has failed here").push(line);
+            if !is_next {
+                peer.send("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").expect("sent");
+            }
+        }
+    });
+    let gateway = falling_back(&origin);
+    let mut leaver = client(&gateway);
+    leaver.send("GET /slow HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("the next level is asked", || asked.lock().is_ok_and(|asked| asked.len() == 2));
+    assert_eq!(gateway.status().plants[0].in_service, 1);
+    drop(leaver);
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 0, 1]);
+    assert_eq!(client(&gateway).get("/other").0, 404, "the place is free");
 }
 
 #[test]
@@ -157,7 +285,7 @@ fn files_are_served_by_level_and_counted() {
     std::fs::write(root.join("light/big.bin"), vec![7; 3_000_000]).expect("a file");
     let settings = Settings {
         backends: vec![Backend::Files(FilesSettings::new(&root))],
-        rewrites: vec![vec![Rewrite { prefix: "/light".to_owned(), headers: Vec::new() }]],
+        rewrites: vec![vec![Rewrite { prefix: "/light".to_owned(), headers: Vec::new(), falls_back: false }]],
         ..settings(&[])
     };
     let mut promises = promises(8);

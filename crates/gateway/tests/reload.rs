@@ -117,7 +117,10 @@ fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
         }
     });
     let rewriting = |prefix: &str| Settings {
-        rewrites: vec![vec![Rewrite::default(), Rewrite { prefix: prefix.to_owned(), headers: Vec::new() }]],
+        rewrites: vec![vec![
+            Rewrite::default(),
+            Rewrite { prefix: prefix.to_owned(), headers: Vec::new(), falls_back: false },
+        ]],
         ..settings(&[origin.address])
     };
     let gateway = Gateway::start(rewriting("/a"), &promises(8)).expect("a gateway");

@@ -125,7 +125,8 @@ prefix = \"/full\"
 
 `manifest.json` in OUT says which tree is above which. What a tree lacks the gateway serves from the next one: pages that
 `depth` cut, and with `sparse` all that is the same. When the trees are made again they are exchanged at once, and the
-gateway follows within a second. nginx says the same with a rule for each tree, and sends the compressed copies too:
+gateway follows within a second. If another server has the trees, `fallback = true` under the lower levels makes the gateway
+ask it for the next one. nginx says the same with a rule for each tree, and sends the compressed copies too:
 
 ```nginx
 location ~ ^/light(/.*)$ {

@@ -41,6 +41,10 @@ pub(super) struct ServedBy<'a> {
 }
 
 impl Plants {
+    pub(super) fn is_folder(&self, plant: usize) -> bool {
+        self.kinds.get(plant) == Some(&Kind::Folder)
+    }
+
     /// The plant that `by` names, if it names one and it exists.
     pub(super) fn find(&self, by: &ServedBy<'_>, findings: &mut Findings) -> Option<usize> {
         let (kind, name) = match (by.upstream, by.folder) {

@@ -264,7 +264,40 @@ fn levels(
         let cost_ratio = level.cost.as_ref().map(|cost| cost.value.0);
         levels.push(Level { name: text_of(level.name.as_ref()), plant, cost_ratio });
     }
+    for at in 0..keys.len() {
+        served[at].1.falls_back = falls_back(at, keys, &served, plants, findings);
+    }
     (levels, served.into_iter().map(|(_, rewrite)| rewrite).collect())
+}
+
+/// Whether a level falls back to the next, as it says; and why it cannot, if it cannot.
+fn falls_back(
+    at: usize,
+    keys: &[Located<LevelKeys>],
+    served: &[(usize, Rewrite)],
+    plants: &Plants,
+    findings: &mut Findings,
+) -> bool {
+    let Located { value: level, sound, .. } = &keys[at];
+    if !level.fallback.value || !sound {
+        return level.fallback.value;
+    }
+    let plant = served[at].0;
+    let (what, help) = match served.get(at + 1) {
+        None => {
+            ("the last level has no next one", "leave `fallback` out here; the last level is full quality")
+        }
+        Some(_) if plants.is_folder(plant) => {
+            ("a folder follows the `manifest.json` of `plimsoll adapt`", "leave `fallback` out")
+        }
+        Some((next, _)) if *next != plant => (
+            "the next level is served by another: a request holds a place at one upstream alone",
+            "leave `fallback` out, or serve both by one upstream, with a `prefix`",
+        ),
+        Some(_) => return true,
+    };
+    findings.add(Code::Conflict, &level.fallback.span, Complaint::new(what, help));
+    false
 }
 
 fn rewrite(level: &LevelKeys) -> Rewrite {
@@ -272,6 +305,7 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
     Rewrite {
         prefix: level.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
+        falls_back: false,
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) enum End {
     Switched(Lease),
     /// The reused connection was dead: the request may go to a new one.
     Retry,
+    /// There is nothing at this level: the next may be asked. The place at the upstream is still held.
+    Absent,
     /// It failed before the client got anything final.
     Failed(Refusal),
     /// It cannot be finished: the client's connection must close.
@@ -254,6 +256,13 @@ impl<'a> Exchange<'a> {
 
     fn fault(&mut self, fault: Fault) -> Option<End> {
         let lease = self.lease.take()?;
+        if fault == Fault::Absent {
+            lease.praise();
+            if self.response.is_whole() && self.request.is_sent() {
+                self.pool.put_idle(self.worker.index, self.worker.coarse(), lease);
+            }
+            return Some(End::Absent);
+        }
         if fault == Fault::Silent && lease.reused && self.request.may_repeat(self.idempotent) {
             return Some(End::Retry);
         }
@@ -274,7 +283,9 @@ impl<'a> Exchange<'a> {
         drop(lease);
         let why = match fault {
             Fault::Malformed(why) => why,
-            Fault::Silent | Fault::CutShort => "the upstream closed the connection before it answered",
+            Fault::Silent | Fault::CutShort | Fault::Absent => {
+                "the upstream closed the connection before it answered"
+            }
         };
         Some(self.fail(Refusal::with(502, why)))
     }

@@ -52,6 +52,12 @@ impl<'a> RequestSide<'a> {
         RequestSide { awaits_continue, ..self }
     }
 
+    /// Another head in place of the one that found nothing. Only for a request without a body.
+    pub(crate) fn replace_head(&mut self, head: &'a [u8]) {
+        self.head = head;
+        self.rewind();
+    }
+
     /// To be sent again on another connection. Only right if [`may_repeat`](Self::may_repeat).
     pub(crate) fn rewind(&mut self) {
         (self.head_sent, self.refused, self.touched) = (0, false, false);

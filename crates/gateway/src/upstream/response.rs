@@ -37,6 +37,8 @@ pub(crate) struct Terms<'a> {
     pub reports: Option<&'a LoadReports>,
     /// Where the upstream reports what the request cost.
     pub cost_header: Option<&'a str>,
+    /// That nothing is there (404) is no answer: the next level is asked.
+    pub falls_back: bool,
 }
 
 /// Why no (more) response comes.
@@ -48,6 +50,8 @@ pub(crate) enum Fault {
     CutShort,
     /// It sent something that is no response.
     Malformed(&'static str),
+    /// There is nothing at this level, and another to ask.
+    Absent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +126,22 @@ impl<'a> ResponseSide<'a> {
     /// Nothing but the response came, and the connection may serve another.
     pub(crate) fn is_clean(&self) -> bool {
         self.is_done() && self.head.keep_alive && !self.surplus
+    }
+
+    /// Whether all of an answer that nobody gets is here already, so that its connection may serve another.
+    pub(crate) fn is_whole(&self) -> bool {
+        let Some(buffer) = &self.buffer else { return false };
+        let (mut body, rest) = (Decoder::new(self.head.framing), &buffer[self.start..self.end]);
+        let whole = body.advance(rest).is_ok_and(|taken| taken.bytes == rest.len());
+        whole && body.is_done() && self.head.keep_alive
+    }
+
+    /// Begins anew, as the next level's. `falls_back`: there is one more after it.
+    pub(crate) fn begin_again(&mut self, falls_back: bool) {
+        let report = self.terms.report.map(|report| LevelReport { level: report.level + 1, ..report });
+        self.terms = Terms { report, falls_back, ..self.terms };
+        (self.buffer, self.start, self.end) = (None, 0, 0);
+        (self.scan, self.began, self.interim) = (HeadScan::default(), false, 0);
     }
 
     /// What the upstream sent behind its switch of protocols.
@@ -199,6 +219,10 @@ impl<'a> ResponseSide<'a> {
             self.scan = HeadScan::default();
             if self.head.status == 101 && !self.terms.asked.upgrade {
                 return Err(Fault::Malformed("the upstream switched protocols unasked"));
+            }
+            if self.head.status == 404 && self.terms.falls_back {
+                self.start += length;
+                return Err(Fault::Absent);
             }
             if !self.head.is_interim() {
                 // What is left of the request will not be read, so the client's connection cannot go on; it hears
