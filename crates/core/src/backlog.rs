@@ -9,8 +9,9 @@
 //!
 //! which is the bound of AC's theorem with the residual of what cannot be preempted. What is expected lies below it
 //! ([`until_free`]), and that is what decides, with the spread beside it. Higher ranks go on arriving while it
-//! waits: they take a share of the workers that `tick` measures, and only what they *leave* divides. Within a priority the
-//! earlier deadline goes first, so of a longer deadline only that part is ahead which is older than the difference.
+//! waits: they take a share of the workers that `tick` measures, with noise, and the chance that they take so much that it
+//! would be late must be small ([`Wait::outlasts`]). Within a priority the earlier deadline goes first, so of a longer
+//! deadline only that part is ahead which is older than the difference.
 //!
 //! What is left of those in service is told by `serving.rs`.
 //!
@@ -23,8 +24,9 @@ use crate::queue::Rank;
 use crate::serving::Serving;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
+use core::f64::consts::FRAC_1_SQRT_2;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use libm::sqrt;
+use libm::{erfc, exp, sqrt};
 
 /// What a request was expected to cost when it was reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,18 @@ pub(crate) struct Slot {
     /// The part of the plant that higher ranks take, in millionths; and the variance of what they bring, per time (us).
     taken: AtomicU32,
     noise_us: AtomicU32,
+    /// How far off that part may be, one deviation, in millionths.
+    unsure: AtomicU32,
+}
+
+/// What higher ranks take of a plant.
+pub(crate) struct Taken {
+    /// Their part of it.
+    pub(crate) part: f64,
+    /// The variance of what they bring, per time (us).
+    pub(crate) noise_us: f64,
+    /// The deviation of the part as it is known.
+    pub(crate) unsure: f64,
 }
 
 /// What is asked of admission.
@@ -92,6 +106,8 @@ const SPREAD: f64 = 0.5;
 const SHORT_WAIT: f64 = 0.2;
 /// Higher ranks leave at least this.
 const LEAST_LEFT: f64 = 0.05;
+/// The chance of being late that what higher ranks bring may leave.
+const RISK: f64 = 0.003;
 /// What cannot be done in the rest of its time even by this much luck (deviations) is late.
 const LUCK: f64 = 2.0;
 
@@ -210,12 +226,14 @@ impl Backlog {
         let sure = (SURE * own_deviation).min((room.most_us - mean).max(own_deviation));
         let deviation = sure.max(SURE * f64::from(room.dearest.deviation_us));
         let wait = self.wait(work, &workers);
-        let variance = wait.variance + DOUBT * DOUBT * wait.mean * wait.mean;
+        let variance = wait.variance + DOUBT * DOUBT * wait.ahead * wait.ahead;
         let skew = (SURE * SURE - 1.0) / 6.0 * wait.third / variance.max(1.0);
         let margin = sqrt(SURE * SURE * variance + deviation * deviation) + skew;
-        let over = wait.mean + mean + margin - deadline_us;
-        let short = if terms.prefers_delay { wait.mean - SHORT_WAIT * deadline_us } else { over };
-        let over = over.max(short);
+        let over = wait.ahead + mean + margin - deadline_us;
+        let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
+        let most = deadline_us - mean - own_deviation;
+        let outrun = if wait.outlasts(most) > RISK { wait.expected() } else { over };
+        let over = over.max(short).max(outrun);
         if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
     }
 
@@ -223,7 +241,7 @@ impl Backlog {
     fn wait(&self, work: &Work, workers: &Workers) -> Wait {
         let (rank, own) = &self.slots[usize::from(work.slot)];
         let s = f64::from(workers.all.max(1));
-        let left = (1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6).max(LEAST_LEFT);
+        let left = 1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6;
         let (mut ahead, mut variance) = (0.0, 0.0);
         for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
             let (waiting, its_variance) = slot.waiting.get();
@@ -238,12 +256,12 @@ impl Backlog {
         let serving = workers.left;
         let ahead = (ahead - own_us as f64).max(0.0);
         let free = until_free(ahead, serving.0, s);
-        let mean = free.after / left;
-        let noise = f64::from(own.noise_us.load(Ordering::Relaxed)) * mean;
         let varies = (variance - own_variance as f64).max(0.0);
         let variance = (varies + free.serving * serving.1) / (s * s) + free.spread * free.spread;
         let third = 2.0 * varies * varies / ahead.max(1.0) / (s * s * s);
-        Wait { mean, variance: (variance + noise) / (left * left), third: third / (left * left * left) }
+        let noise_us = f64::from(own.noise_us.load(Ordering::Relaxed));
+        let unsure = f64::from(own.unsure.load(Ordering::Relaxed)) * 1e-6;
+        Wait { ahead: free.after, variance, third, left, noise_us, unsure }
     }
 
     /// What one of this rank would wait now.
@@ -255,7 +273,7 @@ impl Backlog {
             return Duration::ZERO;
         }
         let nothing = Work { slot: slot as u16, kind: 0, announced_us: 0, cost: Cost::default() };
-        Duration::from_micros(self.wait(&nothing, &workers).mean as u64)
+        Duration::from_micros(self.wait(&nothing, &workers).expected() as u64)
     }
 
     /// All that is reserved or in service, in seconds of one worker.
@@ -265,12 +283,44 @@ impl Backlog {
     }
 }
 
-/// How long one waits (us): mean, variance, and third central moment.
+/// What one waits for (us).
 struct Wait {
-    mean: f64,
+    /// What is ahead, if nobody came before it any more; the variance, and the third central moment.
+    ahead: f64,
     variance: f64,
     /// As of sums of gamma laws, which of one with mean m and variance v is 2 v^2 / m.
     third: f64,
+    /// The part of the workers that higher ranks leave, how unsure that is, and the variance of what they bring per time.
+    left: f64,
+    unsure: f64,
+    noise_us: f64,
+}
+
+impl Wait {
+    /// How long it is expected to take.
+    fn expected(&self) -> f64 {
+        self.ahead / self.left.max(LEAST_LEFT)
+    }
+
+    /// The chance that it takes longer than this: that a Brownian motion from `ahead`, which falls by what is left of the
+    /// workers and has the noise of what higher ranks bring, has not come down to nothing (the inverse Gaussian law).
+    /// Near its mean that has nothing of a normal law: of two who wait alike one has luck, and the other meets a
+    /// rush that takes all of the workers for a second.
+    fn outlasts(&self, time: f64) -> f64 {
+        if self.noise_us <= 0.0 || self.ahead <= 0.0 {
+            return 0.0;
+        }
+        if time <= 0.0 {
+            return 1.0;
+        }
+        let deviation = sqrt(self.noise_us * time);
+        let fall = (self.left - self.unsure).max(LEAST_LEFT);
+        let beyond = |x: f64| 0.5 * erfc(x / deviation * FRAC_1_SQRT_2);
+        // Of the two terms the second is the smaller; where it is not a number it is of no account.
+        let turned = exp(2.0 * fall * self.ahead / self.noise_us) * beyond(fall * time + self.ahead);
+        let turned = if turned.is_finite() { turned } else { 0.0 };
+        beyond(fall * time - self.ahead) - turned
+    }
 }
 
 /// When workers are free.
@@ -302,9 +352,62 @@ impl Slot {
         self.started.get()
     }
 
-    /// What higher ranks take: their part of the plant, and the variance of the time that takes, per time (us).
-    pub(crate) fn set_taken(&self, part: f64, noise_us: f64) {
-        self.taken.store((part * 1e6) as u32, Ordering::Relaxed);
-        self.noise_us.store(noise_us as u32, Ordering::Relaxed);
+    pub(crate) fn set_taken(&self, taken: &Taken) {
+        self.taken.store((taken.part * 1e6) as u32, Ordering::Relaxed);
+        self.noise_us.store(taken.noise_us as u32, Ordering::Relaxed);
+        self.unsure.store((taken.unsure * 1e6) as u32, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn wait(ahead: f64, left: f64, noise_us: f64) -> Wait {
+        Wait { ahead, variance: 0.0, third: 0.0, left, unsure: 0.0, noise_us }
+    }
+
+    /// How often work of so much, to which small pieces come by chance, is not done within `time`.
+    fn simulated(wait: &Wait, time: f64) -> f64 {
+        const RUNS: u32 = 4000;
+        const PIECE: f64 = 4000.0;
+        let mut random = Random::new(7);
+        // Exponential pieces: the rate of their squares is the noise.
+        let every = 2.0 * PIECE * PIECE / wait.noise_us;
+        let brought = PIECE / every;
+        let late = (0..RUNS).filter(|_| {
+            let (mut now, mut work) = (0.0, wait.ahead);
+            loop {
+                let step = -every * libm::log(1.0 - (random.bits() >> 11) as f64 / (1_u64 << 53) as f64);
+                let speed = wait.left + brought;
+                if work <= step * speed || now > time {
+                    return now + work / speed > time;
+                }
+                (now, work) = (now + step, work - step * speed);
+                work -= PIECE * libm::log(1.0 - (random.bits() >> 11) as f64 / (1_u64 << 53) as f64);
+            }
+        });
+        late.count() as f64 / f64::from(RUNS)
+    }
+
+    #[test]
+    fn the_chance_to_be_outrun_is_that_of_a_first_passage() {
+        for (ahead, left, noise) in
+            [(40e3, 0.2, 10e3), (150e3, 0.2, 10e3), (300e3, 0.4, 8e3), (200e3, 0.6, 5e3), (20e3, 0.05, 12e3)]
+        {
+            let one = wait(ahead, left, noise);
+            let (told, found) = (one.outlasts(900e3), simulated(&one, 900e3));
+            assert!((told - found).abs() < 0.02 + 0.15 * found, "{ahead} {left} {noise}: {told} for {found}");
+        }
+    }
+
+    #[test]
+    fn where_nothing_higher_comes_nobody_is_outrun() {
+        assert_eq!(wait(500e3, 1.0, 0.0).outlasts(900e3), 0.0);
+        // The second term would be infinite times nothing.
+        let sure = wait(800e3, 1.0, 1e-3).outlasts(900e3);
+        assert!((0.0..1e-9).contains(&sure), "{sure}");
+        assert_eq!(wait(100.0, 0.5, 10.0).outlasts(-1.0), 1.0);
     }
 }

@@ -17,7 +17,7 @@ const JUDGED: (f64, f64) = (10.0, 98.0);
 
 #[test]
 fn high_gets_all_it_asks_and_low_the_rest() {
-    for each in [0.4, 0.6, 0.8, 0.9, 0.95] {
+    for (each, least) in [(0.4, 0.98), (0.6, 0.6), (0.8, 0.18), (0.9, 0.06), (0.95, 0.02)] {
         let heard = shared(each, each, 3).run();
         let (high, low) = (heard.in_time(0, 1.0, JUDGED), heard.in_time(1, 1.0, JUDGED));
         let missed = [0, 1].map(|class| heard.missed(class, 1.0, JUDGED));
@@ -25,8 +25,8 @@ fn high_gets_all_it_asks_and_low_the_rest() {
         println!("{each} each: high {high:.3}, low {low:.3}, missed {missed:?}, busy {busy:.3}");
         let rest = ((1.0 - each) / each).clamp(0.0, 1.0);
         // Where there is little over, the low ones are refused rather than made to wait in vain.
-        assert!(high >= 0.99 && missed[0] == 0.0 && missed[1] <= 0.03, "{high} {missed:?}");
-        assert!(low <= rest + 0.05 && low >= rest - 0.12, "{low} of {rest}");
+        assert!(high >= 0.99 && missed[0] == 0.0 && missed[1] <= 0.01, "{high} {missed:?}");
+        assert!(low <= rest + 0.05 && low >= least, "{low} of {rest}");
         assert!(busy >= 0.93 * (2.0 * each).min(1.0), "{busy}");
     }
 }
@@ -49,7 +49,7 @@ fn a_load_that_fluctuates_is_followed_within_a_second() {
         println!("high {high:.3}; low {during:.3} during, {after:.3} after, missed {missed:?}");
         assert!(high >= 0.99, "{high}");
         assert!((0.02..0.2).contains(&during) && (0.72..0.9).contains(&after), "{during} {after}");
-        assert!(missed.0 <= 0.02 && missed.1 <= 0.005, "{missed:?}");
+        assert!(missed.0 <= 0.01 && missed.1 <= 0.005, "{missed:?}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! What higher ranks take of a plant.
 
-use crate::backlog::Backlog;
+use crate::backlog::{Backlog, Taken};
 use alloc::vec::Vec;
+use libm::sqrt;
 
 /// How fast each rank brings work to a plant.
 #[derive(Default)]
@@ -22,10 +23,13 @@ struct SlotRates {
 /// What one look counts for against all before.
 const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
+/// Deviations of the quick mean that chance does not do.
+const RISEN: f64 = 2.5;
 
 impl PlantRates {
-    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. Of two means the
-    /// larger counts: a load that rises is seen at once, and chance does not make it look small.
+    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. The mean of the last
+    /// looks takes the place of the longer one where it is so far above that chance does not do it: a load that rises is
+    /// seen at once. As the mean of a few looks it is unsure, more so than that of many.
     pub(super) fn follow(&mut self, backlog: &Backlog, seconds: f64, workers: u32) {
         let slots = backlog.slots();
         self.slots.resize(slots.len(), SlotRates::default());
@@ -41,11 +45,14 @@ impl PlantRates {
         let s = f64::from(workers.max(1));
         for (rank, slot) in slots {
             let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
-            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>();
-            let work = sum(|own| own.fast[0]).max(sum(|own| own.slow[0]));
-            let squares = sum(|own| own.fast[1]).max(sum(|own| own.slow[1]));
+            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;
+            let (fast, slow) = (sum(|own| own.fast[0]) / s, sum(|own| own.slow[0]) / s);
             // Of compound Poisson arrivals the variance in w is w times the rate of squares; and s workers do it.
-            slot.set_taken((work * 1e-6 / s).min(1.0), squares * 1e-6 / (s * s));
+            let noise_us = sum(|own| own.slow[1]).max(sum(|own| own.fast[1])) / (s * s);
+            let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
+            let has_risen = fast - slow > RISEN * unsure(FAST);
+            let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
+            slot.set_taken(&Taken { part: part.min(1.0), noise_us, unsure });
         }
     }
 }
