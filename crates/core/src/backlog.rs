@@ -20,6 +20,7 @@
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
 use crate::estimates::{Cost, Room};
+use crate::kinds::Kind;
 use crate::queue::Rank;
 use crate::serving::Serving;
 use crate::time::{Duration, Instant};
@@ -32,8 +33,7 @@ use libm::{erfc, exp, sqrt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     slot: u16,
-    pub(crate) kind: u16,
-    pub(crate) announced_us: u32,
+    pub(crate) kind: Kind,
     cost: Cost,
 }
 
@@ -114,7 +114,7 @@ const LUCK: f64 = 2.0;
 impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
-        Work { slot: 0, kind: 0, announced_us: 0, cost }
+        Work { slot: 0, kind: Kind::default(), cost }
     }
 
     /// The last moment at which a start may still be in time.
@@ -174,9 +174,9 @@ impl Backlog {
     }
 
     /// Reserves a request's work.
-    pub(crate) fn reserve(&self, rank: Rank, work: (u16, u32), cost: Cost) -> Work {
+    pub(crate) fn reserve(&self, rank: Rank, kind: Kind, cost: Cost) -> Work {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
-        let reserved = Work { slot: slot as u16, kind: work.0, announced_us: work.1, cost };
+        let reserved = Work { slot: slot as u16, kind, cost };
         self.slots[slot].1.waiting.add(reserved.whole());
         reserved
     }
@@ -272,7 +272,7 @@ impl Backlog {
         if workers.idle {
             return Duration::ZERO;
         }
-        let nothing = Work { slot: slot as u16, kind: 0, announced_us: 0, cost: Cost::default() };
+        let nothing = Work { slot: slot as u16, kind: Kind::default(), cost: Cost::default() };
         Duration::from_micros(self.wait(&nothing, &workers).expected() as u64)
     }
 

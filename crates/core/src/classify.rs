@@ -164,6 +164,7 @@ impl SiteRules {
             exempt,
             kind: kind.number,
             announced_us: kind.announced_us,
+            blocks: kind.blocks,
         }
     }
 }

@@ -50,6 +50,8 @@ pub struct Target {
     pub kind: u16,
     /// Its cost as announced (microseconds of service); 0 if it was not.
     pub announced_us: u32,
+    /// Whole blocks of 64 KB in its body, as it says; 0 where no deadline is promised.
+    pub blocks: u16,
 }
 
 /// The shell's own name for a request, handed back in verdicts. The engine does not read it.

@@ -3,8 +3,11 @@
 //! By type and level, and once more for those whose cost was announced: of them it is what a second announced really
 //! takes that is learned. `arrive` reads an estimate, `release` adds what a request took, `tick` learns from the sums
 //! ([`ServiceTime`]). An estimate is one word, so that its mean and its deviation never tear.
+//!
+//! A body of whole blocks costs as many slopes more ([`SizeLaw`](crate::model::SizeLaw)); the estimate is of the rest.
 
 use crate::backlog::{SURE, Terms};
+use crate::kinds::Kind;
 use crate::model::ServiceTime;
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -16,7 +19,7 @@ pub(crate) struct Estimates {
     kinds: usize,
     levels: usize,
     rows: Vec<Row>,
-    /// Of the types that came, the one that needs the most time.
+    /// Of the types that came, the longest and the most variable.
     dearest: Word,
     /// The most that was announced of late (us), of what can be done in time.
     announced: AtomicU32,
@@ -43,6 +46,10 @@ impl Word {
 #[derive(Default)]
 pub(crate) struct Row {
     estimate: Word,
+    /// What each block of a body takes (ns).
+    block_ns: AtomicU64,
+    /// Blocks, their squares, and their products with what the requests took (us).
+    blocks: [AtomicU64; 3],
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
@@ -71,8 +78,23 @@ pub(crate) struct Room {
 
 impl Cost {
     /// The time that surely does.
-    pub(crate) fn needs_us(self) -> f64 {
+    fn needs_us(self) -> f64 {
         f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
+    }
+
+    /// What is enough for both: one may take longer and the other vary more.
+    pub(crate) fn max(self, other: Cost) -> Cost {
+        Cost {
+            mean_us: self.mean_us.max(other.mean_us),
+            deviation_us: self.deviation_us.max(other.deviation_us),
+        }
+    }
+
+    /// With what its body takes, which varies as AC found of files.
+    fn and_sized(self, sized_us: u64) -> Cost {
+        let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
+        let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
+        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
     }
 
     /// As much of it as needs no more than this.
@@ -88,6 +110,8 @@ impl Cost {
 /// model's trace has 0.85 of the capacity so, and its largest requests half of what all get; with a longer queue 0.90
 /// and a third.
 const LEAST_QUEUE: f64 = 0.5;
+/// The coefficient of variation of a service time of known size (AC 2).
+const SIZED_VARIES: f64 = 0.1;
 /// The part of what was announced that fades at each look.
 const FADE: u32 = 20;
 
@@ -141,16 +165,19 @@ impl Estimates {
     }
 
     /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
-    fn row(&self, kind: u16, level: u8, announced: bool) -> &Row {
-        let kind = usize::from(kind).min(self.kinds - 1);
+    fn row(&self, kind: Kind, level: u8) -> &Row {
+        let announced = kind.announced_us > 0;
+        let kind = usize::from(kind.number).min(self.kinds - 1);
         let level = usize::from(level.max(1)).min(self.levels) - 1;
         &self.rows[(usize::from(announced) * self.kinds + kind) * self.levels + level]
     }
 
-    pub(crate) fn cost(&self, kind: u16, level: u8, announced_us: u32) -> Cost {
-        let known = self.row(kind, level, announced_us > 0).get();
+    pub(crate) fn cost(&self, kind: Kind, level: u8) -> Cost {
+        let row = self.row(kind, level);
+        let known = row.get();
+        let announced_us = kind.announced_us;
         if announced_us == 0 {
-            return known;
+            return if kind.blocks > 0 { known.and_sized(row.sized_us(kind.blocks)) } else { known };
         }
         let of = |part: u32| {
             u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
@@ -159,24 +186,25 @@ impl Estimates {
     }
 
     /// Takes what one took.
-    pub(crate) fn note(&self, kind: u16, level: u8, announced_us: u32, took_ns: u64) {
-        let took = match u64::from(announced_us) {
-            0 => took_ns / 1000,
-            announced => (took_ns / 1000).saturating_mul(ANNOUNCED) / announced,
-        };
-        self.row(kind, level, announced_us > 0).note(took);
+    pub(crate) fn note(&self, kind: Kind, level: u8, took_ns: u64) {
+        let row = self.row(kind, level);
+        match u64::from(kind.announced_us) {
+            0 if kind.blocks > 0 => row.note_sized(took_ns / 1000, kind.blocks),
+            0 => _ = row.note(took_ns / 1000),
+            announced => _ = row.note((took_ns / 1000).saturating_mul(ANNOUNCED) / announced),
+        }
     }
 
     /// One that is refused, or that takes `too_dear` a time even alone.
-    pub(crate) fn refuse(&self, kind: u16, level: u8, announced_us: u32, too_dear: bool) {
-        let row = self.row(kind, level, announced_us > 0);
+    pub(crate) fn refuse(&self, kind: Kind, level: u8, too_dear: bool) {
+        let row = self.row(kind, level);
         row.refused.fetch_add(1, Ordering::Relaxed);
         row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
 
     /// Whether one that takes too long is let in, to see whether it still does: the first one after [`Row::invite`].
-    pub(crate) fn is_invited(&self, kind: u16, level: u8, announced_us: u32) -> bool {
-        let invited = &self.row(kind, level, announced_us > 0).invited;
+    pub(crate) fn is_invited(&self, kind: Kind, level: u8) -> bool {
+        let invited = &self.row(kind, level).invited;
         invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
     }
 }
@@ -186,6 +214,8 @@ pub(crate) struct Seen {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
     pub(crate) squares_us2: u64,
+    /// Blocks of bodies, their squares, and their products with what the requests took (us).
+    pub(crate) blocks: [u64; 3],
     pub(crate) refused: u64,
     pub(crate) too_dear: bool,
 }
@@ -204,13 +234,34 @@ impl Row {
         self.invited.store(1, Ordering::Relaxed);
     }
 
-    fn note(&self, took: u64) {
+    /// What each block takes.
+    pub(crate) fn set_block(&self, us: f64) {
+        self.block_ns.store((us * 1e3) as u64, Ordering::Relaxed);
+    }
+
+    fn sized_us(&self, blocks: u16) -> u64 {
+        u64::from(blocks).saturating_mul(self.block_ns.load(Ordering::Relaxed)) / 1000
+    }
+
+    /// Of a body of so many blocks: the rest is the type's own.
+    fn note_sized(&self, took: u64, blocks: u16) {
+        let sized = self.sized_us(blocks);
+        let took = sized + self.note(took.saturating_sub(sized));
+        let blocks = u64::from(blocks);
+        for (sum, value) in self.blocks.iter().zip([blocks, blocks * blocks, blocks.saturating_mul(took)]) {
+            sum.fetch_add(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what it counts for.
+    fn note(&self, took: u64) -> u64 {
         let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
         let took = took.min(clip.max(1));
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took, Ordering::Relaxed);
         self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
+        took
     }
 
     /// What came since the last call.
@@ -220,6 +271,7 @@ impl Row {
             requests: take(&self.requests),
             sum_us: take(&self.sum_us),
             squares_us2: take(&self.squares_us2),
+            blocks: self.blocks.each_ref().map(take),
             refused: self.refused.swap(0, Ordering::Relaxed).into(),
             too_dear: self.too_dear.swap(0, Ordering::Relaxed) > 0,
         }

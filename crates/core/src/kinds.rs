@@ -16,11 +16,13 @@ pub(crate) struct Kinds {
     cost_header: Option<String>,
 }
 
-/// A request's type, by its place among its site's; and its cost as announced (us), 0 if it was not.
+/// A request's type, by its place among its site's; its cost as announced (us), 0 if it was not; and how many whole blocks
+/// its body has, which is the one size that is known before the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) number: u16,
     pub(crate) announced_us: u32,
+    pub(crate) blocks: u16,
 }
 
 impl Kinds {
@@ -34,7 +36,8 @@ impl Kinds {
         let number = own.unwrap_or_else(|| self.rules.len() + default_type(request.path())) as u16;
         let header = self.cost_header.as_ref().filter(|_| request.is_trusted());
         let announced_us = header.and_then(|name| microseconds(request.header(name)?)).unwrap_or(0);
-        Kind { number, announced_us }
+        let blocks = request.header("content-length").map_or(0, blocks);
+        Kind { number, announced_us, blocks }
     }
 }
 
@@ -47,6 +50,15 @@ pub(crate) fn types_of(site: &Site) -> impl Iterator<Item = (&str, f64)> {
 fn microseconds(text: &str) -> Option<u32> {
     let seconds: f64 = text.trim().parse().ok()?;
     (seconds > 0.0 && seconds.is_finite()).then_some((seconds * 1e6) as u32)
+}
+
+/// AC's: below 64 KB a size does not tell.
+const BLOCK_BYTES: u64 = 64 << 10;
+
+/// Whole blocks of so many bytes, as text.
+fn blocks(text: &str) -> u16 {
+    let bytes: u64 = text.trim().parse().unwrap_or(0);
+    u16::try_from(bytes / BLOCK_BYTES).unwrap_or(u16::MAX)
 }
 
 const STATIC: usize = 0;
@@ -86,6 +98,14 @@ mod tests {
             ["/", "/a/b.HTML", "/x.tar.gz", "/i.Png", "/s.mp3", "/v.webm", "/v.1/list", "/page.php", "/."];
         let expected = [DYNAMIC, STATIC, DYNAMIC, STATIC, AUDIO, VIDEO, DYNAMIC, DYNAMIC, DYNAMIC];
         assert_eq!(paths.map(default_type), expected);
+    }
+
+    #[test]
+    fn a_body_counts_from_its_first_whole_block_on() {
+        assert_eq!(
+            ["", "x", "-1", "65535", "65536", " 200000 ", "9999999999999"].map(blocks),
+            [0, 0, 0, 0, 1, 3, u16::MAX]
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::backlog::Work;
 use crate::door::{Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts};
 use crate::exchange::Held;
 use crate::gate::{Change, Entry, MOST_IN_SERVICE};
+use crate::kinds::Kind;
 use crate::knob::FRACTION_ONE;
 use crate::meter::Meter;
 use crate::promises::{Choice, Mode};
@@ -118,13 +119,14 @@ impl Lane {
         let class = &shared.classes[usize::from(target.class)];
         let plant = &shared.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
-        let Target { kind, announced_us, .. } = *target;
+        let Target { kind: number, announced_us, blocks, .. } = *target;
+        let kind = Kind { number, announced_us, blocks };
         let workers = plant.workers(Some(permit.arrived));
-        let cost = estimates.cost(kind, permit.level, announced_us);
-        if announced_us > 0 {
+        let cost = estimates.cost(kind, permit.level);
+        if announced_us > 0 || blocks > 0 {
             estimates.saw(cost, &class.terms);
         }
-        let work = plant.backlog.reserve(class.rank(standing), (kind, announced_us), cost);
+        let work = plant.backlog.reserve(class.rank(standing), kind, cost);
         permit.work = Some(work);
         let refused = match plant.backlog.admits(
             &work,
@@ -135,10 +137,10 @@ impl Lane {
             Err(refused) if !target.exempt => refused,
             _ => return Ok(()),
         };
-        if refused.is_none() && estimates.is_invited(kind, permit.level, announced_us) {
+        if refused.is_none() && estimates.is_invited(kind, permit.level) {
             return Ok(());
         }
-        estimates.refuse(kind, permit.level, announced_us, refused.is_none());
+        estimates.refuse(kind, permit.level, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;
             return Ok(());
@@ -218,7 +220,7 @@ impl Lane {
         let took_ns =
             || work_ns(service_ns, permit.in_service_at_start, in_service, plant.capacity.workers());
         let cost_ns = service.cost.map_or_else(took_ns, |cost| cost.as_nanos() as u64);
-        estimates.note(work.kind, permit.level, work.announced_us, cost_ns);
+        estimates.note(work.kind, permit.level, cost_ns);
     }
 
     /// Accounts the end of service of a class that was promised a delay or a ratio.

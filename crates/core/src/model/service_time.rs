@@ -10,8 +10,7 @@
 //! Nothing seen: the prior, as variable as an exponential's. With little seen the variance is drawn to that, and the doubt
 //! about the mean is part of it.
 //!
-//! Why not by size, as AC's `T(s, n) = a + floor(s/64 KB)(b + c n)`: a gateway knows a size after the service, and what
-//! it knows before (the path) tells the type.
+//! What a request's body takes is not in it: see [`SizeLaw`](super::SizeLaw).
 
 use libm::{fabs, pow, sqrt};
 

@@ -66,6 +66,35 @@ fn the_twin_without_control_misses_all_of_it() {
     assert!(print_change("without control", &scene.run()).1 > 0.9);
 }
 
+/// Uploads of up to 100 blocks of 64 KB, 2 ms and 5 ms for each block, at twice the capacity; told their size or not.
+fn uploads(told: bool, seed: u64) -> Heard {
+    let upload = |blocks: u64| {
+        let path: &'static str = Box::leak(format!("/upload/{blocks}-").into_boxed_str());
+        let mut kind = Kind::new(path, 1.0, ms(2 + 5 * blocks), Law::Lognormal { variation: 0.1 });
+        if told {
+            kind.headers.push(("content-length".to_owned(), (blocks * 65_536 + 1000).to_string()));
+        }
+        kind
+    };
+    let kinds: Vec<Kind> = [0, 1, 3, 8, 20, 50, 100].map(upload).to_vec();
+    let rate = 2.0 / mean_service(&kinds);
+    Scene::new(1, vec![Flow::new("all", rate, kinds).within(Some(ms(800)))], 200.0, seed).run()
+}
+
+/// AC's size law: what is known of a request beforehand is how much its client sends.
+#[test]
+fn a_size_that_is_known_tells_the_cost() {
+    let found = |told| {
+        let heard = uploads(told, 1);
+        let busy = heard.busy[20..].iter().sum::<f64>() / heard.busy[20..].len() as f64;
+        (heard.in_time(0, 0.8, (20.0, 195.0)), heard.missed(0, 0.8, (20.0, 195.0)), busy)
+    };
+    let (with, without) = (found(true), found(false));
+    println!("uploads, in time, missed, busy: told their size {with:.3?}, not told {without:.3?}");
+    assert!((0.36..0.48).contains(&with.0) && with.1 <= 0.001 && (0.68..0.85).contains(&with.2), "{with:?}");
+    assert!(without.0 < 0.85 * with.0, "the twin: {without:?}");
+}
+
 /// An origin of 200/s; most basic requests take 40 ms, some ten times that.
 fn origin(types: bool, seed: u64) -> Scene {
     let page = |path| Kind::new(path, 1.0, ms(40), Law::Exponential);

@@ -5,7 +5,7 @@
 //! it is known (`TIMES_KNOWN`).
 
 use crate::estimates::{Cost, Estimates};
-use crate::model::{Batch, ServiceTime};
+use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
 use crate::status::TypeStatus;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
@@ -23,6 +23,7 @@ pub(super) struct SiteTypes {
     pub(super) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
     learners: Vec<ServiceTime>,
+    sizes: Vec<SizeLaw>,
     requests: Vec<u64>,
     /// For how long (s) nobody came for it.
     absent: Vec<f64>,
@@ -76,9 +77,10 @@ impl SiteTypes {
             let kind = before.kinds.iter().position(|(name, _)| name == kind)?;
             let level = before.levels.iter().position(|name| name == level)?;
             let row = (usize::from(announced) * before.kinds.len() + kind) * before.levels.len() + level;
-            Some((before.learners[row].clone(), before.requests[row])).filter(|(one, _)| one.is_known())
+            let known = (before.learners[row].clone(), before.sizes[row].clone(), before.requests[row]);
+            Some(known).filter(|(one, ..)| one.is_known())
         };
-        let (mut learners, mut requests) = (Vec::new(), Vec::new());
+        let (mut learners, mut sizes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for announced in [false, true] {
             for (kind, quantum) in &kinds {
                 for level in &levels {
@@ -87,8 +89,10 @@ impl SiteTypes {
                     } else {
                         ServiceTime::expected(quantum * unit_us)
                     };
-                    let (learner, count) = known(kind, level, announced).unwrap_or((prior, 0));
+                    let found = known(kind, level, announced);
+                    let (learner, size, count) = found.unwrap_or((prior, SizeLaw::default(), 0));
                     learners.push(learner);
+                    sizes.push(size);
                     requests.push(count);
                 }
             }
@@ -106,6 +110,7 @@ impl SiteTypes {
             least_deadline_us,
             estimates,
             learners,
+            sizes,
             requests,
             refused,
         };
@@ -119,12 +124,13 @@ impl SiteTypes {
         for (number, (row, learner)) in self.estimates.rows().iter().zip(&self.learners).enumerate() {
             let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
             row.set(cost);
+            row.set_block(self.sizes[number].slope());
             let announced = number >= self.kinds.len() * self.levels.len();
             // For one that takes too long even alone no room is kept.
             let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
             let of_late = self.absent[number] < OF_LATE;
-            if !announced && of_late && fits && cost.needs_us() > dearest.needs_us() {
-                dearest = cost;
+            if !announced && of_late && fits {
+                dearest = dearest.max(cost);
             }
         }
         self.estimates.set_dearest(dearest);
@@ -139,6 +145,11 @@ impl SiteTypes {
             (refused, served) = (refused + seen.refused, served + seen.requests);
             let came = seen.refused + seen.requests > 0;
             self.absent[number] = if came { 0.0 } else { self.absent[number] + seconds };
+            let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
+            let size = &mut self.sizes[number];
+            // The sum is of what was left after the blocks.
+            let took = seen.sum_us as f64 + blocks * size.slope();
+            size.learn(&Sized { requests: seen.requests as f64, took, blocks, squares, products });
             let learner = &mut self.learners[number];
             learner.learn(&Batch {
                 requests: seen.requests as f64,

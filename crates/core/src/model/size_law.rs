@@ -1,0 +1,105 @@
+//! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq. 1).
+//!
+//! Of one type. a is the type's own [`ServiceTime`](super::ServiceTime), of what is left of each request after its blocks. b and c
+//! are not told apart: n, the processes of the server, is what it is, and what is learned is the slope `b + c n` there. It is
+//! the least squares' one, from sums that forget:
+//!
+//! ```text
+//! slope = (sum of b t - sum of b sum of t / n) / (sum of b^2 - (sum of b)^2 / n)
+//! ```
+//!
+//! with b blocks and t what a request took. Where sizes differ too little to tell, it is what it was. Never below nothing.
+//!
+//! Only the size of a request's body is known before the service; that of a response is not, and for it the type stands.
+
+use libm::pow;
+
+/// What was seen of one type since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sized {
+    /// Requests, whatever their size.
+    pub requests: f64,
+    /// The sum of what they took.
+    pub took: f64,
+    /// The sum of their blocks.
+    pub blocks: f64,
+    /// The sum of the squares of their blocks.
+    pub squares: f64,
+    /// The sum of blocks times what the request took.
+    pub products: f64,
+}
+
+/// The slope. In any unit of time, the same throughout.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SizeLaw {
+    sums: Sized,
+    slope: f64,
+}
+
+/// Requests that the sums remember.
+const MEMORY: f64 = 400.0;
+/// Requests before a slope is believed, and the variance of their blocks.
+const ENOUGH: f64 = 8.0;
+const LEAST_VARIANCE: f64 = 0.02;
+
+impl SizeLaw {
+    /// What a block takes.
+    pub fn slope(&self) -> f64 {
+        self.slope
+    }
+
+    /// Takes what was seen.
+    pub fn learn(&mut self, seen: &Sized) {
+        let keep = pow(1.0 - 1.0 / MEMORY, seen.requests);
+        let add = |sum: &mut f64, value: f64| *sum = *sum * keep + value;
+        let sums = &mut self.sums;
+        add(&mut sums.requests, seen.requests);
+        add(&mut sums.took, seen.took);
+        add(&mut sums.blocks, seen.blocks);
+        add(&mut sums.squares, seen.squares);
+        add(&mut sums.products, seen.products);
+        let n = sums.requests;
+        let variance = sums.squares - sums.blocks * sums.blocks / n.max(1.0);
+        if n >= ENOUGH && variance >= LEAST_VARIANCE * n {
+            self.slope = ((sums.products - sums.blocks * sums.took / n) / variance).max(0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Requests of 2 ms and 3 ms for each block, or for none.
+    fn seen(random: &mut Random, count: u32, most: u64) -> Sized {
+        let mut seen = Sized::default();
+        for _ in 0..count {
+            let blocks = (random.bits() >> 20) % (most + 1);
+            let noise = 0.9 + 0.2 * (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+            let (blocks, took) = (blocks as f64, (2.0 + 3.0 * blocks as f64) * noise);
+            seen.requests += 1.0;
+            seen.took += took;
+            seen.blocks += blocks;
+            seen.squares += blocks * blocks;
+            seen.products += blocks * took;
+        }
+        seen
+    }
+
+    #[test]
+    fn a_slope_is_found_among_sizes_that_differ() {
+        let (mut law, mut random) = (SizeLaw::default(), Random::new(3));
+        law.learn(&seen(&mut random, 4, 40));
+        assert_eq!(law.slope(), 0.0, "four tell nothing");
+        for _ in 0..20 {
+            law.learn(&seen(&mut random, 5, 40));
+        }
+        assert!((2.8..3.2).contains(&law.slope()), "{law:?}");
+        // Of what has no size nothing is learned, and nothing forgotten.
+        for _ in 0..1000 {
+            law.learn(&seen(&mut random, 5, 0));
+        }
+        assert!((2.8..3.2).contains(&law.slope()), "{law:?}");
+    }
+}
