@@ -73,6 +73,8 @@ pub struct Figures {
     pub view_bytes: f64,
     /// Requests and bytes of a view, weighted by the log's views of each page.
     pub popular: Option<(f64, f64)>,
+    /// H, weighted likewise (byte).
+    pub popular_page_bytes: Option<f64>,
 }
 
 impl Figures {
@@ -111,7 +113,7 @@ pub fn text_ratios(full: &Figures, costs: Costs) -> Ratios {
         embedded: 0.0,
         object_bytes: 0.0,
         view_bytes: full.page_bytes,
-        popular: None,
+        popular: full.popular_page_bytes.map(|bytes| (1.0, bytes)),
         ..*full
     };
     ratios(full, &bare, costs)
@@ -342,7 +344,7 @@ fn figures(
     let objects: BTreeSet<&String> = survey.pages.values().flat_map(|page| &page.embedded).collect();
     let object_bytes: u64 = objects.iter().map(|path| bytes(path, None)).sum();
     let (mut embedded, mut page_bytes, mut view_bytes) = (0, 0, 0);
-    let (mut weight, mut popular) = (0.0, (0.0, 0.0));
+    let (mut weight, mut popular, mut popular_pages) = (0.0, (0.0, 0.0), 0.0);
     for (path, page) in &survey.pages {
         let own = bytes(path, Some(page.bytes));
         let view = own + page.embedded.iter().map(|path| bytes(path, None)).sum::<u64>();
@@ -353,6 +355,7 @@ fn figures(
         weight += count;
         popular.0 += count * (1 + page.embedded.len()) as f64;
         popular.1 += count * view as f64;
+        popular_pages += count * own as f64;
     }
     Figures {
         pages: survey.pages.len() as u64,
@@ -362,6 +365,7 @@ fn figures(
         object_bytes: object_bytes as f64 / (objects.len() as f64).max(1.0),
         view_bytes: view_bytes as f64 / pages,
         popular: (weight > 0.0).then(|| (popular.0 / weight, popular.1 / weight)),
+        popular_page_bytes: (weight > 0.0).then(|| popular_pages / weight),
     }
 }
 
@@ -393,7 +397,8 @@ mod tests {
             page_bytes: 4096.0,
             object_bytes: 8192.0,
             view_bytes: 4096.0 + 5.0 * 8192.0,
-            popular: None,
+            popular: Some((2.0, 3.0 * 1024.0)),
+            popular_page_bytes: Some(1024.0),
         };
         let ratios = text_ratios(&full, Costs::default());
         let (a, b) = (1.6, 0.065);
@@ -401,6 +406,9 @@ mod tests {
         assert!((ratios.optimistic - expected(5.0)).abs() < 1e-9);
         assert!((ratios.pessimistic - expected(0.5)).abs() < 1e-9);
         assert!((ratios.counted - ratios.optimistic).abs() < 1e-9, "objects of one size: no difference");
+        // Two requests of 3 KB in place of one of 1 KB: who looks at the small pages gains less.
+        let popular = ratios.popular.expect("it is weighted");
+        assert!((popular - (2.0 * a + 3.0 * b) / (a + b)).abs() < 1e-9, "{popular}");
     }
 
     #[test]

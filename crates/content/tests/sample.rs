@@ -372,3 +372,79 @@ fn sources_of_a_picture_keep_their_names_and_formats() {
     assert_eq!(fs::read(out.join("light/broken.webp")).unwrap().len(), 9_000, "copied as it is");
     fs::remove_dir_all(root).unwrap();
 }
+
+/// A site with something for each step that rewrites pages; its images are not written again.
+fn site_for_steps(root: &Path) -> (PathBuf, Policy) {
+    let site = root.join("site");
+    for (seed, name) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        write(&site, &format!("{name}.jpg"), photo(seed));
+    }
+    write(&site, "dot.gif", icon(7));
+    write(
+        &site,
+        "index.html",
+        "<link rel=icon href=dot.gif><body background=dot.gif><video src=v.mp4 poster=a.jpg autoplay></video>\
+         <img src=dot.gif alt=dot><img src=a.jpg alt=a><img src=b.jpg alt=b>\
+         <img srcset='c.jpg 2x, b.jpg 1x' src=c.jpg alt=c><img src=d.jpg alt=d>\
+         <p data-plimsoll=expendable>ad</p><a href=other.html>other</a>",
+    );
+    write(&site, "other.html", "<img src=d.jpg alt=d><script src=x.js></script><img src=b.jpg id=b alt=b>");
+    let none = u64::MAX;
+    (site, Policy { image_limit_bytes: none, medium_limit_bytes: none, ..Policy::default() })
+}
+
+#[test]
+fn each_step_does_its_own_and_can_be_left_out() {
+    use plimsoll_content::Step;
+    let root = scratch("steps");
+    let (site, policy) = site_for_steps(&root);
+    let out = root.join("trees");
+    let light = |without: &[Step], page: &str| {
+        let policy = Policy { without: without.to_vec(), ..policy.clone() };
+        adapt(&Job { policy, ..job(&site, &out) }, &Unwatched).unwrap();
+        fs::read_to_string(out.join("light").join(page)).unwrap()
+    };
+    let all = light(&[], "index.html");
+    assert!(out.join("light/index.html.gz").is_file());
+    for (step, page, before, after) in [
+        (Step::Cosmetic, "index.html", "<img src=dot.gif alt=dot>", "</video>dot<img"),
+        (Step::Cosmetic, "index.html", "<link rel=icon href=dot.gif>", "href=\"data:,\">"),
+        (Step::Backgrounds, "index.html", "<body background=dot.gif>", "<body>"),
+        (Step::Video, "index.html", " autoplay></video>", "preload=\"none\""),
+        (Step::Responsive, "index.html", "srcset='c.jpg 2x, b.jpg 1x'", "srcset=\"b.jpg 1x\""),
+        (Step::Expendable, "index.html", "<p>ad</p>", "alt=d><a href=other.html>"),
+        (Step::OnePage, "other.html", "<img src=d.jpg alt=d>", "<a href=\"d.jpg\">d</a>"),
+    ] {
+        let with = if page == "index.html" { all.clone() } else { light(&[], page) };
+        assert!(with.contains(after) && !with.contains(before), "{step:?}: {with}");
+        let left_out = light(&[step], page);
+        assert!(left_out.contains(before) && !left_out.contains(after), "without {step:?}: {left_out}");
+    }
+    assert_eq!(all.matches("loading=\"lazy\"").count(), 1, "the fourth that stays: {all}");
+    assert_eq!(light(&[Step::Lazy], "index.html").matches("loading").count(), 0);
+    let other = light(&[], "other.html");
+    assert!(other.ends_with("<img src=b.jpg id=b alt=b>"), "a script may look for it: {other}");
+    light(&[Step::Compressed], "index.html");
+    assert!(!out.join("light/index.html.gz").exists());
+    fs::remove_dir_all(root).unwrap();
+}
+
+/// By an access log, where one is given: else the page nearest to the first keeps it.
+#[test]
+fn an_image_stays_on_the_most_popular_page() {
+    let root = scratch("popular");
+    let (site, policy) = site_for_steps(&root);
+    let out = root.join("trees");
+    let has = |views: &[(&str, u64)], page: &str| {
+        let views: BTreeMap<String, u64> =
+            views.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect();
+        let job = Job { policy: policy.clone(), views: Some(views), ..job(&site, &out) };
+        adapt(&job, &Unwatched).unwrap();
+        fs::read_to_string(out.join("light").join(page)).unwrap().contains("src=d.jpg")
+    };
+    let logs: [&[(&str, u64)]; 3] =
+        [&[], &[("/other.html", 9), ("/", 2)], &[("/other.html", 9), ("/?q", 4), ("/index.html", 7)]];
+    let found = logs.map(|views| [has(views, "index.html"), has(views, "other.html")]);
+    assert_eq!(found, [[true, false], [false, true], [true, false]]);
+    fs::remove_dir_all(root).unwrap();
+}
