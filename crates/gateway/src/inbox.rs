@@ -1,23 +1,53 @@
 //! Bytes that a peer has sent and nobody has taken yet.
+//!
+//! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. While a request waits for
+//! its turn, nobody reads, and ten thousand of them would hold ten thousand such buffers. So whoever waits *packs* its
+//! inbox: what is there moves to memory of its own size, and the buffer goes back to its thread. The next byte that
+//! comes takes a buffer again. Ranges of the bytes stay what they were, since they count from the first one.
 
-use crate::buffers::{Buffer, LARGE};
+use crate::buffers::{Buffer, LARGE, SMALL};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
+/// More than this is not packed: it would not be cheaper by much, and copying is not free.
+const MOST_PACKED: usize = SMALL / 4;
+
 /// A window on a buffer that exists only while it holds something.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     buffer: Option<Buffer>,
+    /// The bytes while there is no buffer.
+    packed: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Inbox {
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| &buffer[self.start..self.end])
+        let all = self.buffer.as_deref().unwrap_or(&self.packed);
+        &all[self.start..self.end]
+    }
+
+    /// Gives the buffer back and keeps the bytes: for a wait.
+    pub(crate) fn pack(&mut self) {
+        let length = self.end - self.start;
+        if self.buffer.is_some() && length <= MOST_PACKED {
+            self.packed = self.bytes().into();
+            (self.buffer, self.start, self.end) = (None, 0, length);
+        }
+    }
+
+    /// A buffer for what was packed and for what comes behind it.
+    fn unpack(&mut self, large: bool) -> &mut Buffer {
+        let packed = std::mem::take(&mut self.packed);
+        self.buffer.get_or_insert_with(|| {
+            let mut buffer = if large { Buffer::large() } else { Buffer::small() };
+            buffer[..packed.len()].copy_from_slice(&packed);
+            buffer
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -28,7 +58,7 @@ impl Inbox {
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
         if self.is_empty() {
-            (self.buffer, self.start, self.end) = (None, 0, 0);
+            *self = Inbox::default();
         }
     }
 
@@ -57,19 +87,17 @@ impl Inbox {
         context: &mut Context<'_>,
         large: bool,
     ) -> Poll<io::Result<usize>> {
-        let buffer = match &mut self.buffer {
-            Some(buffer) => buffer,
-            None => {
-                ready!(io.poll_read_ready(context))?;
-                self.buffer.insert(if large { Buffer::large() } else { Buffer::small() })
-            }
-        };
-        let mut target = ReadBuf::new(&mut buffer[self.end..]);
+        if self.buffer.is_none() {
+            ready!(io.poll_read_ready(context))?;
+        }
+        let end = self.end;
+        let buffer = self.unpack(large);
+        let mut target = ReadBuf::new(&mut buffer[end..]);
         let result = Pin::new(io).poll_read(context, &mut target);
         let count = target.filled().len();
         self.end += count;
         if self.is_empty() {
-            (self.buffer, self.start, self.end) = (None, 0, 0);
+            *self = Inbox::default();
         }
         ready!(result)?;
         Poll::Ready(Ok(count))

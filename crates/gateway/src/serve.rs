@@ -327,12 +327,16 @@ pub(crate) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
     LevelReport { name: &settings.report.name, level, reason }
 }
 
-/// Ready when the decision is there, or the client is not, or its time is over.
+/// Ready when the decision is there, or the client is not, or its time is over. Who waits holds no buffer.
 fn poll_decision(client: &mut Client, context: &mut Context<'_>) -> Poll<()> {
     if client.slot.has_decision() || client.slot.expired() {
         return Poll::Ready(());
     }
-    poll_left(client, context)
+    let left = poll_left(client, context);
+    if left.is_pending() {
+        client.inbox.pack();
+    }
+    left
 }
 
 /// Ready when the client has left. What it sends meanwhile is kept, up to a buffer.

@@ -6,6 +6,8 @@ use plimsoll_gateway::files::FilesSettings;
 use plimsoll_gateway::settings::{Backend, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -172,4 +174,38 @@ fn draining_waits_for_no_half_head_and_no_tunnel() {
     assert!(gateway.drain(PATIENCE), "nothing was under way");
     assert!(begin.elapsed() < Duration::from_secs(5), "head and keep-alive limits are longer");
     assert_eq!((half.rest(), tunnel.rest()), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn what_comes_while_a_request_waits_is_kept() {
+    let go = Arc::new(AtomicBool::new(false));
+    let may = go.clone();
+    let origin = Origin::start(move |mut peer| {
+        while let Some(head) = peer.head() {
+            eventually("the test lets it go", || may.load(SeqCst));
+            let body = peer.body(&head);
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            if peer.send_response(&[path.as_bytes(), b" ", &body].concat()).is_err() {
+                return;
+            }
+        }
+    });
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(1)).expect("a gateway");
+    let mut first = client(&gateway);
+    first.send("GET /first HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    // Its body, then a request behind it, in pieces with a pause between: each is read while it waits.
+    let mut waiting = client(&gateway);
+    waiting.send("POST /second HTTP/1.1\r\nHost: t\r\nContent-Length: 9000\r\n\r\nxx").expect("sent");
+    eventually("it waits", || gateway.status().plants[0].waiting == 1);
+    for piece in [&[b'x'; 998][..], &[b'x'; 8000], b"GET /third HT", b"TP/1.1\r\nHost: t\r\n\r\n"] {
+        std::thread::sleep(Duration::from_millis(20));
+        waiting.send(piece).expect("sent");
+    }
+    go.store(true, SeqCst);
+    assert_eq!(first.answer(), (200, b"/first ".to_vec()));
+    let second = [b"/second ".as_slice(), &[b'x'; 9000]].concat();
+    assert_eq!(waiting.answer(), (200, second));
+    assert_eq!(waiting.answer(), (200, b"/third ".to_vec()));
+    settled(&gateway);
 }
