@@ -62,7 +62,7 @@ pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Input(format!(
-        "{name}: more is guaranteed than can be kept\n\n{}",
+        "{name}: more is promised than can be kept\n\n{}",
         tables.join("\n").trim_end()
     )))
 }
@@ -330,7 +330,7 @@ mod tests {
         let Err(Failure::Input(refusal)) = understand(&two, "test.toml") else {
             panic!("it was not refused")
         };
-        for part in ["test.toml: more is guaranteed", "app: 1.600 of 0.850", "does not fit", "53/s"] {
+        for part in ["test.toml: more is promised", "app: 1.600 of 0.850", "does not fit", "53/s"] {
             assert!(refusal.contains(part), "{part} in\n{refusal}");
         }
     }

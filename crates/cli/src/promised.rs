@@ -159,22 +159,24 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
     }
     let titles = ["delay of", "promised", "at", "one request takes", "at best", "would fit"];
     let planned = plan.delays.iter().filter_map(|row| {
-        let (rate, service, least) = (row.rate?, row.service_seconds?, row.least_seconds?);
+        let (service, least) = (row.service_seconds?, row.least_seconds?);
         Some(vec![
             format!("{} {}", row.site, row.class),
             delay(row.delay),
-            format!("{rate:.0}/s"),
+            row.rate.map_or("any rate".to_owned(), |rate| format!("{rate:.0}/s")),
             time(service),
             time(least),
             would_fit(row, least),
         ])
     });
     let rows: Vec<_> = std::iter::once(titles.map(str::to_owned).to_vec()).chain(planned).collect();
-    Some(format!(
-        "{}{}: these delays cannot be kept: allow more time, guarantee fewer requests, or add workers\n",
-        text::table(&rows, &[2, 3, 4]),
-        plan.plant
-    ))
+    let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Verdict::Exceeds);
+    let instead = match exceeding.any(|row| row.rate.is_some()) {
+        true => "allow more time, guarantee fewer requests, or add workers",
+        false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
+    };
+    let table = text::table(&rows, &[2, 3, 4]);
+    Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
 }
 
 fn would_fit(row: &DelayRow, least: f64) -> String {
@@ -226,6 +228,11 @@ mod tests {
     fn what_is_not_known_is_named() {
         let no_contract = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "");
         assert!(table(&no_contract).contains("unverified: its site has no guarantee"));
+        // Shorter than one request takes alone: refused without a rate.
+        let short = refused(&no_contract.replace("200ms", "30ms"));
+        for part in ["shop premium", "any rate", "40 ms", "allow more time, or serve at a lower level"] {
+            assert!(short.contains(part), "no {part:?} in\n{short}");
+        }
         assert!(
             table(&PREMIUM.replace("costs = { request = \"5ms\" }", ""))
                 .contains("unverified: costs unknown")
@@ -253,8 +260,7 @@ mod tests {
     #[test]
     fn a_delay_that_cannot_be_kept_is_refused_with_what_could() {
         let short = refused(&PREMIUM.replace("200ms", "30ms"));
-        for part in ["test.toml: more is guaranteed", "shop premium", "40 ms", "these delays cannot be kept"]
-        {
+        for part in ["test.toml: more is promised", "shop premium", "40 ms", "these delays cannot be kept"] {
             assert!(short.contains(part), "{part} in\n{short}");
         }
         let crowded = refused(&PREMIUM.replace("200ms", "60ms").replace("100/s", "160/s"));

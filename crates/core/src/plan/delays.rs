@@ -11,7 +11,8 @@
 //! plan should refuse what nobody could keep rather than what might turn out hard.
 //!
 //! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number of
-//! workers S is. Then a promise is *unverified*, and the loop says when it is missed.
+//! workers S is. Then a promise is *unverified*, and the loop says when it is missed. Only where there is no lower quality and
+//! one request alone takes longer than was promised, no rate is low enough, and the promise is refused without one.
 
 use super::{Known, Verdict, utilization};
 use crate::model::{erlang_c, queue_delay, wait_percentile};
@@ -34,7 +35,8 @@ pub struct DelayRow {
     pub rate: Option<f64>,
     /// S (s); `None` while the costs or the number of workers is not known.
     pub service_seconds: Option<f64>,
-    /// The delay that can be kept (s), infinite where the workers cannot carry the rate; `None` while not known.
+    /// The delay that can be kept (s), infinite where the workers cannot carry the rate; without a rate told only where one
+    /// request alone takes longer than was promised; `None` while not known.
     pub least_seconds: Option<f64>,
     /// The highest rate at which the promise could be kept (1/s), 0 if at none; told only of those that cannot.
     pub fitting_rate: Option<f64>,
@@ -119,6 +121,12 @@ impl Promise<'_> {
         Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
     }
 
+    /// S, where no contract bounds the rate, and none would help.
+    fn alone_too_long(&self) -> Option<f64> {
+        let only = self.site.guarantee.is_none() && self.site.levels.len() == 1;
+        self.service_seconds.filter(|service| only && *service > self.delay.target.as_secs_f64())
+    }
+
     fn row(&self, servers: u32, others: &[Planned]) -> DelayRow {
         let planned = self.planned().map(|own| (own, ahead(&own, others)));
         let mut row = DelayRow {
@@ -127,7 +135,9 @@ impl Promise<'_> {
             delay: self.delay,
             rate: self.site.guarantee.map(|guarantee| guarantee.rate),
             service_seconds: self.service_seconds,
-            least_seconds: planned.map(|(own, ahead)| own.least(servers, own.rate, ahead)),
+            least_seconds: planned
+                .map(|(own, ahead)| own.least(servers, own.rate, ahead))
+                .or_else(|| self.alone_too_long()),
             fitting_rate: None,
         };
         if row.verdict() == Verdict::Exceeds {
@@ -286,9 +296,16 @@ mod tests {
     #[test]
     fn what_is_not_known_is_unverified() {
         let best_effort = |delay| Site { guarantee: None, ..site("shop", 1.0, delay) };
-        let row = only(plant(), best_effort(delay(5, None)));
+        let row = only(plant(), best_effort(delay(15, None)));
         assert_eq!((row.verdict(), row.rate), (Verdict::Unverified, None));
         near(row.service_seconds, 0.01);
+        // Shorter than one request alone: no rate is low enough, but a lower quality may be quick enough.
+        let row = only(plant(), best_effort(delay(5, None)));
+        assert_eq!((row.verdict(), row.rate, row.fitting_rate), (Verdict::Exceeds, None, None));
+        near(row.least_seconds, 0.01);
+        let two =
+            Site { levels: Site::new("shop", &["light", "full"]).levels, ..best_effort(delay(5, None)) };
+        assert_eq!(only(plant(), two).verdict(), Verdict::Unverified);
         let row = only(Plant { costs: None, ..plant() }, site("shop", 50.0, delay(5, None)));
         assert_eq!((row.verdict(), row.service_seconds), (Verdict::Unverified, None));
         let found = Some(WorkerBounds { least: 1, most: 64 });
