@@ -8,7 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Apache with few processes: [`WORKERS`] and one page, `/page`, in a full and a light tree; or over a folder.
+/// Apache with few processes: [`WORKERS`] and one page, `/page`, in a full and a light tree, and its `/server-status`; or
+/// over a folder.
 ///
 /// It listens at two ports that its processes share. To clients that come straight, Apache is at its best without
 /// keep-alive: each idle connection would hold one of the few processes, and the gateway would win too easily. The
@@ -70,7 +71,9 @@ fn scripted(page: &Path) -> String {
         "LoadModule alias_module {MODULES}/mod_alias.so\n\
          LoadModule cgi_module {MODULES}/mod_cgi.so\n\
          ScriptAlias {LIGHT_TREE}/page {page}\n\
-         ScriptAlias /page {page}\n"
+         ScriptAlias /page {page}\n\
+         LoadModule status_module {MODULES}/mod_status.so\n\
+         <Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n"
     )
 }
 
@@ -93,6 +96,8 @@ fn slow_lines(root: &Path) -> String {
 fn configuration(folder: &Path, workers: usize, [direct, upstream]: [u16; 2]) -> String {
     let folder = folder.display();
     let modules = MODULES;
+    // As by default: more places on the scoreboard than there may be workers.
+    let places = 4 * workers;
     // Started by root, Apache changes to an unprivileged user and insists on one being named.
     let user = if nix::unistd::geteuid().is_root() { "User www-data\nGroup www-data\n" } else { "" };
     format!(
@@ -105,10 +110,11 @@ fn configuration(folder: &Path, workers: usize, [direct, upstream]: [u16; 2]) ->
          {user}\
          LoadModule mpm_prefork_module {modules}/mod_mpm_prefork.so\n\
          LoadModule authz_core_module {modules}/mod_authz_core.so\n\
+         LoadModule authz_host_module {modules}/mod_authz_host.so\n\
          StartServers {workers}\n\
          MinSpareServers 1\n\
          MaxSpareServers {workers}\n\
-         ServerLimit {workers}\n\
+         ServerLimit {places}\n\
          MaxRequestWorkers {workers}\n\
          MaxConnectionsPerChild 0\n\
          ListenBacklog 16\n\

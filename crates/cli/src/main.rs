@@ -21,6 +21,7 @@ mod signals;
 mod simulate;
 mod source;
 mod text;
+mod worker_counts;
 
 use arguments::Command;
 use failure::Failure;

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::run::enough_open_files;
+use crate::worker_counts::WorkerCounts;
 use crate::{resolve, source};
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub(crate) struct Reload {
     pub(crate) gateway: Reloader,
     /// How long requests under way may take at the end.
     pub(crate) drain: Arc<Mutex<Duration>>,
+    /// Which servers say how many workers they have.
+    pub(crate) worker_counts: WorkerCounts,
 }
 
 impl Reload {
@@ -51,6 +54,7 @@ impl Reload {
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
         *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = configuration.gateway.timeouts.drain;
+        self.worker_counts.follow(&configuration);
         Ok(reloaded)
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
     match backend {
-        config::Backend::Upstream { addresses } => {
+        config::Backend::Upstream { addresses, .. } => {
             let mut all = Vec::new();
             for address in addresses {
                 all.extend(look_up(&plant.name, address)?);

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::reload::Reload;
 use crate::signals::{Asked, Signals};
+use crate::worker_counts::WorkerCounts;
 use crate::{resolve, source};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
@@ -34,7 +35,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
         drain: Arc::new(Mutex::new(configuration.gateway.timeouts.drain)),
+        worker_counts: WorkerCounts::default(),
     };
+    reload.worker_counts.follow(&configuration);
+    let counting = reload.worker_counts.clone().start(gateway.reloader());
+    counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     let order = reload.clone();
     gateway.on_reload(Box::new(move || order.now()));
     watch(&gateway, signals, &reload)?;

@@ -3,6 +3,7 @@
 //! The decisions' half is [`plimsoll_core::promises::Promises`]; [`Gateway::backends`] and [`Gateway::rewrites`] run
 //! parallel to its plants and levels. The defaults stand here, and the reference is made from them.
 
+use crate::agent::HttpUrl;
 use plimsoll_core::promises::Network;
 use plimsoll_core::time::Duration;
 use std::net::SocketAddr;
@@ -166,6 +167,8 @@ pub enum Backend {
     Upstream {
         /// `host:port` each, looked up when connecting; equal members of one plant.
         addresses: Vec<String>,
+        /// Where the server says how many workers it has.
+        workers_from: Option<HttpUrl>,
     },
     /// A folder that the gateway serves itself.
     Files {

@@ -3,6 +3,7 @@
 //! The structs, their reading, the suggestions, docs/configuration.md and docs/plimsoll.schema.json are all made from
 //! these lines. A new key is one line here and its use in `resolve`.
 
+use crate::agent::HttpUrl;
 use crate::field::{Located, Many, Named, OneOrMany, Pairs, Within, section};
 use crate::gateway::{self, Forwarded, ReportWhen};
 use crate::http::{
@@ -90,6 +91,10 @@ section! { "[upstream.NAME.capacity]"
         /// application server: its processes times their threads. Several addresses: their sum. Absent: found while
         /// the gateway runs, as the number from which on more at once are only slower. Write it if you know it.
         workers: Whole<1, 1_000_000>, optional;
+        /// Without `workers`: the page on which the server itself says how many it has: Apache's `server-status?auto`, or
+        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. nginx's
+        /// `stub_status` counts connections and no workers.
+        workers_from: HttpUrl, optional;
         /// Without `workers`: no fewer are looked for. Default: 1.
         min_workers: Whole<1, 65_535>, optional;
         /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not told either.

@@ -38,7 +38,10 @@ fn one_site() {
     assert_eq!((plant.name.as_str(), plant.workers, plant.max_connections), ("app", 8, 8));
     assert_eq!((plant.set_point, plant.sense, plant.same_host), (0.85, Sense::Gap, false));
     assert_eq!(plant.queue, QueueBounds::default());
-    assert_eq!(gateway.backends, [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()] }]);
+    assert_eq!(
+        gateway.backends,
+        [Backend::Upstream { addresses: vec!["127.0.0.1:8000".to_owned()], workers_from: None }]
+    );
     let site = &promises.sites[0];
     assert_eq!((site.name.as_str(), site.plant, site.choice), ("shop", 0, Choice::Client));
     assert!(site.hosts.is_empty());

@@ -202,4 +202,7 @@ pub struct Readings {
     /// CPU time that the gateway's process has used since its start, divided by the machine's cores: for the cost c of a
     /// rejection, in seconds of the whole machine.
     pub gateway_cpu: Option<Duration>,
+    /// How many workers plants say that they have: their index and the number. It holds until another is told, where workers
+    /// are to be found, and within the bounds of that.
+    pub workers: Vec<(usize, u32)>,
 }

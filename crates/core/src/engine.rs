@@ -176,6 +176,11 @@ impl Engine {
                 reported.add(*utilization);
             }
         }
+        for (plant, workers) in &readings.workers {
+            if let Some(Some(search)) = self.searches.get_mut(*plant) {
+                search.finder.tell(*workers);
+            }
+        }
         let part_ns = self.sample_every.as_nanos() as u64;
         let sampled_ns = now.nanos_since(self.last_sample);
         // A sliver of a sample would be all noise.

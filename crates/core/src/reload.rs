@@ -154,6 +154,8 @@ impl Engine {
             if search.as_ref().is_none_or(|known| known.finder.bounds() != bounds) {
                 let start = search.as_ref().map_or(plant.workers, |known| known.finder.limit());
                 *search = Some(Search::new(bounds, start));
+            } else if let Some(known) = search {
+                known.finder.doubt();
             }
         }
         self.guards = plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();

@@ -63,6 +63,7 @@ impl Gateway {
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
+            told_workers: Mutex::default(),
             tables: Exchange::new(Tables::default().next(settings, promises, &numbers, threads)),
         });
         let engine = Arc::new(Mutex::new(engine));

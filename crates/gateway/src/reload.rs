@@ -10,12 +10,13 @@ use crate::gateway::check;
 use crate::settings::{Backend, Settings};
 use crate::worker::Shared;
 use plimsoll_core::promises::Promises;
+use plimsoll_core::status::PlantStatus;
 use plimsoll_core::{Changes, Difference, Engine};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-/// Reloads a gateway, from any thread, as long as it runs.
+/// Reloads a gateway, or tells it what its servers say of themselves, from any thread, as long as it runs.
 #[derive(Clone)]
 pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
@@ -73,6 +74,16 @@ pub struct Reloaded {
 }
 
 impl Reloader {
+    /// An upstream says how many workers it has. That counts where they are to be found; another upstream, or one that is gone,
+    /// is passed over.
+    pub fn tell_workers(&self, upstream: &str, workers: u32) {
+        let status = self.engine.lock().unwrap_or_else(PoisonError::into_inner).status();
+        let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
+        if let Some(plant) = status.plants.iter().position(named) {
+            self.shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner).push((plant, workers));
+        }
+    }
+
     /// Puts new settings and promises in the place of the old ones. Requests under way are not touched.
     ///
     /// # Errors

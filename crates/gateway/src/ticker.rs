@@ -75,6 +75,8 @@ impl Senses {
         let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
+        readings.workers =
+            std::mem::take(&mut *shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner));
         let tables = shared.tables.current();
         for (plant, backend) in tables.settings.backends.iter().enumerate() {
             if !tables.reported.get(plant).copied().unwrap_or(false) {

@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub mailboxes: Vec<Mailbox>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
+    /// How many workers plants say that they have, by index, since the last tick.
+    pub told_workers: Mutex<Vec<(usize, u32)>>,
 }
 
 impl Shared {

@@ -11,7 +11,7 @@
 mod chooser;
 mod counters;
 mod journal;
-mod page;
+pub(crate) mod page;
 mod probe;
 
 use crate::arguments::AgentArguments;

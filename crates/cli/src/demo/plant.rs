@@ -93,7 +93,8 @@ impl Server {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         configuration.gateway.listen = vec![any];
         configuration.gateway.admin = Some(any);
-        configuration.gateway.backends = vec![Backend::Upstream { addresses: vec![address.to_string()] }];
+        configuration.gateway.backends =
+            vec![Backend::Upstream { addresses: vec![address.to_string()], workers_from: None }];
         let settings = resolve::settings(&configuration)?;
         Gateway::start(settings, &configuration.promises)
             .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))

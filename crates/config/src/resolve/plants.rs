@@ -157,7 +157,8 @@ fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
         }
         addresses.push(address.value.0.clone());
     }
-    Backend::Upstream { addresses }
+    let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
+    Backend::Upstream { addresses, workers_from }
 }
 
 fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) -> Plant {

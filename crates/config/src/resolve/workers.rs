@@ -65,7 +65,11 @@ impl Workers {
 
 /// Refuses bounds of a search beside the number itself.
 fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
-    let bounds = [("min_workers", &capacity.min_workers), ("max_workers", &capacity.max_workers)];
+    let bounds = [
+        ("min_workers", capacity.min_workers.as_ref().map(|bound| &bound.span)),
+        ("max_workers", capacity.max_workers.as_ref().map(|bound| &bound.span)),
+        ("workers_from", capacity.workers_from.as_ref().map(|page| &page.span)),
+    ];
     for (name, bound) in bounds {
         let Some(bound) = bound else { continue };
         let complaint = Complaint::new(
@@ -73,7 +77,7 @@ fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, finding
             format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
         );
         let other = Other { span: workers, what: "`workers` is given" };
-        findings.add_with(Code::Conflict, &bound.span, complaint, other);
+        findings.add_with(Code::Conflict, bound, complaint, other);
     }
 }
 

@@ -16,6 +16,7 @@
 //! down, to what the evidence leaves or by a quarter, while it does not fall. It is not raised while service takes longer than
 //! the guard. The tests are looked at several times a second for good, so they ask for more than three deviations: at two, one
 //! server of eight in twenty was taken for one of five within a minute.
+//! What the server itself tells ends the search: then the limit is that number, and nothing is fitted.
 //! Why not the ratio of a response time to the least one seen (gradient limiters): the least drifts, and takes the limit
 //! with it.
 
@@ -71,6 +72,8 @@ pub(crate) struct WorkersFinder {
     limit: u32,
     workers: u32,
     found: bool,
+    /// The server says how many they are.
+    told: bool,
     /// Departures at this limit; and since a higher one was tried.
     settled: f64,
     untried: f64,
@@ -97,6 +100,7 @@ impl WorkersFinder {
             limit: start,
             workers: start,
             found: false,
+            told: false,
             settled: 0.0,
             untried: 0.0,
         }
@@ -119,8 +123,22 @@ impl WorkersFinder {
         self.found
     }
 
+    /// The server says how many they are.
+    pub(crate) fn tell(&mut self, workers: u32) {
+        self.workers = workers.clamp(self.bounds.least, self.bounds.most);
+        (self.limit, self.found, self.told) = (self.workers, true, true);
+    }
+
+    /// Whether it still says so is not known: the search goes on from there.
+    pub(crate) fn doubt(&mut self) {
+        self.told = false;
+    }
+
     /// Takes what was counted.
     pub(crate) fn observe(&mut self, counted: &Counted) {
+        if self.told {
+            return;
+        }
         for (bin, (d, t)) in self.recent.iter_mut().zip(counted.departures.iter().zip(&counted.seconds)) {
             *bin = (bin.0 + d, bin.1 + t);
         }
@@ -361,6 +379,22 @@ mod tests {
                 assert!(finder.limit() >= 7, "{} with seed {seed}", finder.limit());
             }
         }
+    }
+
+    #[test]
+    fn what_the_server_tells_is_believed_within_the_bounds() {
+        let bounds = WorkerBounds { least: 2, most: 20 };
+        let mut finder = WorkersFinder::new(bounds, 16);
+        let mut random = Random::new(9);
+        for (told, expected) in [(5, 5), (1, 2), (64, 20), (8, 8)] {
+            finder.tell(told);
+            // However the throughput looks.
+            (0..4 * 60).for_each(|_| quarter(&mut finder, (3.0, 10.0), 30.0, &mut random));
+            assert_eq!((finder.workers(), finder.limit(), finder.found()), (expected, expected, true));
+        }
+        finder.doubt();
+        (0..4 * 60).for_each(|_| quarter(&mut finder, (3.0, 10.0), 30.0, &mut random));
+        assert!((3..=5).contains(&finder.limit()), "{}", finder.limit());
     }
 
     #[test]
