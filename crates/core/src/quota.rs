@@ -1,10 +1,16 @@
 //! What a class that was promised a delay or a ratio of delays has at the scheduler: a quota of workers, or a weight.
 //!
 //! Words that threads share. `tick` writes the set points, dispatch reads them under the queue's lock; the count of
-//! requests in service has many writers, and is exact whenever nobody is between two calls.
+//! requests in service has many writers, and is exact whenever nobody is between two calls. A reader who comes between takes
+//! one class for another's turn, and nothing else: how many are in service at the plant is the gate's word alone, and who waits
+//! is found by whoever leaves. `model_check.rs` checks that under loom.
 
 use crate::time::{Duration, Instant};
+
+#[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What decides when a class's first waiting request is served.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +40,8 @@ pub(crate) struct Quota {
     /// Nobody starts sooner after its arrival (ns): what a strict ratio takes.
     hold_ns: AtomicU64,
     last_arrival_ns: AtomicU64,
+    /// The longest time between two that is counted (ns).
+    most_gap_ns: AtomicU64,
 }
 
 /// One worker, as a quota counts it.
@@ -52,6 +60,7 @@ impl Quota {
             urgent_ns: AtomicU64::new(u64::MAX),
             hold_ns: AtomicU64::new(0),
             last_arrival_ns: AtomicU64::new(0),
+            most_gap_ns: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -121,9 +130,14 @@ impl Quota {
         let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
     }
 
-    /// The time since the arrival before this one (ns); 0 for the first.
+    pub(crate) fn set_most_gap(&self, gap: Duration) {
+        self.most_gap_ns.store(gap.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// The time since the arrival before this one (ns), or the longest that counts; 0 for the first.
     pub(crate) fn arrive(&self, now: Instant) -> u64 {
         let last = self.last_arrival_ns.swap(now.as_nanos(), Ordering::Relaxed);
-        if last == 0 { 0 } else { now.as_nanos().saturating_sub(last) }
+        let gap = if last == 0 { 0 } else { now.as_nanos().saturating_sub(last) };
+        gap.min(self.most_gap_ns.load(Ordering::Relaxed))
     }
 }

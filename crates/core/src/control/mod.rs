@@ -32,7 +32,7 @@ pub mod tuning;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
-pub use delay::{DelayLaw, Feedback, Residual, slope};
+pub use delay::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use demand::Demand;
 pub use feed_forward::{Aim, FeedForward};
 pub use paper::PaperPi;

@@ -14,7 +14,11 @@ use queue::Arrivals;
 const SEEDS: u64 = 20;
 
 fn measured(name: &str, experiment: &Experiment) -> f64 {
-    let error = mean(experiment, SEEDS).error;
+    over(SEEDS, name, experiment)
+}
+
+fn over(seeds: u64, name: &str, experiment: &Experiment) -> f64 {
+    let error = mean(experiment, seeds).error;
     println!("{name}, s = {}, plant {}: {error:.4}", experiment.workers, experiment.plant);
     error
 }
@@ -41,43 +45,40 @@ fn one_worker_as_its_model_says() {
     assert!(pi <= 0.5 * alone && pi > 0.005, "{pi} beside {alone}");
 }
 
-/// Of shape 1.5 the measured c_a^2 is the clamp nearly always, and the model says little: there PI alone is as good, within the
-/// chance of 20 seeds.
+/// Neither where the measured c_a^2 is the clamp nearly always. In front of 8 workers a shape of 1.5 takes more seeds to see it:
+/// a tenth of a run's error is chance.
 #[test]
 fn pareto_arrivals_do_not_fool_the_predictor() {
-    for (shape, allowance) in [(2.0, 1.0), (1.5, 1.2)] {
-        let matched = Experiment::new(1, Arrivals::Pareto(shape));
+    for (workers, shape, most) in [(1, 2.0, 0.02), (1, 1.5, 0.025), (8, 2.0, 0.05), (8, 1.5, 0.1)] {
+        let matched = Experiment::new(workers, Arrivals::Pareto(shape));
+        let seeds = if most > 0.05 { 3 * SEEDS } else { SEEDS };
         for both in [matched, matched.slower()] {
-            let pi = measured(&format!("Pareto {shape}, predictor, PI"), &both);
-            let pi_alone = measured(&format!("Pareto {shape}, PI"), &both.pi_alone());
-            assert!(pi <= allowance * pi_alone && (0.01..0.05).contains(&pi), "{pi} beside {pi_alone}");
+            let pi = over(seeds, &format!("Pareto {shape}, predictor, PI"), &both);
+            let pi_alone = over(seeds, &format!("Pareto {shape}, PI"), &both.pi_alone());
+            assert!(pi <= pi_alone && (0.005..most).contains(&pi), "{pi} beside {pi_alone}");
         }
     }
 }
 
 /// In front of 8 workers a delay of 2 is a load of 0.87 to 0.91, where the queue takes about 400 departures to settle, and a
-/// window of 1,000 shows much of its chance whatever moves the workers.
+/// window of 1,000 shows much of its chance unless something moves the workers meanwhile.
 #[test]
 fn eight_workers() {
     let both = Experiment::new(8, Arrivals::Poisson);
     let alone = measured("predictor", &both.predictor_alone());
     let pi = measured("predictor, PI", &both);
-    assert!(pi <= 0.5 * alone && (0.05..0.2).contains(&pi), "{pi} beside {alone}");
-    // What chance alone leaves to one who knows rates and plant, and is never late: more than the loop does, and 0.05 is less.
+    assert!(pi <= 0.5 * alone && (0.01..0.05).contains(&pi), "{pi} beside {alone}");
+    // What chance alone leaves to one who knows rates and plant and is never late, but does not look at the queue.
     let oracle = measured("told everything", &both.oracle());
-    assert!(oracle > pi && pi > 0.05, "{pi} beside {oracle}");
+    assert!(oracle > 5.0 * pi, "{pi} beside {oracle}");
     // 10 % slower, the second rate is more than the workers can serve at the model's speed.
     let slower = both.slower();
     let alone = measured("predictor", &slower.predictor_alone());
     let pi = measured("predictor, PI", &slower);
-    assert!(alone > 10.0 && (0.05..0.2).contains(&pi), "{pi} beside {alone}");
-    for pareto in
-        [Experiment::new(8, Arrivals::Pareto(2.0)), Experiment::new(8, Arrivals::Pareto(2.0)).slower()]
-    {
-        let pi = measured("Pareto, predictor, PI", &pareto);
-        let pi_alone = measured("Pareto, PI", &pareto.pi_alone());
-        assert!(pi <= pi_alone && (0.05..0.2).contains(&pi), "{pi} beside {pi_alone}");
-    }
+    assert!(alone > 10.0 && (0.01..0.05).contains(&pi), "{pi} beside {alone}");
+    // The paper's law, whose error is the long window's alone, leaves more than twice the bound.
+    let paper = measured("without the recent error", &Experiment { gains: Some((4.0, 0.9, 0.0)), ..slower });
+    assert!((0.1..0.2).contains(&paper), "{paper}");
 }
 
 /// The same rates over 8 workers together: nobody waits, and a delay is a service time.
@@ -90,15 +91,15 @@ fn eight_workers_without_a_queue() {
     assert!((0.04..0.08).contains(&alone) && pi < 0.1 * alone, "{pi} beside {alone}");
 }
 
-/// A loop that three times the gain makes swing would show it in its error. No proof of a margin: P is bounded downwards, and
-/// that bounds a swing too.
+/// A loop near its margin swings, and shows it in its error: twice all gains do not raise it by a half. No proof of a margin: P is
+/// bounded downwards, and that bounds a swing too.
 #[test]
-fn three_times_the_gain_does_not_make_it_worse() {
+fn twice_the_gains_do_not_make_it_swing() {
     for workers in [1, 8] {
         let both = Experiment::new(workers, Arrivals::Poisson).slower();
-        let once = measured("g = 4", &both);
-        let thrice = measured("g = 12", &Experiment { gains: Some((12.0, 0.9)), ..both });
-        assert!(thrice <= once, "{thrice} at three times the gain, {once} at the gain, s = {workers}");
+        let once = measured("g = 4, 1", &both);
+        let twice = measured("g = 8, 2", &Experiment { gains: Some((8.0, 0.9, 2.0)), ..both });
+        assert!(twice <= 1.5 * once, "{twice} at twice the gains, {once} at them, s = {workers}");
     }
 }
 
@@ -109,7 +110,7 @@ fn short_updates_reduce_the_windows_noise_and_the_effort() {
         let experiment = Experiment {
             rates: [1.0; 2],
             predicts: false,
-            gains: Some((1.0, 1.0)),
+            gains: Some((1.0, 1.0, 0.0)),
             update,
             feedback,
             ..Experiment::new(1, Arrivals::Poisson)

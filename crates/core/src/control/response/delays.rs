@@ -25,6 +25,11 @@ const MOST_ERROR: f64 = 8.0;
 /// D_ref larger than the slope there is.
 const GAIN: f64 = 2.0;
 const ZERO: f64 = 0.5;
+/// g', of the recent departures, where a mean was promised.
+const GAIN_RECENT: f64 = 0.5;
+/// A longer pause than so many mean ones counts as that: the queue is empty long before it ends, and what c_a^2 would make of it
+/// is no wait. Of Poisson's none is that long; of a Pareto with a shape below 2 the variance is all in those.
+const MOST_GAP: f64 = 20.0;
 /// A class below with less of its rate is nobody who could yield.
 const SILENT: f64 = 0.01;
 /// What one update of a class that misses its promise with all there is adds to the pressure, and the most of it.
@@ -129,7 +134,7 @@ impl DelayLoop {
         DelayLoop {
             promised,
             delay,
-            law: DelayLaw::with_gains(Feedback::PI, GAIN, ZERO),
+            law: DelayLaw::with_gains(Feedback::PI, GAIN, ZERO).with_recent(GAIN_RECENT),
             window,
             wanted: f64::INFINITY,
             least: LEAST,
@@ -151,21 +156,29 @@ impl DelayLoop {
             arrival_variability: seen.arrival_variability,
             service_variability: seen.service_variability,
         };
+        self.promised.quota.set_most_gap(Duration::from_secs_f64((MOST_GAP / traffic.rate).min(1e6)));
         let target = self.delay.target.as_secs_f64();
-        let (feed_forward, gain, error) = match self.late() {
+        let (feed_forward, gain, error, recent_error) = match self.late() {
             None => {
                 let servers = traffic.servers_for_mean(target, workers);
                 (
                     servers,
                     gain(servers, |s| traffic.response_seconds(s) / target),
                     seen.response / target - 1.0,
+                    seen.recent_response / target - 1.0,
                 )
             }
             Some(late) => {
                 let servers = traffic.servers_for_share(target, late, workers);
                 let late = AIM * late;
                 // Not in logarithms: it is the mean share that was promised, and lateness comes in bursts.
-                (servers, gain(servers, |s| traffic.late_share(s, target) / late), seen.late / late - 1.0)
+                // One in twenty of the recent ones is a few, and says nothing.
+                (
+                    servers,
+                    gain(servers, |s| traffic.late_share(s, target) / late),
+                    seen.late / late - 1.0,
+                    0.0,
+                )
             }
         };
         self.possible = match self.late() {
@@ -178,6 +191,7 @@ impl DelayLoop {
             gain,
             wanted: 1.0,
             error: error.clamp(-1.0, MOST_ERROR),
+            recent_error: recent_error.clamp(-1.0, MOST_ERROR),
             fresh: seen.fresh / WINDOW as f64,
             least: self.least,
             most: workers,

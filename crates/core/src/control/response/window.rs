@@ -26,8 +26,8 @@ pub(crate) struct Window {
     updates: VecDeque<Sums>,
     departures: u64,
     update: u64,
-    /// Departures and their service times (s), of the last [`RECENT`] or so.
-    recent: (f64, f64),
+    /// Departures, their service times and their response times (s), of the last [`RECENT`] or so.
+    recent: (f64, f64, f64),
 }
 
 /// What the window says.
@@ -39,6 +39,8 @@ pub(crate) struct Seen {
     pub(crate) fresh: f64,
     /// Mean response time (s).
     pub(crate) response: f64,
+    /// The same of the last [`RECENT`] or so (s).
+    pub(crate) recent_response: f64,
     /// The sum of those since the last update (s).
     pub(crate) fresh_sum: f64,
     /// The share over D_ref, or dropped after waiting.
@@ -52,7 +54,7 @@ pub(crate) struct Seen {
 
 /// c_a^2 of a Pareto process below a shape of 2 has no bound.
 const MOST_VARIABILITY: f64 = 8.0;
-/// Departures that the mean service time is of.
+/// Departures that count as recent.
 const RECENT: f64 = 50.0;
 /// Fewer say nothing of a variance.
 const ENOUGH: f64 = 30.0;
@@ -60,7 +62,7 @@ const ENOUGH: f64 = 30.0;
 impl Window {
     /// The last `departures`, seen after each `update`.
     pub(crate) fn new(departures: u64, update: u64) -> Self {
-        Window { updates: VecDeque::new(), departures, update, recent: (0.0, 0.0) }
+        Window { updates: VecDeque::new(), departures, update, recent: (0.0, 0.0, 0.0) }
     }
 
     /// Looks at the counters; what is seen if an update is due.
@@ -83,15 +85,18 @@ impl Window {
         let released = sums.released.wrapping_sub(last.released) as f64;
         let service = sums.service_ns.wrapping_sub(last.service_ns) as f64 * 1e-9;
         let kept = (1.0 - released / RECENT).max(0.0);
-        self.recent = (self.recent.0 * kept + released, self.recent.1 * kept + service);
+        let (count, services, responses) = self.recent;
+        self.recent = (count * kept + released, services * kept + service, responses * kept + fresh_sum);
         self.updates.push_back(sums);
         while self.updates.len() > 2 && sums.ended().wrapping_sub(self.updates[1].ended()) >= self.departures
         {
             self.updates.pop_front();
         }
         let seen = seen(&self.updates[0], &sums);
-        let service = if self.recent.0 > 0.0 { self.recent.1 / self.recent.0 } else { seen.service };
-        Some(Seen { fresh: fresh as f64, fresh_sum, service, ..seen })
+        let (count, services, responses) = self.recent;
+        let (service, recent_response) =
+            if count > 0.0 { (services / count, responses / count) } else { (seen.service, seen.response) };
+        Some(Seen { fresh: fresh as f64, fresh_sum, service, recent_response, ..seen })
     }
 }
 
