@@ -6,3 +6,4 @@ mod priorities;
 mod scene;
 mod stress;
 mod tokens;
+mod waiting;
