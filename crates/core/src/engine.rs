@@ -11,7 +11,7 @@ use crate::exchange::{Exchange, Held};
 use crate::lane::Lane;
 use crate::monitor::{ClassMonitor, ClassTotals, PlantTotals};
 use crate::plan::plan;
-use crate::promises::Promises;
+use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::readings::{GatewayCost, Mean};
 use crate::shared::{LaneCounters, Shared, SharedPlant};
@@ -286,7 +286,10 @@ impl Engine {
             let SharedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
             let Some(search) = &mut self.searches[plant] else { continue };
             let slow = self.loops[plant].status.service_time > self.guards[plant];
-            search.observe(&self.counters, plant, gate.is_waited_at(), slow);
+            // Nothing limits what is in service then, and a slow server looks like one of few workers.
+            if self.census.promises.control.mode != Mode::Off {
+                search.observe(&self.counters, plant, gate.is_waited_at(), slow);
+            }
             let (was, workers) = (capacity.workers(), search.finder.workers());
             capacity.set(workers, search.finder.limit());
             // What a request takes was measured as a share of other workers.

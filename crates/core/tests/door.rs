@@ -3,7 +3,7 @@
 use plimsoll_core::door::{
     Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
 };
-use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site};
+use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::time::{Duration, Instant};
@@ -342,4 +342,69 @@ fn settle(
             }
         }
     }
+}
+
+/// Workers, limit and whether they were found, a second after the plant told them at a tick.
+fn after_telling(promises: &Promises, told: &[(usize, u32)]) -> (u32, u32, Option<bool>) {
+    let (mut engine, _lane) = engine(promises);
+    let mut verdicts = Verdicts::new();
+    for tick in 0..=10 {
+        let workers = if tick == 1 { told.to_vec() } else { Vec::new() };
+        engine.tick(ms(100 * tick), &Readings { workers, ..Readings::default() }, &mut verdicts);
+    }
+    let plant = &engine.status().plants[0];
+    (plant.workers, plant.limit, plant.workers_found)
+}
+
+#[test]
+fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
+    let mut promises = promises();
+    assert_eq!(after_telling(&promises, &[(0, 9)]), (WORKERS, WORKERS, None), "the configuration tells it");
+    promises.plants[0].find_workers = Some(WorkerBounds { least: 2, most: 64 });
+    promises.plants[0].max_connections = 64;
+    assert_eq!(after_telling(&promises, &[]), (WORKERS, WORKERS, Some(false)));
+    assert_eq!(after_telling(&promises, &[(0, 9), (7, 3)]), (9, 9, Some(true)));
+    assert_eq!(after_telling(&promises, &[(0, 100)]), (64, 64, Some(true)), "within the bounds");
+    promises.control.mode = Mode::Off;
+    assert_eq!(after_telling(&promises, &[(0, 9)]).0, 9);
+}
+
+/// With control off nothing limits what is in service: a server that only becomes slower is no smaller one.
+#[test]
+fn with_control_off_nobody_looks_for_workers() {
+    let found = |mode| {
+        let mut promises = promises();
+        promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });
+        promises.plants[0].max_connections = 64;
+        promises.plants[0].workers = 16;
+        promises.control.mode = mode;
+        let (mut engine, mut lane) = engine(&promises);
+        let (mut verdicts, mut random) = (Verdicts::new(), Random::new(3));
+        // Five are served at once, the rest waits inside: twelve take as long as it takes five to serve them.
+        let mut inside: Vec<Permit> = Vec::new();
+        for step in 0..60_000 {
+            let now = ms(step);
+            let wanted = 1 + (step / 500 * 7 % 12) as usize;
+            while inside.len() < wanted {
+                inside.push(serve(&mut lane, now, inside.len() as u32, &mut verdicts));
+            }
+            if random.uniform() < 0.02 * inside.len().min(5) as f64 {
+                let mut permit = inside.pop().expect("somebody is in service");
+                lane.release(now, &mut permit, answered(), &mut verdicts);
+                lane.depart(now, permit, Outcome::Completed, &mut verdicts);
+            }
+            if step % 250 == 0 {
+                engine.tick(now, &Readings::default(), &mut verdicts);
+            }
+        }
+        let plant = &engine.status().plants[0];
+        let seen = (plant.workers, plant.workers_found);
+        inside
+            .into_iter()
+            .for_each(|permit| lane.depart(ms(60_001), permit, Outcome::Completed, &mut verdicts));
+        seen
+    };
+    assert_eq!(found(Mode::Off), (16, Some(false)));
+    let (workers, seen) = found(Mode::Observe);
+    assert!(seen == Some(true) && (4..=8).contains(&workers), "the test can tell: {workers}, {seen:?}");
 }

@@ -328,10 +328,15 @@ fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     super::unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
         if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
-            let complaint = Complaint::new(
-                format!("every site has a class `{}` of its own", name.value.0),
-                "choose another name",
-            );
+            let instead = match name.value.0.as_str() {
+                "default" => {
+                    "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
+                     `default_ratio`, `default_priority`"
+                }
+                _ => "choose another name, or say under [[site]] who is not controlled: `exempt`",
+            };
+            let complaint =
+                Complaint::new(format!("every site has a class `{}` of its own", name.value.0), instead);
             findings.add(Code::Duplicate, &name.span, complaint);
         }
     }
