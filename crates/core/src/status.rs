@@ -99,10 +99,12 @@ pub struct TypeStatus {
     pub announced: bool,
     /// Requests that it was learned from.
     pub requests: u64,
-    /// Mean service time (s).
+    /// Mean service time (s), without what bodies take.
     pub mean: f64,
     /// Its standard deviation from request to request, with the doubt about the mean (s).
     pub deviation: f64,
+    /// What each whole 64 KB of a request's body takes on top (s).
+    pub block: f64,
 }
 
 /// A class's deadline.

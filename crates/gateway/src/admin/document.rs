@@ -106,6 +106,7 @@ fn type_json(own: &TypeStatus) -> Json {
         ("requests", Json::Count(own.requests)),
         ("mean_seconds", Json::Number(own.mean)),
         ("deviation_seconds", Json::Number(own.deviation)),
+        ("block_seconds", Json::Number(own.block)),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! Estimates that are wrong: a type that is dearer than announced, one that becomes so, one that nobody announced.
 
-use crate::scene::{Flow, Heard, Kind, Scene, mean_service, mix, ms};
+use crate::scene::{Flow, Heard, Kind, Scene, mean, mean_service, mix, ms};
 use plimsoll_core::promises::{Condition, Mode, RequestType};
 use plimsoll_sim::workload::Law;
 
@@ -86,7 +86,10 @@ fn uploads(told: bool, seed: u64) -> Heard {
 fn a_size_that_is_known_tells_the_cost() {
     let found = |told| {
         let heard = uploads(told, 1);
-        let busy = heard.busy[20..].iter().sum::<f64>() / heard.busy[20..].len() as f64;
+        let busy = mean(heard.busy[20..].iter().copied());
+        let types = &heard.status.as_ref().expect("the engine ran").sites[0].types;
+        let block = types.iter().find(|own| own.name == "dynamic").map_or(0.0, |own| own.block);
+        assert!(if told { (4.5e-3..5.5e-3).contains(&block) } else { block == 0.0 }, "{types:?}");
         (heard.in_time(0, 0.8, (20.0, 195.0)), heard.missed(0, 0.8, (20.0, 195.0)), busy)
     };
     let (with, without) = (found(true), found(false));

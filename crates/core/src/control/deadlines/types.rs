@@ -214,6 +214,7 @@ impl SiteTypes {
                 requests: self.requests[row],
                 mean: learner.mean() * scale,
                 deviation: learner.deviation() * scale,
+                block: self.sizes[row].slope() * scale,
             }
         };
         (0..self.learners.len()).map(row).filter(|status| !status.announced || status.requests > 0).collect()

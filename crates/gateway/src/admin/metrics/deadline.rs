@@ -20,7 +20,7 @@ type Costs = (&'static str, &'static str, fn(&TypeStatus) -> f64);
 const COSTS: &[Costs] = &[
     (
         "plimsoll_type_service_seconds",
-        "Mean service time of the type at the level; of announced costs, of one second announced.",
+        "Mean service time of the type at the level, without bodies; of announced costs, of one second announced.",
         |own| own.mean,
     ),
     (
@@ -28,6 +28,9 @@ const COSTS: &[Costs] = &[
         "Standard deviation of the same from request to request, with the doubt about the mean.",
         |own| own.deviation,
     ),
+    ("plimsoll_type_block_seconds", "What each whole 64 KB of a request's body takes on top.", |own| {
+        own.block
+    }),
 ];
 
 /// Every class's, plant's and type's.

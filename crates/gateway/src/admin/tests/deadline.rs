@@ -15,6 +15,7 @@ fn promised() -> Status {
         requests: 70,
         mean: 0.125,
         deviation: 0.0625,
+        block: 0.5,
     };
     status.sites[0].types = vec![own.clone(), TypeStatus { announced: true, mean: 2.0, ..own }];
     status
@@ -26,7 +27,7 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
     for part in [
         "\"unfinished_seconds\":1.5,",
         "\"types\":[{\"name\":\"report\",\"level\":\"full\",\"announced\":false,\"requests\":70,\
-         \"mean_seconds\":0.125,\"deviation_seconds\":0.0625},{",
+         \"mean_seconds\":0.125,\"deviation_seconds\":0.0625,\"block_seconds\":0.5},{",
         "\"deadline\":{\"deadline_seconds\":1,\"expected_wait_seconds\":0.25,\"missed\":3},",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
@@ -43,6 +44,7 @@ fn the_metrics_have_them_too_and_nothing_of_who_has_no_deadline() {
         "plimsoll_expected_wait_seconds{site=\"shop\",class=\"default\"} 0.25",
         "plimsoll_deadline_missed_total{site=\"shop\",class=\"default\"} 3",
         "plimsoll_type_service_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"yes\"} 2",
+        "plimsoll_type_block_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"no\"} 0.5",
     ] {
         assert!(text.lines().any(|own| own == line), "{line} is not in\n{text}");
     }
