@@ -25,12 +25,12 @@ fn waits_by_priority_are_those_of_the_formula() {
     });
     let heard = Scene::new(1, flows.collect(), SECONDS, 11).run();
     let residual = 3.0 * LOAD * SERVICE;
-    for class in 0..3 {
+    for (class, name) in names.into_iter().enumerate() {
         let served = || heard.of(class, 10.0).filter(|answer| answer.reason.is_none());
         let found = mean(served().map(|answer| answer.started - answer.arrived));
         let [equal, higher] = [class + 1, class].map(|count| 1.0 - LOAD * count as f64);
         let told = residual / (equal * higher);
-        println!("{}: waits {:.2} ms, the formula {:.2} ms", names[class], 1e3 * found, 1e3 * told);
+        println!("{name}: waits {:.2} ms, the formula {:.2} ms", 1e3 * found, 1e3 * told);
         assert!((0.9..1.1).contains(&(found / told)), "{class}: {found} for {told}");
         // Nobody is refused, or the rates would be others.
         assert_eq!(served().count(), heard.of(class, 10.0).count());
