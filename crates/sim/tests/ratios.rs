@@ -25,6 +25,7 @@ const TWO: Mix = Mix { workers: 1, arrivals: &[3.0, 1.0], deltas: &[1.0, 2.0] };
 const THREE_TO_ONE: Mix = Mix { deltas: &[1.0, 3.0], ..TWO };
 const THREE: Mix = Mix { workers: 1, arrivals: &[3.0, 2.0, 1.0], deltas: &[1.0, 2.0, 3.0] };
 const EIGHT: Mix = Mix { workers: 8, ..TWO };
+const EIGHT_THREE: Mix = Mix { workers: 8, ..THREE_TO_ONE };
 
 impl Mix {
     fn scene(&self, load: f64, requests: f64, seed: u64) -> Scene {
@@ -147,7 +148,10 @@ fn eight_workers() {
 
 #[test]
 fn what_cannot_be_had_is_said() {
-    for (mix, load) in [(&THREE_TO_ONE, 0.4), (&THREE_TO_ONE, 0.6), (&TWO, 0.4), (&EIGHT, 0.6)] {
+    let single = [(&TWO, 0.4), (&TWO, 0.5), (&THREE_TO_ONE, 0.4), (&THREE_TO_ONE, 0.5), (&THREE_TO_ONE, 0.6)];
+    let others =
+        [(&THREE, 0.4), (&THREE, 0.6), (&EIGHT, 0.4), (&EIGHT, 0.6), (&EIGHT, 0.8), (&EIGHT_THREE, 0.8)];
+    for (mix, load) in single.into_iter().chain(others) {
         let (found, _, told) = over_seeds(mix, load, 20_000.0);
         assert!(found < 0.95 * mix.target(), "{found} at {load}");
         assert!(told >= 18, "said with {told} of 20 seeds only");
