@@ -23,6 +23,8 @@ use libm::fabs;
 const QUIET: u32 = 2;
 /// Overload so soon after a change upwards is of its making.
 const JUDGED: Duration = Duration::from_secs(30);
+/// So long nobody is degraded for what a few requests seemed to cost; in overload, at once.
+const LEARNING: Duration = Duration::from_secs(10);
 /// Down by this much does not wait, and up by this much waits for a load that is settled.
 const URGENT: f64 = 0.15;
 /// No request waits here where anybody could drop it: a backlog is not seen at all.
@@ -35,6 +37,8 @@ const SMOOTHING: f64 = 0.2;
 
 pub(super) struct FractionLaw {
     law: FeedForward,
+    /// When it first knew what is offered.
+    begun: Option<Instant>,
     step: f64,
     apart: Duration,
     changed: Option<Instant>,
@@ -51,6 +55,7 @@ impl FractionLaw {
         let law = FeedForward::new(1.0 + applied);
         FractionLaw {
             law,
+            begun: None,
             step,
             apart,
             changed: None,
@@ -89,7 +94,9 @@ impl FractionLaw {
         self.mean += SMOOTHING * (wanted - self.mean);
         let why = Why::Load { at_full: load.at(1.0)?, line: load_line };
         let lull = wanted > seen.applied + URGENT && !load.is_settled();
-        if lull || !self.is_worth_it(now, seen.applied, wanted) {
+        let begun = *self.begun.get_or_insert(now);
+        let unsure = wanted < seen.applied && now.since(begun) < LEARNING;
+        if lull || unsure || !self.is_worth_it(now, seen.applied, wanted) {
             self.hold(seen.applied);
             return None;
         }

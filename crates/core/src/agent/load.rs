@@ -28,6 +28,10 @@ const ENOUGH: f64 = 20.0;
 const SMOOTHING: f64 = 0.25;
 /// So far back goes what came lately.
 pub(super) const LATELY: Duration = Duration::from_secs(4);
+/// A rate is followed as the mean of so long (s), or of so many requests: at twenty a second chance leaves 4 %, at a hundred
+/// and above 2 %. What a step begins with is the mean of very few, and a tracker's gain would keep it for a minute.
+const FOLLOWED: f64 = 30.0;
+const MANY: f64 = 3000.0;
 /// Standard deviations that chance is given there.
 const CHANCE: f64 = 3.0;
 /// The model counts the second column in units of this: see its bytes.
@@ -35,7 +39,10 @@ const UNIT: f64 = 1024.0;
 
 #[derive(Default)]
 pub(super) struct OfferedLoad {
-    rate: Tracker,
+    /// Sees the steps of the rate.
+    steps: Tracker,
+    /// The mean since the last of them, at most so long ago as it is followed (1/s).
+    rate: f64,
     /// Requests and seconds of the samples since [`LATELY`].
     lately: VecDeque<(f64, f64)>,
     cost: LinearModel,
@@ -61,10 +68,13 @@ impl OfferedLoad {
             return;
         }
         let n = requests as f64;
-        if self.rate.count(requests, sample.seconds) {
-            (self.stepping, self.since_step) = (true, 0.0);
+        if self.steps.count(requests, sample.seconds) {
+            (self.stepping, self.since_step, self.rate) = (true, sample.seconds, self.steps.mean());
+        } else {
+            self.since_step += sample.seconds;
+            let span = self.since_step.min(FOLLOWED).min(MANY / self.rate).max(sample.seconds);
+            self.rate += sample.seconds / span * (n / sample.seconds - self.rate);
         }
-        self.since_step += sample.seconds;
         self.lately.push_back((n, sample.seconds));
         while self.lately.iter().skip(1).map(|(_, seconds)| seconds).sum::<f64>() >= LATELY.as_secs_f64() {
             self.lately.pop_front();
@@ -172,7 +182,7 @@ impl OfferedLoad {
     /// R: followed through noise, but within what came lately can mean. A follower may take a quarter of a minute to
     /// believe in the two or three requests a second that are left of many, or that there are any after a second of none.
     pub(super) fn rate(&self) -> f64 {
-        let followed = self.rate.mean();
+        let followed = self.rate;
         self.rate_lately()
             .filter(|_| self.is_settled())
             .map_or(followed, |[least, most]| followed.clamp(least, most))
@@ -190,7 +200,7 @@ impl OfferedLoad {
 
     /// A rate rose by a step in the last sample only.
     pub(super) fn rose(&self) -> bool {
-        self.rate.rose()
+        self.steps.rose()
     }
 }
 
