@@ -141,12 +141,15 @@ fn apache(body: &str) -> Totals {
     let number = |name: &str| value(name).and_then(|text| text.trim().parse::<u64>().ok());
     let slots = value("Scoreboard").map(|slots| slots.trim().len() as u32).filter(|slots| *slots > 0);
     let running = number("BusyWorkers").zip(number("IdleWorkers")).map(|(busy, idle)| (busy + idle) as u32);
+    let workers = slots.or(running);
+    // Less the one that answers this. If that is the last one, the question waited for it, mostly: then all are busy
+    // without it too, and a full server would seem to have one worker to spare.
+    let others = |busy: u32| if Some(busy) == workers { busy } else { busy.saturating_sub(1) };
     Totals {
         requests: number("Total Accesses"),
         bytes: number("Total kBytes").map(|kilobytes| kilobytes * 1024),
-        // Less the one that answers this.
-        in_service: number("BusyWorkers").map(|busy| busy.saturating_sub(1) as u32),
-        workers: slots.or(running),
+        in_service: number("BusyWorkers").map(|busy| others(busy as u32)),
+        workers,
     }
 }
 
@@ -181,6 +184,8 @@ mod tests {
         let apache = apache(APACHE);
         assert_eq!((apache.requests, apache.bytes), (Some(120), Some(30_720)));
         assert_eq!((apache.in_service, apache.workers), (Some(2), Some(8)));
+        let full = super::apache(&APACHE.replace("BusyWorkers: 3", "BusyWorkers: 8"));
+        assert_eq!((full.in_service, full.workers), (Some(8), Some(8)));
         let nginx = nginx(NGINX);
         assert_eq!((nginx.requests, nginx.bytes), (Some(21), None));
         assert_eq!((nginx.in_service, nginx.workers), (Some(3), None));
