@@ -13,7 +13,7 @@ use crate::http::{
 use crate::scalar::{GainMargin, LawName, Percentile, Ratio, Share, Weight, Whole};
 use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, RequestRate, Seconds, Size, Text};
 use plimsoll_core::promises::{
-    Choice, Control, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
+    Admission, Choice, Control, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
 };
 use plimsoll_core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -397,5 +397,7 @@ section! { "[control]"
         gain_margin: GainMargin, optional;
         /// Told to a rejected client as `Retry-After`, in whole seconds.
         retry_after: Duration, default(Control::default().retry_after);
+        /// What decides whether a request with a `deadline` comes in.
+        admission: Admission, default(Admission::default());
     }
 }

@@ -132,7 +132,13 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
             Law::Paper { gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0) }
         }
     };
-    Control { mode: gateway.mode.value, period: period.value, law, retry_after: keys.retry_after.value }
+    Control {
+        mode: gateway.mode.value,
+        period: period.value,
+        law,
+        retry_after: keys.retry_after.value,
+        admission: keys.admission.value,
+    }
 }
 
 /// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that

@@ -5,7 +5,7 @@ use crate::field::{Field, wrong_type};
 use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
-use plimsoll_core::promises::{Choice, Mode, Prefer, Sense};
+use plimsoll_core::promises::{Admission, Choice, Mode, Prefer, Sense};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -302,6 +302,10 @@ words!(Choice {
 words!(Prefer {
     "throughput" => Throughput, "no worker is left idle: who can be done just in time is admitted";
     "delay" => Delay, "short waits: no longer than a fifth of the deadline, though a worker may idle now and then for it";
+});
+words!(Admission {
+    "work" => Work, "the work that is unfinished";
+    "synthetic" => Synthetic, "the instantaneous synthetic utilization, at most 0.58; shorter waits, for a part of the server";
 });
 words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";

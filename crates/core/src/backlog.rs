@@ -19,8 +19,10 @@
 //! once, moves into service once, and leaves once; the numbers that move are kept in its permit, so that the sums return
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
+use crate::admission::Law;
 use crate::estimates::{Cost, Room};
 use crate::kinds::Kind;
+use crate::promises::Admission;
 use crate::queue::Rank;
 use crate::serving::Serving;
 use crate::time::{Duration, Instant};
@@ -33,6 +35,8 @@ use libm::{erfc, exp, sqrt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
     slot: u16,
+    /// As the law that decides knows it.
+    tag: u16,
     pub(crate) kind: Kind,
     cost: Cost,
 }
@@ -43,6 +47,7 @@ pub(crate) struct Backlog {
     /// By number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
     serving: Arc<Serving>,
+    law: Law,
 }
 
 /// Work (us) and its variance (us^2).
@@ -93,6 +98,9 @@ pub(crate) struct Workers {
     pub(crate) idle: bool,
     /// What is left of those in service (us), and its variance.
     pub(crate) left: (f64, f64),
+    /// When it was so, and whether nobody was in service or waiting.
+    pub(crate) at: Instant,
+    pub(crate) empty: bool,
 }
 
 /// Deviations that are kept free before a deadline. Of sums that are skewed, as of gamma laws, the part beyond is as small
@@ -114,7 +122,7 @@ const LUCK: f64 = 2.0;
 impl Work {
     #[cfg(test)]
     pub(crate) fn of(cost: Cost) -> Self {
-        Work { slot: 0, kind: Kind::default(), cost }
+        Work { slot: 0, tag: 0, kind: Kind::default(), cost }
     }
 
     /// The last moment at which a start may still be in time.
@@ -154,13 +162,14 @@ impl Sum {
 }
 
 impl Backlog {
-    /// Has a slot for each of these ranks too.
-    pub(crate) fn grow(&mut self, ranks: impl Iterator<Item = Rank>) {
+    /// Has a slot for each of these ranks too, and decides by this.
+    pub(crate) fn follow(&mut self, admission: Admission, ranks: impl Iterator<Item = Rank>) {
         for rank in ranks {
             if self.slots.iter().all(|(known, _)| *known != rank) {
                 self.slots.push((rank, Arc::default()));
             }
         }
+        self.law.follow(admission, self.slots.iter().map(|(rank, _)| *rank));
     }
 
     /// The slots of all ranks ever, by number.
@@ -174,9 +183,10 @@ impl Backlog {
     }
 
     /// Reserves a request's work.
-    pub(crate) fn reserve(&self, rank: Rank, kind: Kind, cost: Cost) -> Work {
+    pub(crate) fn reserve(&self, now: Instant, rank: Rank, kind: Kind, cost: Cost) -> Work {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
-        let reserved = Work { slot: slot as u16, kind, cost };
+        let tag = self.law.reserve(slot, now, cost.mean_us.into());
+        let reserved = Work { slot: slot as u16, tag, kind, cost };
         self.slots[slot].1.waiting.add(reserved.whole());
         reserved
     }
@@ -184,6 +194,7 @@ impl Backlog {
     /// One that is reserved waits no more, and is not started.
     pub(crate) fn forget(&self, work: &Work) {
         self.slots[usize::from(work.slot)].1.waiting.subtract(work.whole());
+        self.law.forget(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
     /// One that is reserved starts.
@@ -216,6 +227,9 @@ impl Backlog {
         // Alone it must be likely to be in time.
         if f64::from(own.mean_us) + f64::from(own.deviation_us) > deadline_us {
             return Err(None);
+        }
+        if let Some(decided) = self.law.admits(work.slot.into(), own.mean_us.into(), &workers) {
+            return decided;
         }
         if workers.idle {
             return Ok(());
@@ -272,7 +286,7 @@ impl Backlog {
         if workers.idle {
             return Duration::ZERO;
         }
-        let nothing = Work { slot: slot as u16, kind: Kind::default(), cost: Cost::default() };
+        let nothing = Work { slot: slot as u16, tag: 0, kind: Kind::default(), cost: Cost::default() };
         Duration::from_micros(self.wait(&nothing, &workers).expected() as u64)
     }
 

@@ -126,7 +126,7 @@ impl Lane {
         if announced_us > 0 || blocks > 0 {
             estimates.saw(cost, &class.terms);
         }
-        let work = plant.backlog.reserve(class.rank(standing), kind, cost);
+        let work = plant.backlog.reserve(permit.arrived, class.rank(standing), kind, cost);
         permit.work = Some(work);
         let refused = match plant.backlog.admits(
             &work,

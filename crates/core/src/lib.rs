@@ -25,6 +25,7 @@ pub use engine::Engine;
 pub use lane::Lane;
 pub use reload::Reload;
 
+mod admission;
 mod backlog;
 mod census;
 mod changes;
@@ -51,3 +52,5 @@ mod readings;
 mod reload;
 mod serving;
 mod shared;
+mod synthetic;
+mod tagged;

@@ -1,5 +1,6 @@
 //! What threads share, under every interleaving that loom can make. The gate: no wake-up is lost, no slot is leaked or
-//! given twice, nobody passes those who wait before it; so too where quotas move and classes are held. The exchange: who meets a request of a new generation knows that generation.
+//! given twice, nobody passes those who wait before it; so too where quotas move and classes are held. The exchange: who
+//! meets a request of a new generation knows that generation. A tagged amount: what is added is taken back once, or is over.
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
@@ -7,6 +8,7 @@ use crate::exchange::{Exchange, Held};
 use crate::gate::{Entry, Gate};
 use crate::queue::{Rank, Standing, Waiting};
 use crate::quota::{Quota, Turn};
+use crate::tagged::Tagged;
 use crate::time::{Duration, Instant};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -372,5 +374,28 @@ fn who_starts_a_request_of_a_new_class_knows_the_class() {
         exchange.publish(alloc::sync::Arc::new(2));
         arriver.join().unwrap();
         starter.join().unwrap();
+    });
+}
+
+/// One adds and takes back, as one that is refused; another adds and stays; a third begins the next stretch.
+#[test]
+fn of_a_tagged_amount_nothing_leaks_and_nothing_of_others_is_taken() {
+    loom::model(|| {
+        let amount = Arc::new(Tagged::default());
+        let spawn = |act: fn(&Tagged)| {
+            let amount = amount.clone();
+            thread::spawn(move || act(&amount))
+        };
+        let refused = spawn(|amount| {
+            amount.add(1, 5);
+            amount.subtract(1, 5);
+        });
+        let next = spawn(|amount| amount.add(2, 7));
+        amount.add(1, 3);
+        refused.join().unwrap();
+        next.join().unwrap();
+        let (tag, us) = amount.get();
+        // Who comes late with an old tag takes the word; else it is of the next stretch alone.
+        assert!((tag, us) == (2, 7) || tag == 1 && [0, 3].contains(&us), "{tag} {us}");
     });
 }

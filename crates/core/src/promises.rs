@@ -10,7 +10,7 @@ use core::net::IpAddr;
 
 mod deadline;
 
-pub use deadline::{DEFAULT_TYPES, Prefer, RequestType};
+pub use deadline::{Admission, DEFAULT_TYPES, Prefer, RequestType};
 
 /// The most levels a site may have; a level number fits the knob's byte, and counters have a fixed layout.
 pub const MAX_LEVELS: usize = 8;
@@ -319,6 +319,8 @@ pub struct Control {
     pub law: Law,
     /// Told to a rejected client as `Retry-After`.
     pub retry_after: Duration,
+    /// What admission by deadline looks at.
+    pub admission: Admission,
 }
 
 impl Default for Control {
@@ -328,6 +330,7 @@ impl Default for Control {
             period: Duration::from_secs(1),
             law: Law::FeedForward,
             retry_after: Duration::from_secs(5),
+            admission: Admission::default(),
         }
     }
 }

@@ -275,7 +275,7 @@ impl Engine {
             }
             let known = before.plants.get(number);
             let mut backlog = known.map_or_else(Backlog::default, |known| known.backlog.clone());
-            backlog.grow(self.ranks_at(number));
+            backlog.follow(promises.control.admission, self.ranks_at(number));
             SharedPlant {
                 gate,
                 capacity: capacity(plant, known),

@@ -276,8 +276,9 @@ impl SharedPlant {
     /// Its workers now; without a clock, about.
     pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
         let all = self.capacity.workers();
-        let idle = !self.gate.is_waited_at() && self.gate.in_service() < all;
-        Workers { all, idle, left: self.backlog.in_service(now) }
+        let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
+        let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
+        Workers { all, idle, left: self.backlog.in_service(now), at: now.unwrap_or(Instant::ZERO), empty }
     }
 }
 

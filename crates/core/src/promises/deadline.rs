@@ -27,3 +27,13 @@ pub enum Prefer {
     /// Short waits: the queue is kept to a fifth of the deadline, and a worker may idle now and then for it.
     Delay,
 }
+
+/// What admission by deadline looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// The work that is unfinished. The default.
+    #[default]
+    Work,
+    /// The instantaneous synthetic utilization, at most 0.58 (UC 3). For comparison.
+    Synthetic,
+}

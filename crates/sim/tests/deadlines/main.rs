@@ -5,5 +5,6 @@ mod estimates;
 mod priorities;
 mod scene;
 mod stress;
+mod synthetic;
 mod tokens;
 mod waiting;

@@ -1,7 +1,7 @@
 //! Types of requests in front of one server, some classes with a deadline, and how long each request took.
 
 use plimsoll_core::door::Outcome;
-use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{Admission, Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site};
 use plimsoll_core::reason::Reason;
 use plimsoll_core::status::Status;
 use plimsoll_core::time::Instant;
@@ -93,6 +93,7 @@ pub(crate) struct Scene {
     pub(crate) site: Site,
     pub(crate) faults: Vec<Fault>,
     pub(crate) mode: Mode,
+    pub(crate) admission: Admission,
     pub(crate) seconds: f64,
     pub(crate) seed: u64,
 }
@@ -179,8 +180,8 @@ impl Scene {
     pub(crate) fn new(workers: u32, flows: Vec<Flow>, seconds: f64, seed: u64) -> Self {
         let mut plant = Plant::new("origin", workers);
         plant.set_point = 1.0;
-        let (site, mode) = (Site::new("site", &["full"]), Mode::Control);
-        Scene { plant, workers, flows, site, faults: Vec::new(), mode, seconds, seed }
+        let (site, mode, admission) = (Site::new("site", &["full"]), Mode::Control, Admission::Work);
+        Scene { plant, workers, flows, site, faults: Vec::new(), mode, admission, seconds, seed }
     }
 
     pub(crate) fn promises(&self) -> Promises {
@@ -194,7 +195,7 @@ impl Scene {
         // Two flows may be of one class.
         site.classes.dedup_by(|later, first| later.name == first.name);
         let mut promises = Promises::of(self.plant.clone(), site);
-        promises.control.mode = self.mode;
+        (promises.control.mode, promises.control.admission) = (self.mode, self.admission);
         promises
     }
 

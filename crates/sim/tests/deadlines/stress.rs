@@ -11,11 +11,11 @@ fn stressed(load: f64, seconds: f64, seed: u64) -> Scene {
     Scene::new(1, vec![Flow::new("all", rate, mix())], seconds, seed)
 }
 
-struct Found {
-    admitted: usize,
-    missed: usize,
-    busy: f64,
-    delay: f64,
+pub(crate) struct Found {
+    pub(crate) admitted: usize,
+    pub(crate) missed: usize,
+    pub(crate) busy: f64,
+    pub(crate) delay: f64,
     /// The part of each type that was served.
     served: BTreeMap<&'static str, f64>,
     /// How many came of it.
@@ -34,7 +34,7 @@ fn is_fair(found: &Found) -> bool {
     })
 }
 
-fn found(heard: &Heard) -> Found {
+pub(crate) fn found(heard: &Heard) -> Found {
     let all = || heard.of(0, 10.0);
     let served = |path: &'static str| {
         let own = || all().filter(|answer| answer.path == path);
@@ -51,7 +51,7 @@ fn found(heard: &Heard) -> Found {
     }
 }
 
-fn printed(name: &str, load: f64, found: &Found) {
+pub(crate) fn printed(name: &str, load: f64, found: &Found) {
     for path in ["/page-*.html", "/script-*", "/sound-*.mp3", "/film-*.mp4"] {
         print!("{:.3} ", found.served[path]);
     }

@@ -1,0 +1,87 @@
+//! An amount of work that belongs to a stretch of time, in one word: above, in 16 bits, the number of the stretch (its
+//! tag); below, in 48, the microseconds.
+//!
+//! Whoever adds learns the tag, and takes back under it. When the stretch is over the word has another tag, and what was
+//! added under the old one is gone as a whole: taking back changes nothing then. So nothing leaks, however late a request
+//! leaves, and no two threads see half of a change. A tag comes again after 65,536 stretches; who outlives that many takes
+//! back what he never added, once, and never below nothing.
+//!
+//! `model_check.rs` checks this file under loom.
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+const AMOUNT_BITS: u32 = 48;
+const AMOUNT: u64 = (1 << AMOUNT_BITS) - 1;
+
+/// The word.
+pub(crate) struct Tagged(AtomicU64);
+
+impl Default for Tagged {
+    fn default() -> Self {
+        Tagged(AtomicU64::new(0))
+    }
+}
+
+fn word(tag: u16, amount_us: u64) -> u64 {
+    u64::from(tag) << AMOUNT_BITS | amount_us.min(AMOUNT)
+}
+
+fn parts(word: u64) -> (u16, u64) {
+    ((word >> AMOUNT_BITS) as u16, word & AMOUNT)
+}
+
+impl Tagged {
+    /// The tag, and how much there is.
+    pub(crate) fn get(&self) -> (u16, u64) {
+        parts(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Adds under this tag; what was there under another is over.
+    pub(crate) fn add(&self, tag: u16, us: u64) {
+        self.change(|known, amount| Some(word(tag, us + if known == tag { amount } else { 0 })));
+    }
+
+    /// Takes back what was added under this tag, if it is still there.
+    pub(crate) fn subtract(&self, tag: u16, us: u64) {
+        self.change(|known, amount| (known == tag).then(|| word(tag, amount.saturating_sub(us))));
+    }
+
+    fn change(&self, mut to: impl FnMut(u16, u64) -> Option<u64>) {
+        let change = |word: u64| {
+            let (tag, amount) = parts(word);
+            to(tag, amount)
+        };
+        // Where nothing is to be changed there is no error.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_gone_and_cannot_be_taken_back() {
+        let amount = Tagged::default();
+        amount.add(7, 300);
+        amount.add(7, 200);
+        amount.subtract(7, 300);
+        assert_eq!(amount.get(), (7, 200));
+        amount.add(8, 50);
+        amount.subtract(7, 200);
+        assert_eq!(amount.get(), (8, 50));
+        amount.subtract(8, 60);
+        assert_eq!(amount.get(), (8, 0));
+    }
+
+    #[test]
+    fn too_much_stays_below_the_tag() {
+        let amount = Tagged::default();
+        amount.add(u16::MAX, AMOUNT);
+        amount.add(u16::MAX, AMOUNT);
+        assert_eq!(amount.get(), (u16::MAX, AMOUNT));
+    }
+}
