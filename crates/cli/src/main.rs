@@ -21,6 +21,7 @@ mod signals;
 mod simulate;
 mod source;
 mod text;
+mod trends;
 mod worker_counts;
 
 use arguments::Command;

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::run::enough_open_files;
+use crate::trends::TrendFile;
 use crate::worker_counts::WorkerCounts;
 use crate::{resolve, source};
 use plimsoll_gateway::{Reloaded, Reloader};
@@ -21,6 +22,8 @@ pub(crate) struct Reload {
     pub(crate) drain: Arc<Mutex<Duration>>,
     /// Which servers say how many workers they have.
     pub(crate) worker_counts: WorkerCounts,
+    /// What is kept of how rates go on.
+    pub(crate) trends: TrendFile,
 }
 
 impl Reload {
@@ -43,10 +46,11 @@ impl Reload {
         };
         let read = || {
             let configuration = source::read(&self.file)?;
-            Ok((resolve::settings(&configuration)?, configuration))
+            let known = self.trends.read_other(configuration.gateway.trends.as_deref())?;
+            Ok((resolve::settings(&configuration)?, known, configuration))
         };
         let read = read().inspect_err(|_| self.gateway.refuse());
-        let (mut settings, configuration) = read.map_err(said)?;
+        let (mut settings, known, configuration) = read.map_err(said)?;
         enough_open_files(&mut settings, &configuration.promises);
         let reloaded = self.gateway.reload(settings, &configuration.promises);
         let reloaded = reloaded.map_err(|wrong| {
@@ -55,6 +59,8 @@ impl Reload {
         })?;
         *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = configuration.gateway.timeouts.drain;
         self.worker_counts.follow(&configuration);
+        self.trends.save(&self.gateway);
+        self.trends.follow(configuration.gateway.trends.as_deref(), known, &self.gateway);
         Ok(reloaded)
     }
 }

@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::journal::Journal;
 use crate::reload::Reload;
 use crate::signals::{Asked, Signals};
+use crate::trends::TrendFile;
 use crate::worker_counts::WorkerCounts;
-use crate::{resolve, source};
+use crate::{resolve, source, trends};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
 use plimsoll_load::raise_open_files;
@@ -23,6 +24,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let configuration = source::read(&arguments.file)?;
     let mut settings = resolve::settings(&configuration)?;
+    let trends = configuration.gateway.trends.as_deref();
+    let known = trends.map(trends::read).transpose()?;
     enough_open_files(&mut settings, &configuration.promises);
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
@@ -36,13 +39,16 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
         gateway: gateway.reloader(),
         drain: Arc::new(Mutex::new(configuration.gateway.timeouts.drain)),
         worker_counts: WorkerCounts::default(),
+        trends: TrendFile::default(),
     };
+    reload.trends.follow(trends, known, &reload.gateway);
     reload.worker_counts.follow(&configuration);
     let counting = reload.worker_counts.clone().start(gateway.reloader());
     counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     let order = reload.clone();
     gateway.on_reload(Box::new(move || order.now()));
     watch(&gateway, signals, &reload)?;
+    reload.trends.save(&reload.gateway);
     let limit = *reload.drain.lock().unwrap_or_else(PoisonError::into_inner);
     drain(gateway, signals, limit);
     Ok(())
@@ -70,6 +76,7 @@ fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Fai
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
+        reload.trends.look(&reload.gateway);
         for line in journal.look(&gateway.status()) {
             eprintln!("{line}");
         }

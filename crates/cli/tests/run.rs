@@ -19,9 +19,16 @@ struct Running {
 
 impl Running {
     fn start(name: &str, origin: &OriginHandle) -> Running {
+        Running::start_with(name, origin, "")
+    }
+
+    /// With more in its file.
+    fn start_with(name: &str, origin: &OriginHandle, more: &str) -> Running {
+        let path = configuration(name, "127.0.0.1:0", origin.address());
+        rewrite(name, origin.address(), more);
         let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
             .arg("run")
-            .arg(configuration(name, "127.0.0.1:0", origin.address()))
+            .arg(path)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
@@ -179,6 +186,73 @@ fn what_needs_a_restart_is_said() {
     gateway.signal(Signal::SIGHUP);
     assert!(gateway.says("reloaded ").contains("needs a restart: listen, threads"));
     assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
+}
+
+const BUDGET: &str = "[[site]]\nname = \"shop\"\ndeadline = \"20ms\"\n[control]\nadmission = \"budget\"\n";
+
+/// Counts of rates that hardly ever move, of every hour: only part of them can be relearned before the end.
+fn trends() -> String {
+    let lines: String = (0..24).map(|hour| format!("{hour} 259  0 0 0  7 5000 7  0 0 0\n")).collect();
+    format!("# by hand\nupstream app\n{lines}")
+}
+
+/// By hour, how often a rate stayed after it had stayed.
+fn stayed(text: &str) -> Vec<u32> {
+    let own = text.lines().filter(|line| line.split_whitespace().nth(1) == Some("259"));
+    own.map(|line| line.split_whitespace().nth(6).and_then(|word| word.parse().ok()).expect("a count"))
+        .collect()
+}
+
+#[test]
+fn what_was_learned_of_rates_is_there_after_a_restart() {
+    let origin = origin();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trends.txt");
+    let read = || std::fs::read_to_string(&file).expect("it is there");
+    std::fs::write(&file, trends()).expect("the folder for tests can be written");
+    let more = format!("{BUDGET}trends = \"trends.txt\"\n");
+    for _ in 0..2 {
+        let before = stayed(&read());
+        let mut gateway = Running::start_with("trends", &origin, &more);
+        assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
+        // A reload writes it, and some periods end in the meantime.
+        let grown = (0..10_000).any(|_| {
+            assert!(gateway.post_reload().starts_with("HTTP/1.1 200"));
+            stayed(&read()).iter().sum::<u32>() > before.iter().sum()
+        });
+        assert!(grown, "{}", read());
+        let at_reload = stayed(&read());
+        gateway.signal(Signal::SIGTERM);
+        let (code, said) = gateway.end();
+        assert_eq!(code, Some(0), "{said}");
+        for (known, least) in [(&at_reload, &before), (&stayed(&read()), &at_reload)] {
+            assert_eq!((known.len(), least.len()), (24, 24));
+            assert!(known.iter().zip(least).all(|(known, least)| known >= least), "{known:?} of {least:?}");
+        }
+    }
+    assert!(!file.with_extension("txt.new").exists(), "it was put in its place");
+}
+
+#[test]
+fn trends_that_are_none_are_the_users_input() {
+    let origin = origin();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("no-trends.txt");
+    std::fs::write(&file, "upstream app\n1 259 many\n").expect("the folder for tests can be written");
+    for (trends, wrong) in [
+        ("no-trends.txt", "no-trends.txt: line 2: \"1 259 many\" is neither"),
+        ("no/such/folder.txt", "there is no folder"),
+    ] {
+        let path = configuration("no-trends", "127.0.0.1:0", origin.address());
+        let text = std::fs::read_to_string(&path).expect("it was written");
+        std::fs::write(&path, format!("{text}{BUDGET}trends = \"{trends}\"\n")).expect("it can be written");
+        let Output { status, stderr, .. } = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .arg("run")
+            .arg(path)
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(said.contains(wrong), "{said}");
+    }
 }
 
 fn origin() -> OriginHandle {

@@ -36,6 +36,8 @@ pub struct Gateway {
     pub backends: Vec<Backend>,
     /// How each level changes a request: one list per site of the promises, one entry per level, in their order.
     pub rewrites: Vec<Vec<Rewrite>>,
+    /// The file that keeps what was learned of how rates go on.
+    pub trends: Option<PathBuf>,
 }
 
 /// Which request headers tell the upstream who asked.

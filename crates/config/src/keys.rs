@@ -11,7 +11,9 @@ use crate::http::{
     SetHeaderName,
 };
 use crate::scalar::{GainMargin, LawName, Percentile, Ratio, Share, Weight, Whole};
-use crate::text::{Admin, ClientIdentity, HostPort, Name, Rate, RequestRate, Seconds, Size, Text};
+use crate::text::{
+    Admin, ClientIdentity, HostPort, LeastToMost, Name, Rate, RequestRate, Seconds, Size, Text,
+};
 use plimsoll_core::promises::{
     Admission, Choice, Control, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
 };
@@ -399,5 +401,11 @@ section! { "[control]"
         retry_after: Duration, default(Control::default().retry_after);
         /// What decides whether a request with a `deadline` comes in.
         admission: Admission, default(Admission::default());
+        /// With `admission = "budget"`: least and most share of each priority's, the highest first, such as
+        /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
+        shares: OneOrMany<LeastToMost>, optional;
+        /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
+        /// there; written at the end of each hour, at a reload and at the end. A relative path is taken from the folder of this file.
+        trends: Text, optional;
     }
 }

@@ -21,6 +21,7 @@ use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// The configuration that `file` means. Not to be used if there are findings.
 pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Configuration {
@@ -47,6 +48,7 @@ pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Confi
         timeouts: timeouts(file),
         backends: plants.backends,
         rewrites,
+        trends: trends(&file.control.value, name, findings),
     };
     Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
 }
@@ -138,7 +140,20 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
         law,
         retry_after: keys.retry_after.value,
         admission: keys.admission.value,
+        shares: deadlines::shares(keys, findings),
     }
+}
+
+/// The file of trends.
+fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
+    let trends = keys.trends.as_ref()?;
+    deadlines::belongs_to_budget("trends", &trends.span, keys, findings);
+    if trends.value.0.is_empty() {
+        let complaint =
+            Complaint::new("a file without a name", "write one, such as `trends = \"trends.txt\"`");
+        findings.add(Code::BadValue, &trends.span, complaint);
+    }
+    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&trends.value.0))
 }
 
 /// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that

@@ -305,6 +305,7 @@ words!(Prefer {
 });
 words!(Admission {
     "work" => Work, "the work that is unfinished";
+    "budget" => Budget, "what is left of a period's budget, by rates predicted by the hour of day (ACES); a period is the shortest deadline";
     "synthetic" => Synthetic, "the instantaneous synthetic utilization, at most 0.58; shorter waits, for a part of the server";
 });
 words!(Sense {

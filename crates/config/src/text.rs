@@ -5,6 +5,7 @@ use crate::field::wrong_type;
 use crate::http::*;
 use crate::quantity;
 use crate::shape::TextShape;
+use plimsoll_core::control::Share;
 use plimsoll_core::promises::{Identity, Network};
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, SocketAddr};
@@ -57,7 +58,7 @@ text_fields!(
     Pattern
 );
 text_fields!(PathPattern, HostPattern, HeaderName, SetHeaderName, CookieName, HeaderValue, Method, Prefix);
-text_fields!(ClientIdentity, ContentType);
+text_fields!(ClientIdentity, ContentType, LeastToMost);
 
 pub(crate) fn read_text<T: TextField>(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<T> {
     let shape = T::SHAPE;
@@ -135,6 +136,35 @@ impl TextField for Name {
 
     fn show(&self) -> String {
         self.0.clone()
+    }
+}
+
+/// A least and a most share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeastToMost(pub(crate) Share);
+
+impl TextField for LeastToMost {
+    const SHAPE: TextShape = TextShape {
+        what: "a least and a most share",
+        example: "0.2-1",
+        pattern: Some("^(0|1|0?\\.[0-9]+)-(0|1|0?\\.[0-9]+)$"),
+    };
+
+    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        let read = || {
+            let (least, most) = text.split_once('-')?;
+            let share = Share { least: least.trim().parse().ok()?, most: most.trim().parse().ok()? };
+            (0.0 <= share.least && share.least <= share.most && share.most <= 1.0)
+                .then_some(LeastToMost(share))
+        };
+        read().ok_or_else(|| {
+            let message = format!("`{}` is not a least and a most share", crate::diagnostic::quoted(text));
+            bad(message, "write both from 0 to 1, the least first, such as `\"0.2-1\"`".to_owned())
+        })
+    }
+
+    fn show(&self) -> String {
+        format!("{}-{}", self.0.least, self.0.most)
     }
 }
 

@@ -5,7 +5,8 @@
 //! expected is still shown and told to clients.
 
 use crate::backlog::Workers;
-use crate::promises::Admission;
+use crate::budget::Budget;
+use crate::promises::{Admission, Control};
 use crate::queue::Rank;
 use crate::synthetic::Synthetic;
 use crate::time::{Duration, Instant};
@@ -17,20 +18,29 @@ pub(crate) enum Law {
     #[default]
     Work,
     Synthetic(Synthetic),
+    Budget(Budget),
 }
 
 impl Law {
-    /// The law that is asked for, with what it knows if it is the same as before; for these slots, by number.
-    pub(crate) fn follow(&mut self, admission: Admission, slots: impl Iterator<Item = Rank>) {
-        match (admission, &mut *self) {
-            (Admission::Work, _) => *self = Law::Work,
-            (Admission::Synthetic, Law::Synthetic(known)) => known.grow(slots),
-            (Admission::Synthetic, _) => {
-                let mut fresh = Synthetic::default();
-                fresh.grow(slots);
-                *self = Law::Synthetic(fresh);
+    /// The law that is asked for, with what it knows if it is the same as before; for these slots, by number. The shortest
+    /// deadline that the plant has to keep is the period of a budget.
+    pub(crate) fn follow(
+        &mut self,
+        control: &Control,
+        slots: impl Iterator<Item = Rank> + Clone,
+        shortest: Duration,
+    ) {
+        let before = core::mem::take(self);
+        *self = match (control.admission, before) {
+            (Admission::Work, _) => Law::Work,
+            (Admission::Synthetic, Law::Synthetic(known)) => Law::Synthetic(known.grown(slots)),
+            (Admission::Synthetic, _) => Law::Synthetic(Synthetic::default().grown(slots)),
+            (Admission::Budget, before) => {
+                let mut budget = if let Law::Budget(known) = before { known } else { Budget::default() };
+                budget.follow(slots, &control.shares, shortest);
+                Law::Budget(budget)
             }
-        }
+        };
     }
 
     /// Reserves; returns under which tag.
@@ -38,6 +48,7 @@ impl Law {
         match self {
             Law::Work => 0,
             Law::Synthetic(law) => law.reserve(slot, now, work_us),
+            Law::Budget(law) => law.reserve(slot, work_us),
         }
     }
 
@@ -46,6 +57,14 @@ impl Law {
         match self {
             Law::Work => {}
             Law::Synthetic(law) => law.forget(slot, tag, work_us),
+            Law::Budget(law) => law.correct(slot, tag, (work_us, 0)),
+        }
+    }
+
+    /// One that is reserved is done, and took so long.
+    pub(crate) fn finish(&self, slot: usize, tag: u16, took: (u64, u64)) {
+        if let Law::Budget(law) = self {
+            law.correct(slot, tag, took);
         }
     }
 
@@ -59,6 +78,7 @@ impl Law {
         match self {
             Law::Work => None,
             Law::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
+            Law::Budget(law) => Some(law.admits(slot, work_us, workers)),
         }
     }
 }

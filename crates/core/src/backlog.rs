@@ -20,9 +20,10 @@
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
 use crate::admission::Law;
+use crate::budget::Budget;
 use crate::estimates::{Cost, Room};
 use crate::kinds::Kind;
-use crate::promises::Admission;
+use crate::promises::Control;
 use crate::queue::Rank;
 use crate::serving::Serving;
 use crate::time::{Duration, Instant};
@@ -162,14 +163,28 @@ impl Sum {
 }
 
 impl Backlog {
-    /// Has a slot for each of these ranks too, and decides by this.
-    pub(crate) fn follow(&mut self, admission: Admission, ranks: impl Iterator<Item = Rank>) {
+    /// Has a slot for each of these ranks too, and decides as is asked for.
+    pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
+        let mut shortest_ns = u64::MAX;
         for rank in ranks {
+            shortest_ns = shortest_ns.min(rank.deadline_ns);
             if self.slots.iter().all(|(known, _)| *known != rank) {
                 self.slots.push((rank, Arc::default()));
             }
         }
-        self.law.follow(admission, self.slots.iter().map(|(rank, _)| *rank));
+        let slots = self.slots.iter().map(|(rank, _)| *rank);
+        self.law.follow(control, slots, Duration::from_nanos(shortest_ns));
+    }
+
+    /// The budget, if that decides.
+    pub(crate) fn budget(&self) -> Option<&Budget> {
+        if let Law::Budget(budget) = &self.law { Some(budget) } else { None }
+    }
+
+    /// What waits of a band of ranks (us).
+    pub(crate) fn waiting_us(&self, band: u16) -> u64 {
+        let own = self.slots.iter().filter(|(rank, _)| rank.band == band);
+        own.map(|(_, slot)| slot.waiting.get().0).sum()
     }
 
     /// The slots of all ranks ever, by number.
@@ -205,9 +220,10 @@ impl Backlog {
         self.serving.start(now, work);
     }
 
-    /// One that was started then is done.
-    pub(crate) fn finish(&self, started: Instant, work: &Work) {
+    /// One that was started then is done, and took so much of a worker.
+    pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.serving.finish(started, work);
+        self.law.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
     /// Whether one that is reserved will be done in time; if not, how long until it might be, if ever.

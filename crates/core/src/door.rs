@@ -205,4 +205,6 @@ pub struct Readings {
     /// How many workers plants say that they have: their index and the number. It holds until another is told, where workers
     /// are to be found, and within the bounds of that.
     pub workers: Vec<(usize, u32)>,
+    /// The time since midnight, where rates are predicted by the hour of day. Nothing: the origin of time was at midnight.
+    pub time_of_day: Option<Duration>,
 }

@@ -1,6 +1,7 @@
 //! The engine: built from promises, driven by `tick`, which alone moves set points.
 
 use crate::census::Census;
+use crate::control::Trends;
 use crate::control::deadlines::{self, Deadlines};
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
@@ -46,6 +47,8 @@ pub struct Engine {
     pub(crate) responses_due: Instant,
     /// What requests cost and how fast work comes, where deadlines are promised.
     pub(crate) deadlines: Deadlines,
+    /// When a period of admission by budget ends next.
+    pub(crate) periods_due: Instant,
     /// By plant: where the number of workers is looked for.
     pub(crate) searches: Vec<Option<Search>>,
     /// It is nowhere, nor are deadlines promised: a sample learns rates and nothing else.
@@ -130,6 +133,7 @@ impl Engine {
             responses: ResponseLoops::default(),
             responses_due: Instant::FAR,
             deadlines: Deadlines::default(),
+            periods_due: Instant::FAR,
             searches: Vec::new(),
             samples_only_rates: false,
             guards: Vec::new(),
@@ -200,7 +204,12 @@ impl Engine {
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
+        if now >= self.periods_due {
+            let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
+            self.periods_due = self.deadlines.turn(now, day, &self.lane.shared.plants);
+        }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
+        next = next.min(self.periods_due);
         let reloaded = core::mem::take(&mut self.reloaded);
         if !reloaded && !self.somebody_waits() {
             return next.min(now + self.shortest_look);
@@ -372,6 +381,16 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
+    pub fn trends(&self) -> Trends {
+        self.deadlines.trends()
+    }
+
+    /// Takes over what was learned before. What is being learned already stays as it is.
+    pub fn remember(&mut self, trends: Trends) {
+        self.deadlines.remember(trends);
     }
 
     /// A snapshot.

@@ -209,17 +209,16 @@ impl Lane {
     fn finish(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
         let Some(work) = &permit.work else { return };
         let plant = &self.shared.plants[permit.plant()];
-        plant.backlog.finish(permit.started, work);
+        let service_ns = now.nanos_since(permit.started);
+        let took_ns = work_ns(service_ns, permit.in_service_at_start, in_service, plant.capacity.workers());
+        plant.backlog.finish(permit.started, work, took_ns / 1000);
         let class = &self.shared.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }
         let teaches = service.representative && permit.generation == self.shared.generation();
         let Some(estimates) = class.estimates.as_ref().filter(|_| teaches) else { return };
-        let service_ns = now.nanos_since(permit.started);
-        let took_ns =
-            || work_ns(service_ns, permit.in_service_at_start, in_service, plant.capacity.workers());
-        let cost_ns = service.cost.map_or_else(took_ns, |cost| cost.as_nanos() as u64);
+        let cost_ns = service.cost.map_or(took_ns, |cost| cost.as_nanos() as u64);
         estimates.note(work.kind, permit.level, cost_ns);
     }
 

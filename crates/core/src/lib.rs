@@ -27,6 +27,7 @@ pub use reload::Reload;
 
 mod admission;
 mod backlog;
+mod budget;
 mod census;
 mod changes;
 mod classify;

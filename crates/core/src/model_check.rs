@@ -399,3 +399,23 @@ fn of_a_tagged_amount_nothing_leaks_and_nothing_of_others_is_taken() {
         assert!((tag, us) == (2, 7) || tag == 1 && [0, 3].contains(&us), "{tag} {us}");
     });
 }
+
+/// One is charged and refused, beside the end of a period: nothing of it is left in either.
+#[test]
+fn who_is_refused_as_a_period_ends_is_charged_to_neither() {
+    loom::model(|| {
+        let amount = Arc::new(Tagged::default());
+        amount.begin(1);
+        let other = {
+            let amount = amount.clone();
+            thread::spawn(move || {
+                let tag = amount.join(5);
+                amount.correct(tag, (5, 0));
+            })
+        };
+        amount.begin(2);
+        let tag = amount.join(3);
+        other.join().unwrap();
+        assert_eq!((tag, amount.get()), (2, (2, 3)));
+    });
+}

@@ -4,6 +4,7 @@
 //! from. Nothing here decides. Everything that a request is matched by is text; `classify.rs` gives it meaning.
 //! [`Promises::validate`] says what cannot be.
 
+use crate::control::Share;
 use crate::time::Duration;
 use alloc::{format, string::String, vec::Vec};
 use core::net::IpAddr;
@@ -321,6 +322,9 @@ pub struct Control {
     pub retry_after: Duration,
     /// What admission by deadline looks at.
     pub admission: Admission,
+    /// Of a budget: least and most shares of the priorities that classes have, the highest first. One that is not told has
+    /// [`Share::ANY`].
+    pub shares: Vec<Share>,
 }
 
 impl Default for Control {
@@ -331,6 +335,7 @@ impl Default for Control {
             law: Law::FeedForward,
             retry_after: Duration::from_secs(5),
             admission: Admission::default(),
+            shares: Vec::new(),
         }
     }
 }
@@ -379,6 +384,11 @@ impl Promises {
             && (gain_margin.is_nan() || gain_margin <= 1.0)
         {
             wrong.push(format!("the gain margin is {gain_margin}; it must be above 1, 4 is usual"));
+        }
+        if !Share::fit(&self.control.shares) {
+            wrong.push(
+                "shares lie from 0 to 1, least below most, and the least ones add up to 1 at most".into(),
+            );
         }
         for plant in &self.plants {
             plant.validate(&mut wrong);

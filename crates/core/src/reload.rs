@@ -24,7 +24,7 @@ use crate::knob::Knob;
 use crate::meter::Meter;
 use crate::model::{LinearModel, Tracker};
 use crate::monitor::ClassMonitor;
-use crate::promises::{Delay, Level, MAX_LEVELS, Plant, Promises, Site};
+use crate::promises::{Admission, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
 use crate::queue::Rank;
 use crate::quota::{Quota, Turn};
 use crate::readings::Mean;
@@ -211,6 +211,7 @@ impl Engine {
     fn follow_time(&mut self) {
         let Promises { plants, control, .. } = &self.census.promises;
         self.reloaded = true;
+        self.periods_due = if control.admission == Admission::Budget { self.last_run } else { Instant::FAR };
         self.due = self.due.min(self.last_run + control.period);
         self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;
         self.look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
@@ -275,7 +276,7 @@ impl Engine {
             }
             let known = before.plants.get(number);
             let mut backlog = known.map_or_else(Backlog::default, |known| known.backlog.clone());
-            backlog.follow(promises.control.admission, self.ranks_at(number));
+            backlog.follow(&promises.control, self.ranks_at(number));
             SharedPlant {
                 gate,
                 capacity: capacity(plant, known),

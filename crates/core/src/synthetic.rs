@@ -94,9 +94,10 @@ impl Current {
 
 impl Synthetic {
     /// Follows the backlog's slots, which are for life.
-    pub(crate) fn grow(&mut self, ranks: impl Iterator<Item = Rank>) {
+    pub(crate) fn grown(mut self, ranks: impl Iterator<Item = Rank>) -> Self {
         let known = self.0.len();
         self.0.extend(ranks.skip(known).map(|rank| (rank, Arc::new(Current::new(rank)))));
+        self
     }
 
     /// Counts one that arrives; returns when.
@@ -150,11 +151,8 @@ mod tests {
     /// Two ranks with a deadline of a second, and one without.
     fn synthetic() -> Synthetic {
         let second = Some(Duration::from_secs(1));
-        let mut synthetic = Synthetic::default();
-        synthetic.grow(
-            [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::ordinary(3, None)].into_iter(),
-        );
-        synthetic
+        let ranks = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::ordinary(3, None)];
+        Synthetic::default().grown(ranks.into_iter())
     }
 
     fn at(ms: u64) -> Instant {

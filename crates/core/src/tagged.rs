@@ -49,6 +49,26 @@ impl Tagged {
         self.change(|known, amount| (known == tag).then(|| word(tag, amount.saturating_sub(us))));
     }
 
+    /// Adds to what there is, under the tag that it has; returns that.
+    pub(crate) fn join(&self, us: u64) -> u16 {
+        let mut joined = 0;
+        self.change(|tag, amount| {
+            joined = tag;
+            Some(word(tag, amount + us))
+        });
+        joined
+    }
+
+    /// What was added under this tag was wrong: `was` for `is`, if it is still there.
+    pub(crate) fn correct(&self, tag: u16, (was, is): (u64, u64)) {
+        self.change(|known, amount| (known == tag).then(|| word(tag, (amount + is).saturating_sub(was))));
+    }
+
+    /// All is over, and the next stretch begins with nothing.
+    pub(crate) fn begin(&self, tag: u16) {
+        self.0.swap(word(tag, 0), Ordering::Relaxed);
+    }
+
     fn change(&self, mut to: impl FnMut(u16, u64) -> Option<u64>) {
         let change = |word: u64| {
             let (tag, amount) = parts(word);
@@ -75,6 +95,18 @@ mod tests {
         assert_eq!(amount.get(), (8, 50));
         amount.subtract(8, 60);
         assert_eq!(amount.get(), (8, 0));
+    }
+
+    #[test]
+    fn who_joins_is_corrected_while_the_stretch_lasts() {
+        let amount = Tagged::default();
+        amount.begin(3);
+        assert_eq!([amount.join(100), amount.join(50)], [3, 3]);
+        amount.correct(3, (100, 30));
+        assert_eq!(amount.get(), (3, 80));
+        amount.begin(4);
+        amount.correct(3, (50, 500));
+        assert_eq!((amount.join(1), amount.get()), (4, (4, 1)));
     }
 
     #[test]

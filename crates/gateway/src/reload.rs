@@ -9,6 +9,7 @@ use crate::files::Files;
 use crate::gateway::check;
 use crate::settings::{Backend, Settings};
 use crate::worker::Shared;
+use plimsoll_core::control::Trends;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::status::PlantStatus;
 use plimsoll_core::{Changes, Difference, Engine};
@@ -82,6 +83,16 @@ impl Reloader {
         if let Some(plant) = status.plants.iter().position(named) {
             self.shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner).push((plant, workers));
         }
+    }
+
+    /// What was learned of how rates go on, where admission by budget predicts them.
+    pub fn trends(&self) -> Trends {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
+    }
+
+    /// Takes over what was learned before. What is being learned already stays as it is.
+    pub fn remember(&self, trends: Trends) {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
     }
 
     /// Puts new settings and promises in the place of the old ones. Requests under way are not touched.

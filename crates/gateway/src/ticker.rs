@@ -9,6 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
+use std::time::SystemTime;
 
 /// Never sleep longer: a stop is seen within this time even if its wake is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -77,6 +78,7 @@ impl Senses {
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
         readings.workers =
             std::mem::take(&mut *shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner));
+        readings.time_of_day = Some(time_of_day());
         let tables = shared.tables.current();
         for (plant, backend) in tables.settings.backends.iter().enumerate() {
             if !tables.reported.get(plant).copied().unwrap_or(false) {
@@ -94,6 +96,13 @@ impl Senses {
         }
         readings
     }
+}
+
+/// UTC: the hour of day by which rates are predicted is the same at every machine.
+fn time_of_day() -> Duration {
+    const DAY: u64 = 24 * 3600;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Duration::from_secs(now.as_secs() % DAY)
 }
 
 fn process_cpu() -> Duration {

@@ -3,9 +3,11 @@
 use super::sites::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::field::Located;
-use crate::keys::{SiteKeys, TypeKeys};
-use plimsoll_core::promises::{Condition, DEFAULT_TYPES, Prefer, RequestType};
+use crate::keys::{ControlKeys, SiteKeys, TypeKeys};
+use plimsoll_core::control::Share;
+use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType};
 use plimsoll_core::time::Duration;
+use std::ops::Range;
 
 /// A relative deadline.
 pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
@@ -18,6 +20,32 @@ pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings
         findings.add(Code::OutOfRange, &deadline.span, complaint);
     }
     Some(deadline.value)
+}
+
+/// Shares of a budget.
+pub(super) fn shares(keys: &ControlKeys, findings: &mut Findings) -> Vec<Share> {
+    let Some(shares) = &keys.shares else { return Vec::new() };
+    belongs_to_budget("shares", &shares.span, keys, findings);
+    let shares_of: Vec<Share> = shares.value.0.iter().map(|share| share.value.0).collect();
+    if shares_of.iter().map(|share| share.least).sum::<f64>() > 1.0 + 1e-9 {
+        let complaint = Complaint::new(
+            "the least shares are more than all there is",
+            "lower them until they add up to 1 at most",
+        );
+        findings.add(Code::OutOfRange, &shares.span, complaint);
+    }
+    shares_of
+}
+
+/// What says nothing without a budget.
+pub(super) fn belongs_to_budget(key: &str, span: &Range<usize>, keys: &ControlKeys, findings: &mut Findings) {
+    if keys.admission.value != Admission::Budget {
+        let complaint = Complaint::new(
+            format!("`{key}` belongs to `admission = \"budget\"`"),
+            "leave it out, or write that beside it",
+        );
+        findings.add(Code::Conflict, span, complaint);
+    }
 }
 
 /// A site's own types.

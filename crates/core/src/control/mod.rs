@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `allotment.rs` | who gets how much: contracts, priorities, excess by weight |
 //! | `delay.rs` | the delay law: a model's feed-forward and P or PI on the residual, counted in departures |
-//! | `deadlines/` | what types of requests cost, and what higher ranks take: all that admission by deadline reads |
+//! | `deadlines/` | what types of requests cost, and what higher ranks take: all that admission by deadline reads; AC's budget and its prediction |
 //! | `demand.rs` | offered load as a function of m |
 //! | `feed_forward.rs` | the default law: solve for m, PI trims |
 //! | `response/` | the loops of promised delays and ratios, on departures |
@@ -32,6 +32,8 @@ pub mod tuning;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
+pub use deadlines::budget::{Account, Share, left};
+pub use deadlines::trend::{Asked, Day, Forecast, HOURS, Trends};
 pub use delay::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use demand::Demand;
 pub use feed_forward::{Aim, FeedForward};

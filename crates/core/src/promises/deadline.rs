@@ -36,4 +36,6 @@ pub enum Admission {
     Work,
     /// The instantaneous synthetic utilization, at most 0.58 (UC 3). For comparison.
     Synthetic,
+    /// AC's budget of a period and priority, by predicted rates. For comparison.
+    Budget,
 }

@@ -2,7 +2,7 @@
 
 use crate::plant::BOUND;
 use plimsoll_core::door::Outcome;
-use plimsoll_core::promises::{Class, Condition, Plant, Promises, Site};
+use plimsoll_core::promises::{Admission, Class, Condition, Plant, Promises, Site};
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::Workload;
@@ -91,14 +91,18 @@ pub(crate) const LOW: usize = 1;
 
 /// A comparator, or the gateway's engine.
 pub(crate) fn front(name: &str, workload: &Workload, seed: u64) -> Box<dyn Front> {
-    if name == ENGINE {
-        return Box::new(Gateway::new(&promises(), seed).expect("the promises are valid"));
+    if name == ENGINE || name == BUDGET {
+        let mut promises = promises();
+        promises.control.admission = if name == BUDGET { Admission::Budget } else { Admission::Work };
+        return Box::new(Gateway::new(&promises, seed).expect("the promises are valid"));
     }
     let comparator = Comparator::parse(name).expect("it is one");
     comparator.front(&promises(), workload, seed).expect("the promises are valid")
 }
 
 pub(crate) const ENGINE: &str = "engine";
+/// The engine that decides by AC's budget.
+pub(crate) const BUDGET: &str = "engine by budget";
 
 /// Everything that came.
 pub(crate) fn listen(name: &str, workload: &Workload, seed: u64) -> Vec<Heard> {

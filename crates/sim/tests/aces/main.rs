@@ -1,5 +1,6 @@
 //! The paper AC's experiments: its server and its mix of types, SAC, CAC, tail-drop, AC itself and the engine.
 
+mod budget;
 mod engine;
 mod heard;
 mod plant;

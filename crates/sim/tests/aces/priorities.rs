@@ -34,7 +34,7 @@ impl Shares {
     }
 }
 
-fn shares(front: &str, total: f64) -> Vec<Shares> {
+pub(crate) fn shares(front: &str, total: f64) -> Vec<Shares> {
     let run = |seed| {
         let half = [(0.0, total / 2.0)];
         let workload = two(&half, &half, 100.0);
@@ -43,7 +43,7 @@ fn shares(front: &str, total: f64) -> Vec<Shares> {
     (1..=3).map(run).collect()
 }
 
-fn mean(runs: &[Shares], value: impl Fn(&Shares) -> f64) -> Mean {
+pub(crate) fn mean(runs: &[Shares], value: impl Fn(&Shares) -> f64) -> Mean {
     Mean::of(&runs.iter().map(value).collect::<Vec<_>>())
 }
 

@@ -9,10 +9,10 @@ const SECONDS: f64 = 80.0;
 const JUDGED: (f64, f64) = (15.0, SECONDS - 5.0);
 
 /// AC with the quantum that the true mean would have: with that of table 1 it knows nothing of the disk.
-const ACES: &str = "aces:1245us";
+pub(crate) const ACES: &str = "aces:1245us";
 
 /// Each run's figures at this load.
-fn runs(front: &str, load: f64) -> Vec<Figures> {
+pub(crate) fn runs(front: &str, load: f64) -> Vec<Figures> {
     let run = |seed| {
         let workload = mix(load, SECONDS);
         Figures::of(&listen(front, &workload, seed), JUDGED)
@@ -60,12 +60,12 @@ impl Means {
     }
 }
 
-fn means(front: &str, load: f64) -> Means {
+pub(crate) fn means(front: &str, load: f64) -> Means {
     Means::of(format!("{front} at {load}"), &runs(front, load))
 }
 
 /// Throughput over SAC's on the same arrivals.
-fn over_sac(front: &str, load: f64) -> Mean {
+pub(crate) fn over_sac(front: &str, load: f64) -> Mean {
     let pairs = runs(front, load).into_iter().zip(runs("sac", load));
     Mean::of(&pairs.map(|(one, sac)| one.answered / sac.answered).collect::<Vec<_>>())
 }

@@ -3,8 +3,14 @@
 //! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
 //! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
 //! counted here as what it is, unfinished work.
+//!
+//! An expert may have AC's budget all the same: `budget.rs` is its formula, `trend.rs` its prediction, both the paper's own
+//! door's too (the comparator in the simulator); `periods.rs` is what `tick` does for it.
 
+pub(crate) mod budget;
+mod periods;
 mod rates;
+pub(crate) mod trend;
 mod types;
 
 use crate::backlog::Terms;
@@ -16,8 +22,11 @@ use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::queue::Standing;
 use crate::shared::{LaneCounters, Shared, SharedPlant};
 use crate::status::{DeadlineStatus, TypeStatus};
+use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
+use periods::Periods;
 use rates::PlantRates;
+use trend::Trends;
 use types::{SiteTypes, Told};
 
 /// What is learned where deadlines are promised.
@@ -27,6 +36,9 @@ pub(crate) struct Deadlines {
     types: Vec<SiteTypes>,
     /// By plant.
     rates: Vec<PlantRates>,
+    /// By plant, of admission by budget; and what was known before.
+    periods: Vec<Periods>,
+    known: Trends,
 }
 
 impl Deadlines {
@@ -51,6 +63,31 @@ impl Deadlines {
         let promised = |types: &SiteTypes| census.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
+        // What a plant that is gone has learned is not forgotten.
+        self.known = self.trends();
+        self.periods.resize_with(promises.plants.len(), Periods::default);
+        for (periods, plant) in self.periods.iter_mut().zip(&promises.plants) {
+            periods.rename(&plant.name);
+        }
+    }
+
+    /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
+    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[SharedPlant]) -> Instant {
+        let known = &self.known;
+        let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
+        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+    }
+
+    /// What was learned of how rates go on.
+    pub(crate) fn trends(&self) -> Trends {
+        let mut trends = self.known.clone();
+        self.periods.iter().for_each(|periods| periods.tell(&mut trends));
+        trends
+    }
+
+    /// Takes over what was learned before.
+    pub(crate) fn remember(&mut self, known: Trends) {
+        self.known = known;
     }
 
     /// Nothing is to be learned.

@@ -1,19 +1,18 @@
 //! One plant's door: who is in service, who waits, and the accounts of the period.
 
-use super::budget::{self, Account, Share};
 use super::quanta::Quanta;
 use super::queues::{Place, Queues, Waiter};
 use super::settings::Settings;
-use super::trend::{Days, HOURS, Trend};
 use crate::request::Request;
+use plimsoll_core::control::{Account, Asked, Forecast, HOURS, Share, Trends, left};
 use plimsoll_core::door::Token;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::time::{Duration, Instant};
 
-/// The part of a period's mean estimate in the mean of late.
-const LATE: f64 = 0.2;
 /// A thousand quanta of a thousandth fit into one second, for all the rounding.
 const ROUNDING: f64 = 1e-9;
+/// The first plant's trends are kept, without its name.
+const PLANT: &str = "";
 
 /// A plant's.
 pub(super) struct Door {
@@ -31,15 +30,11 @@ pub(super) struct Door {
     in_service: Vec<Serving>,
 }
 
-/// What is asked for.
+/// What is asked for in this period, and will be in the next.
 #[derive(Clone, Debug, Default)]
 struct Demand {
-    trend: Trend,
-    /// This period's.
-    arrivals: u64,
-    asked_seconds: f64,
-    /// The mean estimate of one.
-    mean_seconds: Option<f64>,
+    forecast: Forecast,
+    asked: Asked,
 }
 
 struct Serving {
@@ -73,14 +68,18 @@ impl Door {
     }
 
     /// Takes over what was learned before.
-    pub(super) fn remember(&mut self, days: &Days) {
-        for (demand, day) in self.demands.iter_mut().zip(&days.0) {
-            demand.trend.day = day.clone();
+    pub(super) fn remember(&mut self, trends: &Trends) {
+        for (rank, demand) in (0..).zip(&mut self.demands) {
+            demand.forecast = trends.get(PLANT, rank).cloned().map_or_else(Forecast::default, Forecast::of);
         }
     }
 
-    pub(super) fn days(&self) -> Days {
-        Days(self.demands.iter().map(|demand| demand.trend.day.clone()).collect())
+    pub(super) fn trends(&self) -> Trends {
+        let mut trends = Trends::default();
+        for (rank, demand) in (0..).zip(&self.demands) {
+            trends.set(PLANT, rank, demand.forecast.day().clone());
+        }
+        trends
     }
 
     pub(super) fn next_period(&self) -> Instant {
@@ -107,7 +106,7 @@ impl Door {
     /// What may be admitted of a priority now.
     fn left(&self, place: usize) -> f64 {
         let capacity = f64::from(self.servers) * self.period_seconds();
-        budget::left(capacity, &self.accounts, &self.shares, place) + ROUNDING
+        left(capacity, self.accounts.iter().copied(), &self.shares, place) + ROUNDING
     }
 
     /// A period ends, and the next one begins.
@@ -117,7 +116,8 @@ impl Door {
         let (begun, seconds) = (self.hour(), self.period_seconds());
         let dropped = self.queues.turn();
         for (account, demand) in self.accounts.iter_mut().zip(&mut self.demands) {
-            let predicted = demand.turn(ended, begun, seconds);
+            let asked = std::mem::take(&mut demand.asked);
+            let predicted = demand.forecast.turn(&asked, seconds, (ended, begun));
             *account = Account { predicted, used: 0.0, carried: 0.0 };
         }
         let start = Instant::from_nanos(self.period.saturating_mul(self.period_ns));
@@ -140,9 +140,8 @@ impl Door {
         (token, level): (Token, u8),
     ) -> Result<Admitted, Reason> {
         let estimate = self.quanta.estimate(request);
-        let demand = &mut self.demands[place.0];
-        demand.arrivals += 1;
-        demand.asked_seconds += estimate;
+        let asked = &mut self.demands[place.0].asked;
+        *asked = Asked { requests: asked.requests + 1, seconds: asked.seconds + estimate };
         if estimate > self.left(place.0) {
             return Err(Reason::Overload);
         }
@@ -185,20 +184,6 @@ impl Door {
     /// The client of one that waits has left.
     pub(super) fn forget(&mut self, place: Place) {
         self.queues.remove(place);
-    }
-}
-
-impl Demand {
-    /// Learns what came in a period; says what will in the next, in service-seconds.
-    fn turn(&mut self, ended: usize, begun: usize, seconds: f64) -> f64 {
-        self.trend.learn(ended, self.arrivals as f64 / seconds);
-        if self.arrivals > 0 {
-            let mean = self.asked_seconds / self.arrivals as f64;
-            let before = self.mean_seconds.unwrap_or(mean);
-            self.mean_seconds = Some(before + LATE * (mean - before));
-        }
-        (self.arrivals, self.asked_seconds) = (0, 0.0);
-        self.trend.predict(begun) * seconds * self.mean_seconds.unwrap_or(0.0)
     }
 }
 

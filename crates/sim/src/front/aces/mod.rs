@@ -1,4 +1,5 @@
-//! AC itself: admission by estimated service time, a budget per period and priority, two queues.
+//! AC itself: admission by estimated service time, a budget per period and priority, two queues. The budget's formula and the
+//! prediction are the engine's own (`control/deadlines/`), where an expert may ask for them.
 //!
 //! ```text
 //!            estimate (quanta)          primary --+
@@ -16,14 +17,11 @@
 //! share an account. Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate
 //! times the mean estimate of late. Exempt requests pass and are not counted, as before the other comparators.
 
-mod budget;
 mod door;
 mod quanta;
 mod queues;
 mod settings;
-mod trend;
 
-pub use budget::Share;
 pub use queues::DropPolicy;
 pub use settings::Settings;
 
@@ -31,13 +29,14 @@ use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
 use door::{Admitted, Door};
+pub use plimsoll_core::control::Share;
+use plimsoll_core::control::Trends;
 use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::reason::Reason;
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 use queues::Place;
-use trend::Days;
 
 /// AC in front of the plants.
 pub struct Aces {
@@ -78,7 +77,7 @@ impl Aces {
         if wanted != known {
             return Err(vec![format!("{wanted} plants are promised, but the workload tells of {known}")]);
         }
-        let days = read_days(settings).map_err(|wrong| vec![wrong])?;
+        let trends = read_trends(settings).map_err(|wrong| vec![wrong])?;
         let mut places = Vec::new();
         let mut doors = Vec::new();
         for (number, plant) in workload.plants.iter().enumerate() {
@@ -92,7 +91,7 @@ impl Aces {
             let priorities = priorities_at(promises, number);
             doors.push(Door::new(settings, unit, plant.discipline.servers(), priorities.len()));
             if number == 0 {
-                doors[0].remember(&days);
+                doors[0].remember(&trends);
             }
         }
         for site in &promises.sites {
@@ -114,7 +113,7 @@ impl Aces {
 
     /// The trends that were learned at the first plant, as `trends=FILE` reads them.
     pub fn learned(&self) -> String {
-        self.doors.first().map(Door::days).unwrap_or_default().to_string()
+        self.doors.first().map(Door::trends).unwrap_or_default().to_string()
     }
 
     fn slot(&mut self, token: Token) -> &mut Slot {
@@ -163,11 +162,11 @@ fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     all
 }
 
-fn read_days(settings: &Settings) -> Result<Days, String> {
-    let Some(path) = &settings.trends else { return Ok(Days::default()) };
+fn read_trends(settings: &Settings) -> Result<Trends, String> {
+    let Some(path) = &settings.trends else { return Ok(Trends::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Days::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trends::default()),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

@@ -114,10 +114,10 @@ fn shares(text: &str) -> Option<Vec<Share>> {
     let share = |part: &str| {
         let (least, most) = part.split_once('-')?;
         let share = Share { least: least.trim().parse().ok()?, most: most.trim().parse().ok()? };
-        (0.0 <= share.least && share.least <= share.most && share.most <= 1.0).then_some(share)
+        Share::fit(&[share]).then_some(share)
     };
     let shares: Vec<Share> = text.split('/').map(share).collect::<Option<_>>()?;
-    (shares.iter().map(|share| share.least).sum::<f64>() <= 1.0 + 1e-9).then_some(shares)
+    Share::fit(&shares).then_some(shares)
 }
 
 #[cfg(test)]

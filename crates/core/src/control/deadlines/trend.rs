@@ -12,18 +12,24 @@
 //! The counts are the memory: as text, they are read by people and by the next run. A row is halved when it is full, so
 //! that last month weighs more than last year.
 
-use std::fmt::{self, Write as _};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt::{self, Write as _};
+use core::str::FromStr;
 
 /// delta.
 const STEP: f64 = 0.1;
 /// A row that was seen so often is believed.
-pub(super) const TRUSTED: u32 = 30;
+const TRUSTED: u32 = 30;
 /// The part of a new rate in the smoothed one.
 const SMOOTHING: f64 = 0.5;
+/// The part of a period's mean estimate in the mean of late.
+const LATE: f64 = 0.2;
 /// A row's most.
 const FULL: u32 = 100_000;
 /// Hours of a day.
-pub(super) const HOURS: usize = 24;
+pub const HOURS: usize = 24;
 
 /// From one period to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +56,7 @@ type Matrix = [[u32; 3]; 3];
 
 /// A day of one priority's rate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Day([Matrix; HOURS]);
+pub struct Day([Matrix; HOURS]);
 
 impl Day {
     fn count(&mut self, hour: usize, from: Step, to: Step) {
@@ -71,8 +77,8 @@ impl Day {
 
 /// Predicts one priority's rate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trend {
-    pub(super) day: Day,
+struct Trend {
+    day: Day,
     /// The rate of the last period, and the step to it.
     last: Option<(f64, Step)>,
     smoothed: Option<f64>,
@@ -80,7 +86,7 @@ pub(super) struct Trend {
 
 impl Trend {
     /// Learns what came in a period that has ended in this hour.
-    pub(super) fn learn(&mut self, hour: usize, rate: f64) {
+    fn learn(&mut self, hour: usize, rate: f64) {
         let step = match self.last {
             Some((before, last_step)) => {
                 let step = Step::of(before, rate);
@@ -95,7 +101,7 @@ impl Trend {
     }
 
     /// The rate of the period that begins, in this hour.
-    pub(super) fn predict(&self, hour: usize) -> f64 {
+    fn predict(&self, hour: usize) -> f64 {
         let of_chain = self
             .last
             .and_then(|(rate, step)| self.day.drift(hour, step).map(|drift| rate * (1.0 + STEP * drift)));
@@ -103,21 +109,80 @@ impl Trend {
     }
 }
 
-/// The days of all priorities, as they are saved.
+/// What one priority asks for: its rate, and the mean estimate of one request.
+#[derive(Clone, Debug, Default)]
+pub struct Forecast {
+    trend: Trend,
+    mean_seconds: Option<f64>,
+}
+
+impl Forecast {
+    /// With what was learned of its days before.
+    pub fn of(day: Day) -> Self {
+        Forecast { trend: Trend { day, ..Trend::default() }, mean_seconds: None }
+    }
+
+    /// What it learned.
+    pub fn day(&self) -> &Day {
+        &self.trend.day
+    }
+
+    /// A period of so many seconds ends in one hour, and the next begins in another. Learns what was asked for, admitted
+    /// or not; returns what will be in as long a period (service-seconds).
+    pub fn turn(&mut self, asked: &Asked, seconds: f64, (ended, begun): (usize, usize)) -> f64 {
+        self.trend.learn(ended, asked.requests as f64 / seconds);
+        if asked.requests > 0 {
+            let mean = asked.seconds / asked.requests as f64;
+            let before = self.mean_seconds.unwrap_or(mean);
+            self.mean_seconds = Some(before + LATE * (mean - before));
+        }
+        self.trend.predict(begun) * seconds * self.mean_seconds.unwrap_or(0.0)
+    }
+}
+
+/// What came in a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Asked {
+    /// How many.
+    pub requests: u64,
+    /// What they were estimated to take together (service-seconds).
+    pub seconds: f64,
+}
+
+/// The days of all priorities at all plants, as they are saved: by the plant's name and the rank, 0 the highest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Days(pub(super) Vec<Day>);
+pub struct Trends(BTreeMap<(String, u16), Day>);
+
+impl Trends {
+    /// Of one rank.
+    pub fn get(&self, plant: &str, rank: u16) -> Option<&Day> {
+        self.0.get(&(plant.to_string(), rank))
+    }
+
+    /// Takes the place of what was known of it.
+    pub fn set(&mut self, plant: &str, rank: u16, day: Day) {
+        self.0.insert((plant.to_string(), rank), day);
+    }
+}
 
 const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
-                    # hour place  after up: up same down  after same: up same down  after down: up same down\n";
+                    # Ranks: 0 is the highest. Of a gateway 0 are exempt requests, 1 those inside a contract, 2 + priority classes\n\
+                    # of sites with a contract, 258 + priority all others; 513 those without a priority. Hours are UTC.\n\
+                    # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
-impl fmt::Display for Days {
-    /// A line for each hour and place (0 is the highest priority) of which anything is known.
+impl fmt::Display for Trends {
+    /// A line for each hour and rank of which anything is known, below one that names the plant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
-        for (place, day) in self.0.iter().enumerate() {
+        let mut named = "";
+        for ((plant, rank), day) in &self.0 {
+            if plant != named {
+                writeln!(f, "{PLANT} {plant}")?;
+                named = plant;
+            }
             for (hour, matrix) in day.0.iter().enumerate().filter(|(_, matrix)| **matrix != Matrix::default())
             {
-                write!(f, "{hour} {place}")?;
+                write!(f, "{hour} {rank}")?;
                 for row in matrix {
                     write!(f, "  {} {} {}", row[0], row[1], row[2])?;
                 }
@@ -128,42 +193,51 @@ impl fmt::Display for Days {
     }
 }
 
-impl std::str::FromStr for Days {
+/// What a line that names a plant begins with.
+const PLANT: &str = "upstream";
+/// Above every rank.
+const RANKS: u32 = 1024;
+
+impl FromStr for Trends {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Days, String> {
-        let mut days = Days::default();
+    fn from_str(text: &str) -> Result<Trends, String> {
+        let mut trends = Trends::default();
+        let mut plant = String::new();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with('#') || line.trim().is_empty() {
                 continue;
             }
-            let numbers: Option<Vec<u32>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
-            match numbers.as_deref() {
-                Some([hour, place, counts @ ..])
-                    if (*hour as usize) < HOURS
-                        && *place < 256
-                        && counts.len() == 9
-                        && counts.iter().all(|count| *count < FULL) =>
-                {
-                    let place = *place as usize;
-                    if days.0.len() <= place {
-                        days.0.resize(place + 1, Day::default());
-                    }
-                    let matrix = &mut days.0[place].0[*hour as usize];
-                    for (cell, count) in matrix.iter_mut().flatten().zip(counts) {
-                        *cell = *count;
-                    }
-                }
-                _ => {
-                    return Err(format!(
-                        "line {}: \"{line}\" is not an hour below 24, a place below 256 and nine counts below {FULL}",
-                        number + 1
-                    ));
-                }
+            let mut words = line.split_whitespace();
+            if let (Some(PLANT), Some(name), None) = (words.next(), words.next(), words.next()) {
+                plant = name.to_string();
+                continue;
             }
+            let Some((hour, rank, matrix)) = read(line) else {
+                return Err(format!(
+                    "line {}: \"{line}\" is neither `{PLANT} NAME` nor an hour below 24, a rank below {RANKS} and nine \
+                     counts below {FULL}; remove the file to learn anew",
+                    number + 1
+                ));
+            };
+            trends.0.entry((plant.clone(), rank)).or_default().0[hour] = matrix;
         }
-        Ok(days)
+        Ok(trends)
     }
+}
+
+/// One line of counts.
+fn read(line: &str) -> Option<(usize, u16, Matrix)> {
+    let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+    let mut next = |below: u32| numbers.next()?.ok().filter(|number| *number < below);
+    let (hour, rank) = (next(HOURS as u32)?, next(RANKS)?);
+    let mut matrix = Matrix::default();
+    for cell in matrix.iter_mut().flatten() {
+        *cell = next(FULL)?;
+    }
+    // A row is halved when it is full.
+    let rows_fit = matrix.iter().all(|row| row.iter().sum::<u32>() < FULL);
+    (numbers.next().is_none() && rows_fit).then_some((hour as usize, rank as u16, matrix))
 }
 
 #[cfg(test)]
@@ -212,12 +286,18 @@ mod tests {
             trends[0].learn(hour, f64::from(turn * 7 % 13));
             trends[1].learn(hour, f64::from(turn * 5 % 11));
         }
-        let days = Days(trends.map(|trend| trend.day).to_vec());
+        let [first, second] = trends.map(|trend| trend.day);
+        let mut days = Trends::default();
+        days.set("", 0, first.clone());
+        days.set("shop.a-b", 0, second);
+        days.set("shop.a-b", 513, first);
         let text = days.to_string();
-        assert_eq!(text.parse::<Days>().as_ref(), Ok(&days), "{text}");
-        assert!(text.lines().count() > 20);
-        for wrong in ["24 0 0 0 0 0 0 0 0 0 0", "1 0 1 2 3", "1 0 0 0 0 0 0 0 0 0 x"] {
-            let error = wrong.parse::<Days>().unwrap_err();
+        assert_eq!(text.parse::<Trends>().as_ref(), Ok(&days), "{text}");
+        assert!(text.lines().count() > 30 && text.contains("\nupstream shop.a-b\n"), "{text}");
+        let wrong =
+            ["24 0 0 0 0 0 0 0 0 0 0", "1 0 1 2 3", "1 0 0 0 0 0 0 0 0 0 x", "1 0 0 0 0 0 0 0 0 0 0 0"];
+        for wrong in wrong.into_iter().chain(["upstream", "1 0 60000 60000 0 0 0 0 0 0 0"]) {
+            let error = wrong.parse::<Trends>().unwrap_err();
             assert!(error.starts_with("line 1: ") && error.contains("nine counts"), "{error}");
         }
     }

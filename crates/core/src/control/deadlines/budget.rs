@@ -12,6 +12,8 @@
 //! WFA gives each priority a least and a most share of C. The least of lower ones is kept free for them as far as they
 //! are predicted to ask for it; PRA is a least of 0 and a most of 1 for everybody.
 
+use core::cmp::Ordering;
+
 /// Least and most share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
@@ -24,17 +26,23 @@ pub struct Share {
 impl Share {
     /// What PRA gives everybody.
     pub const ANY: Share = Share { least: 0.0, most: 1.0 };
+
+    /// Whether all of them can be had at once.
+    pub fn fit(shares: &[Share]) -> bool {
+        let fits = |share: &Share| 0.0 <= share.least && share.least <= share.most && share.most <= 1.0;
+        shares.iter().all(fits) && shares.iter().map(|share| share.least).sum::<f64>() <= 1.0 + 1e-9
+    }
 }
 
 /// One priority's account of a period, in service-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Account {
+pub struct Account {
     /// What it is predicted to ask for.
-    pub(super) predicted: f64,
+    pub predicted: f64,
     /// What was admitted of it.
-    pub(super) used: f64,
+    pub used: f64,
     /// What earlier periods left unfinished of it.
-    pub(super) carried: f64,
+    pub carried: f64,
 }
 
 impl Account {
@@ -43,16 +51,26 @@ impl Account {
     }
 }
 
-/// C_p of the priority that stands at `place`; 0 is the highest.
-pub(super) fn left(capacity: f64, accounts: &[Account], shares: &[Share], place: usize) -> f64 {
-    let share = |place: usize| shares.get(place).copied().unwrap_or(Share::ANY);
-    let (own, own_share) = (accounts[place], share(place));
-    let carried: f64 = accounts[..=place].iter().map(|account| account.carried).sum();
-    let higher = accounts[..place].iter().enumerate();
-    let higher: f64 = higher.map(|(q, account)| account.demand().min(share(q).most * capacity)).sum();
-    let lower = accounts.iter().enumerate().skip(place + 1);
-    let kept: f64 = lower.map(|(q, account)| account.demand().min(share(q).least * capacity)).sum();
-    let rest = capacity - carried - higher - kept - own.used;
+/// C_p of the priority that stands at `place`; 0 is the highest. A priority without a share has [`Share::ANY`].
+pub fn left(
+    capacity: f64,
+    accounts: impl IntoIterator<Item = Account>,
+    shares: &[Share],
+    place: usize,
+) -> f64 {
+    let (mut own, mut own_share) = (Account::default(), Share::ANY);
+    let mut rest = capacity;
+    for (q, account) in accounts.into_iter().enumerate() {
+        let share = shares.get(q).copied().unwrap_or(Share::ANY);
+        rest -= match q.cmp(&place) {
+            Ordering::Less => account.carried + account.demand().min(share.most * capacity),
+            Ordering::Equal => {
+                (own, own_share) = (account, share);
+                account.carried + account.used
+            }
+            Ordering::Greater => account.demand().min(share.least * capacity),
+        };
+    }
     let taken = own.used + own.carried;
     rest.max(own_share.least * capacity - taken).min(own_share.most * capacity - taken).max(0.0)
 }
@@ -68,37 +86,37 @@ mod tests {
     #[test]
     fn the_highest_has_the_whole_and_the_others_what_is_predicted_to_remain() {
         let accounts = [account(0.6, 0.1, 0.0), account(0.3, 0.0, 0.0), account(0.5, 0.0, 0.0)];
-        let of = |place| left(1.0, &accounts, &[], place);
+        let of = |place| left(1.0, accounts, &[], place);
         assert!((of(0) - 0.9).abs() < 1e-12 && (of(1) - 0.4).abs() < 1e-12 && (of(2) - 0.1).abs() < 1e-12);
     }
 
     #[test]
     fn what_was_used_beyond_the_prediction_counts() {
         let accounts = [account(0.2, 0.7, 0.0), account(0.0, 0.2, 0.0)];
-        assert!((left(1.0, &accounts, &[], 1) - 0.1).abs() < 1e-12);
-        assert_eq!(left(1.0, &[account(0.2, 0.9, 0.0), account(0.0, 0.2, 0.0)], &[], 1), 0.0);
+        assert!((left(1.0, accounts, &[], 1) - 0.1).abs() < 1e-12);
+        assert_eq!(left(1.0, [account(0.2, 0.9, 0.0), account(0.0, 0.2, 0.0)], &[], 1), 0.0);
     }
 
     #[test]
     fn what_is_carried_of_lower_ones_takes_nothing_from_a_higher() {
         let accounts = [account(0.0, 0.0, 0.1), account(0.0, 0.0, 0.5)];
-        assert!((left(1.0, &accounts, &[], 0) - 0.9).abs() < 1e-12);
-        assert!((left(1.0, &accounts, &[], 1) - 0.4).abs() < 1e-12);
+        assert!((left(1.0, accounts, &[], 0) - 0.9).abs() < 1e-12);
+        assert!((left(1.0, accounts, &[], 1) - 0.4).abs() < 1e-12);
     }
 
     #[test]
     fn shares_bound_from_both_sides() {
         let shares = [Share { least: 0.3, most: 0.7 }, Share { least: 0.2, most: 0.5 }];
         let asks_for_all = [account(2.0, 0.0, 0.0), account(2.0, 0.0, 0.0)];
-        assert!((left(1.0, &asks_for_all, &shares, 0) - 0.7).abs() < 1e-12);
-        assert!((left(1.0, &asks_for_all, &shares, 1) - 0.3).abs() < 1e-12);
+        assert!((left(1.0, asks_for_all, &shares, 0) - 0.7).abs() < 1e-12);
+        assert!((left(1.0, asks_for_all, &shares, 1) - 0.3).abs() < 1e-12);
         // The lower one's least is kept free as far as it asks for it.
         let shares = [Share { least: 0.0, most: 1.0 }, Share { least: 0.2, most: 1.0 }];
-        assert!((left(1.0, &asks_for_all, &shares, 0) - 0.8).abs() < 1e-12);
+        assert!((left(1.0, asks_for_all, &shares, 0) - 0.8).abs() < 1e-12);
         let asks_for_little = [account(2.0, 0.0, 0.0), account(0.05, 0.0, 0.0)];
-        assert!((left(1.0, &asks_for_little, &shares, 0) - 0.95).abs() < 1e-12);
+        assert!((left(1.0, asks_for_little, &shares, 0) - 0.95).abs() < 1e-12);
         // It has its least however much the higher one took.
         let taken = [account(2.0, 1.5, 0.0), account(2.0, 0.05, 0.0)];
-        assert!((left(1.0, &taken, &shares, 1) - 0.15).abs() < 1e-12);
+        assert!((left(1.0, taken, &shares, 1) - 0.15).abs() < 1e-12);
     }
 }
