@@ -76,6 +76,10 @@ pub struct Engine {
     pub(crate) due: Instant,
     /// The shell was told that it may come later.
     is_put_off: bool,
+    /// Nobody is degraded: while nothing comes either, the loops have nothing to do.
+    pub(crate) may_rest: bool,
+    /// Periods of rest that the loops were not told of yet.
+    rested: u32,
     /// How often rates are sampled.
     pub(crate) sample_every: Duration,
     /// By plant: how often those who wait are looked at.
@@ -151,6 +155,8 @@ impl Engine {
             last_sample: Instant::ZERO,
             due: Instant::FAR,
             is_put_off: false,
+            may_rest: false,
+            rested: 0,
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
@@ -227,20 +233,58 @@ impl Engine {
         next
     }
 
-    /// For a shell that knows that nobody will arrive before `until`, nor ask for the status: a simulator. It may come at
+    /// For a shell that knows that nobody will arrive before `until`, and has no readings: a simulator. It may come at
     /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned: at the end of the sample in which
-    /// somebody may arrive. Those before it, all of nothing, are taken then. What comes of it is the same, bit for bit.
+    /// somebody may arrive, or of a period, unless that one is of rest. Samples before it, all of nothing, are taken then.
+    /// What comes of it is the same, bit for bit; of a status that is asked for meanwhile only the plan may differ, in its
+    /// last bit, since it weighs by rates.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.sample_every.as_nanos() as u64;
-        let latest = until.min(self.due);
         let only_samples = self.responses_due == Instant::FAR && self.samples_only_rates;
-        if latest <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
+        if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
+            return next;
+        }
+        if self.due <= until && self.rests() {
+            let period = self.census.promises.control.period;
+            let period_ns = period.as_nanos() as u64;
+            let more = until.nanos_since(self.due) / period_ns;
+            self.last_run = self.due + Duration::from_nanos(more * period_ns);
+            self.due = self.last_run + period;
+            self.rest(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
+        }
+        let latest = until.min(self.due);
+        if latest <= next {
             return next;
         }
         self.is_put_off = true;
         let end = |parts: u64| self.last_sample + Duration::from_nanos(parts * part_ns);
         let whole = latest.nanos_since(self.last_sample) / part_ns;
         if end(whole + 1) <= self.due { end(whole + 1) } else { next.max(end(whole)) }
+    }
+
+    /// Nothing has come or gone since the last period, nothing is there, and nobody is degraded: the loops would do nothing.
+    fn rests(&self) -> bool {
+        let lanes = self.counting_lanes();
+        let is_empty = |plant: &SharedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
+        let mut monitors = self.monitors.iter().enumerate();
+        self.may_rest
+            && self.shared().plants.iter().all(is_empty)
+            && self.reported.iter().all(Mean::is_empty)
+            && monitors.all(|(class, monitor)| monitor.is_current(lanes, class))
+    }
+
+    /// So many periods of rest went by. The loops are told when it ends.
+    fn rest(&mut self, periods: u32) {
+        if self.rested == 0 {
+            self.monitors.iter_mut().for_each(ClassMonitor::rest);
+            self.loops.iter_mut().for_each(UtilizationLoop::begin_rest);
+        }
+        self.rested = self.rested.saturating_add(periods);
+    }
+
+    /// An idle lane's counters are as many as another's, and would be fetched from far memory for nothing.
+    fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
+        &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
     }
 
     fn somebody_waits(&self) -> bool {
@@ -276,7 +320,7 @@ impl Engine {
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
             let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
             let arrivals = arrivals.fold(0, u64::wrapping_add);
-            (0..empty).for_each(|_| monitor.sample_nothing(part_seconds));
+            monitor.sample_nothing(empty, part_seconds);
             monitor.sample(arrivals, last_seconds);
         }
         if !self.samples_only_rates {
@@ -315,7 +359,11 @@ impl Engine {
         }
         let seconds = elapsed.as_secs_f64();
         (self.last_run, self.seconds) = (now, seconds);
-        // An idle lane's counters are as many as another's, and would be fetched from far memory for nothing.
+        if self.rests() {
+            self.rest(1);
+            return self.gateway.learn(&self.monitors, gateway_cpu);
+        }
+        let rested = core::mem::take(&mut self.rested);
         let lanes = &self.counters[..self.counters.len() - usize::from(!self.has_counted)];
         let mut something_came = false;
         for (class, monitor) in self.monitors.iter_mut().enumerate() {
@@ -344,8 +392,10 @@ impl Engine {
                 capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
                 pressure: self.responses.pressure(plant),
                 sheds: self.responses.sheds(plant) || *has_deadlines,
-                idle: !something_came && in_service == 0,
             };
+            if rested > 0 {
+                self.loops[plant].end_rest(rested);
+            }
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {
                     shared.classes[class].knob.set(m);
@@ -357,6 +407,7 @@ impl Engine {
         if something_came || self.has_looks {
             self.find_heavy();
         }
+        self.may_rest = !self.has_looks && self.loops.iter().all(UtilizationLoop::is_at_top);
     }
 
     /// Looks for heavy clients in the classes where enough came since the last look; of hundreds in turn, so that the

@@ -259,9 +259,14 @@ impl ClassMonitor {
         self.served[level]
     }
 
-    /// Takes a part of a period in which nothing came.
-    pub(crate) fn sample_nothing(&mut self, seconds: f64) {
-        self.stepped |= self.rate.count(0, seconds);
+    /// Whether nothing has happened since the last period.
+    pub(crate) fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
+        self.totals.is_current(lanes, class)
+    }
+
+    /// Takes so many parts of a period in which nothing came.
+    pub(crate) fn sample_nothing(&mut self, times: u64, seconds: f64) {
+        self.stepped |= self.rate.count_nothing(times, seconds);
     }
 
     /// Takes the arrivals of a part of a period.
@@ -270,16 +275,20 @@ impl ClassMonitor {
         self.arrivals = arrivals;
     }
 
+    /// Nothing came in the last period. Most classes are quiet most of the time; there is nothing to learn from zeros.
+    pub(crate) fn rest(&mut self) {
+        if self.active {
+            self.window.clear(self.levels);
+            self.served[..=self.levels].fill(Served::default());
+        }
+        (self.active, self.frozen) = (false, true);
+    }
+
     /// Takes a whole period; returns whether a rate or a cost stepped in it.
     pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
         let mut stepped = core::mem::take(&mut self.stepped);
-        if self.totals.is_current(lanes, class) {
-            // Most classes are quiet most of the time; there is nothing to learn from zeros.
-            if self.active {
-                self.window.clear(self.levels);
-                self.served[..=self.levels].fill(Served::default());
-            }
-            (self.active, self.frozen) = (false, true);
+        if self.is_current(lanes, class) {
+            self.rest();
             return stepped;
         }
         self.active = true;

@@ -17,6 +17,10 @@ impl Mean {
         self.count += 1;
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     pub(crate) fn take(&mut self) -> Option<f64> {
         let mean = core::mem::take(self);
         (mean.count > 0).then(|| mean.sum / f64::from(mean.count))

@@ -210,7 +210,7 @@ impl Engine {
     /// How often the engine looks at what.
     fn follow_time(&mut self) {
         let Promises { plants, control, .. } = &self.census.promises;
-        self.reloaded = true;
+        (self.reloaded, self.may_rest) = (true, false);
         self.periods_due = if control.admission == Admission::Budget { self.last_run } else { Instant::FAR };
         self.due = self.due.min(self.last_run + control.period);
         self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;

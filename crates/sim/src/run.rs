@@ -233,6 +233,11 @@ impl<'a> Simulation<'a> {
         first
     }
 
+    /// When the next request comes for the first time.
+    fn next_arrival(&self) -> Instant {
+        self.streams.iter().map(|coming| coming.due).min().unwrap_or(Instant::FAR)
+    }
+
     /// Nothing will come any more, and nobody is left.
     fn is_over(&self) -> bool {
         let ended = self.streams.iter().all(|coming| coming.due == Instant::FAR);
@@ -461,7 +466,7 @@ impl<'a> Simulation<'a> {
         let next = self.after_tick().0.min(end);
         let last = before.min(next);
         // Who was served may come again, and nobody knows when.
-        let arrival = if self.may_return { last } else { next };
+        let arrival = if self.may_return { last } else { self.next_arrival().min(end) };
         loop {
             self.read();
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);

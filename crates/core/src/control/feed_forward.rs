@@ -23,7 +23,7 @@
 //!   drained it holds m away from where it must go.)
 
 use super::{Decision, Demand, Law, Observation};
-use libm::fabs;
+use libm::{fabs, pow};
 
 /// State of the law.
 #[derive(Clone, Debug)]
@@ -187,6 +187,11 @@ impl Law for FeedForward {
         Decision { m: self.m, trim: self.trim }
     }
 
+    fn rest(&mut self, periods: u32, _set_point: f64) {
+        self.trim *= pow(1.0 - INTEGRAL, f64::from(periods));
+        self.quiet = self.quiet.saturating_add(periods);
+    }
+
     fn track(&mut self, m: f64) {
         self.m = m;
     }
@@ -280,6 +285,22 @@ mod tests {
         let mut law = FeedForward::new(1.0);
         assert_eq!(law.next(&unconfirmed).m, 1.0);
         assert!(law.next(&seen(&perhaps, 1.0)).m < 1.0);
+    }
+
+    #[test]
+    fn rest_is_so_many_periods_of_nothing() {
+        let (calm, nothing) = (demand(&[0.0, 0.5], &[]), demand(&[0.0, 0.0], &[]));
+        let mut law = FeedForward::new(1.0);
+        for _ in 0..3 {
+            law.next(&Observation { overridden: true, ..seen(&calm, 1.0) });
+        }
+        while law.next(&seen(&nothing, 0.0)).m < 1.0 {}
+        let mut rests = law.clone();
+        assert!(law.trim < -0.1, "there is something to fade: {}", law.trim);
+        (0..4).for_each(|_| _ = law.next(&seen(&nothing, 0.0)));
+        rests.rest(4, 0.85);
+        assert!(fabs(rests.trim - law.trim) < 1e-12 && rests.quiet == law.quiet && rests.m == law.m);
+        assert!(law.trim < -0.01);
     }
 
     #[test]

@@ -79,6 +79,9 @@ pub trait Law: Send {
     /// The next m.
     fn next(&mut self, seen: &Observation<'_>) -> Decision;
 
+    /// So many periods went by in which nothing came and nothing was there, with m at M: what fades with time does.
+    fn rest(&mut self, periods: u32, set_point: f64);
+
     /// m is what it is told, not what this law said last: the levels changed, or another law held them so far.
     fn track(&mut self, m: f64);
 

@@ -50,6 +50,11 @@ impl Law for PaperPi {
         Decision { m: self.m, trim: 0.0 }
     }
 
+    fn rest(&mut self, _periods: u32, set_point: f64) {
+        // Nothing was measured, and m cannot rise.
+        self.last_error = set_point;
+    }
+
     fn track(&mut self, m: f64) {
         self.m = m;
     }

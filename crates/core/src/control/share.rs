@@ -8,7 +8,7 @@
 //!
 //! Why not leave it to the trim: that adds to the set point, and this multiplies, by up to a thousand.
 
-use libm::{exp, fabs, log};
+use libm::{exp, fabs, log, pow};
 
 /// The calibration of one class's knob.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,11 @@ impl Share {
         let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set
+    }
+
+    /// Takes so many periods in which nothing came.
+    pub(crate) fn rest(&mut self, periods: u32) {
+        self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
     }
 
     /// Takes a period: requests decided by level 0..=M while the knob stood where it was set.

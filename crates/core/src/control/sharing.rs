@@ -190,6 +190,12 @@ impl Sharing {
         }
     }
 
+    /// Everybody is served at the highest level.
+    pub(super) fn is_at_top(&self) -> bool {
+        let mut all = self.levels.iter().zip(&self.groups);
+        all.all(|(level, group)| *level >= f64::from(group.demand.top))
+    }
+
     /// m of a class.
     pub(super) fn level(&self, number: usize) -> f64 {
         self.levels[self.places[number].1]

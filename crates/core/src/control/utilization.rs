@@ -47,8 +47,6 @@ pub(crate) struct UtilizationLoop {
     /// The load line, lowered by what its delays press.
     line: f64,
     pub(crate) status: PlantStatus,
-    /// Nothing happened in the last period.
-    rested: bool,
     /// The costs were forgotten in this period.
     forgotten: bool,
     /// Of the sites that the plant serves: their numbers, contracts, and costs as told.
@@ -87,8 +85,6 @@ pub(crate) struct Period<'a> {
     pub(crate) pressure: f64,
     /// The queue itself turns away what would be late.
     pub(crate) sheds: bool,
-    /// Nothing came, went or was in service.
-    pub(crate) idle: bool,
 }
 
 impl UtilizationLoop {
@@ -119,7 +115,6 @@ impl UtilizationLoop {
             before: PlantTotals::default(),
             reported_line,
             silent_seconds: 0.0,
-            rested: false,
             forgotten: false,
             status,
         }
@@ -175,7 +170,6 @@ impl UtilizationLoop {
             self.reported_line = reported.then(|| known_line(new));
         }
         (self.sharing, self.sites) = (sharing, own_sites(promises, number, &classes));
-        self.rested = false;
         self.status.service_level = moved;
         self.status.name.clone_from(&new.name);
         (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
@@ -189,19 +183,14 @@ impl UtilizationLoop {
         self.plant.workers = period.workers;
         self.line = self.plant.set_point * (1.0 - period.pressure);
         self.rejection_cost = if self.plant.same_host { period.rejection_cost } else { 0.0 };
-        // After one period of nothing all senses say what they said then.
-        let rests = period.idle && period.reported.is_none();
-        let is_same = core::mem::replace(&mut self.rested, rests) && rests;
-        if !is_same {
-            self.sense(period, &window);
-        }
+        self.sense(period, &window);
         self.price(period.monitors);
         let mut sharing = self.sharing.take();
         let demand = match &mut sharing {
             Some(sharing) => self.parts(period, sharing),
             None => self.demand(period),
         };
-        let served = if is_same { 0.0 } else { self.served(period) };
+        let served = self.served(period);
 
         // Without control the measurement says nothing of m, and the trim must not follow it.
         let controls = self.mode == Mode::Control;
@@ -239,6 +228,29 @@ impl UtilizationLoop {
             class.share.learn(if monitor.active { &monitor.window.decided[..=class.top] } else { &[] });
             (class.class, class.share.knob(m.min(top), top))
         })
+    }
+
+    /// Nobody is degraded.
+    pub(crate) fn is_at_top(&self) -> bool {
+        let all_at_top = self.sharing.as_ref().is_none_or(Sharing::is_at_top);
+        all_at_top && self.status.service_level >= top(&self.classes)
+    }
+
+    /// Nothing comes, and nothing is there: all senses say so from now on.
+    pub(crate) fn begin_rest(&mut self) {
+        self.silent_seconds = 0.0;
+        let status = &mut self.status;
+        (status.utilization, status.utilization_offered, status.utilization_model) = (0.0, 0.0, 0.0);
+        (status.service_time, status.response_time_override) = (Duration::ZERO, false);
+        for OwnSite { status, .. } in &mut self.sites {
+            (status.utilization, status.guaranteed_share) = (0.0, 0.0);
+        }
+    }
+
+    /// So many periods of it went by.
+    pub(crate) fn end_rest(&mut self, periods: u32) {
+        self.law.rest(periods, self.line);
+        self.classes.iter_mut().for_each(|class| class.share.rest(periods));
     }
 
     /// What the plant can carry is not known yet: nobody is degraded for it.

@@ -49,14 +49,32 @@ impl Tracker {
     /// Takes a count over `seconds`; returns whether the rate stepped.
     #[inline]
     pub fn count(&mut self, count: u64, seconds: f64) -> bool {
-        if count == 0 && self.mean == 0.0 && self.variance == 0.0 && self.samples > 0 {
-            // Nothing comes where nothing came, and a run below a mean of zero means nothing.
+        if count == 0 && self.knows_nothing() {
             self.rose = false;
             return false;
         }
         self.take(count, seconds)
     }
 
+    /// Takes so many counts of nothing, each over `seconds`; returns whether the rate stepped.
+    pub fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
+        let mut stepped = false;
+        for _ in 0..times {
+            if self.knows_nothing() {
+                self.rose = false;
+                break;
+            }
+            stepped |= self.take(0, seconds);
+        }
+        stepped
+    }
+
+    /// Nothing ever came: where nothing comes then, a run below a mean of zero means nothing.
+    fn knows_nothing(&self) -> bool {
+        self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
+    }
+
+    #[inline]
     fn take(&mut self, count: u64, seconds: f64) -> bool {
         let rate = count as f64 / seconds;
         let innovation = rate - self.mean;

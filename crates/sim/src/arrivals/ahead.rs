@@ -2,7 +2,8 @@
 //!
 //! To parse a log, or to draw from one, takes as long as a good part of all that is simulated of a request, and waits for
 //! memory meanwhile. What comes is the same and in the same order; the thread only runs ahead of it, by [`BATCHES`]. A
-//! batch has all text in one string: what another processor wrote is fetched quickly only where it lies in order.
+//! batch has all text in one string: what another processor wrote is fetched quickly only where it lies in order, and in
+//! one go.
 
 use super::content::set;
 use super::{LogNotes, Source};
@@ -43,6 +44,7 @@ struct Batch {
 }
 
 /// A request, but for its text. It has no headers: logs tell none.
+#[derive(Clone, Copy)]
 struct Row {
     due: Instant,
     /// Lengths of method, host and path.
@@ -106,6 +108,20 @@ impl Batch {
     }
 }
 
+impl Ahead {
+    /// Copies a batch, and gives it back: read in one go, what another processor wrote comes as fast as memory can, and not
+    /// line by line whenever a request is due.
+    fn take(&mut self, mut full: Batch) {
+        let Batch { rows, text, end, notes, progress } = &mut self.batch;
+        rows.clone_from(&full.rows);
+        text.clone_from(&full.text);
+        (*end, *notes, *progress) = (full.end.take(), std::mem::take(&mut full.notes), full.progress);
+        (self.next, self.text) = (0, 0);
+        // Its reader may have read all, and be gone.
+        let _ = self.empty.send(full);
+    }
+}
+
 impl Source for Ahead {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         while self.next == self.batch.rows.len() {
@@ -113,9 +129,7 @@ impl Source for Ahead {
                 return std::mem::replace(end, Ok(())).map(|()| None);
             }
             let Ok(batch) = self.full.recv() else { return Err(io::Error::other("its reader died")) };
-            // It may have read all, and be gone.
-            let _ = self.empty.send(std::mem::replace(&mut self.batch, batch));
-            (self.next, self.text) = (0, 0);
+            self.take(batch);
         }
         let row = &self.batch.rows[self.next];
         let [method, host, path] = row.lengths.map(|length| length as usize);
