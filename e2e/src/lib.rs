@@ -21,6 +21,7 @@ pub mod overload;
 pub mod page;
 mod plimsoll;
 mod process;
+pub mod simulated;
 pub mod site;
 
 pub use apache::Apache;
