@@ -4,8 +4,9 @@
     python3 bench/waiting.py --plimsoll target/release/plimsoll
 
 Both gateways have one class with a promised delay and the same load; one is told of few workers, so that whoever comes
-finds them taken, the other of many. *Busy*: 32 clients as fast as they can before a fast origin. *Idle*: 3 clients, and
-an origin that answers 400 times a second whoever asks (nginx `limit_req`). Rounds are interleaved, the difference is
+finds them taken, the other of many. *Busy*: 64 clients of 16 workers as fast as they can before a fast origin; *few*: 32
+of 4 workers. *Idle*: 3 clients of one worker, and an origin that answers 400 times a second whoever asks (nginx
+`limit_req`). Rounds are interleaved, the difference is
 taken within a round; a round in which the waiting gateway was seen without anybody waiting, or the other one with
 somebody, is left out, and so is one with errors or rejections.
 """
@@ -68,6 +69,8 @@ class Case:
 CASES = (
     Case("busy, 1 thread", "/1k", 1, 64, 16),
     Case("busy, 2 threads", "/1k", 2, 64, 16),
+    Case("few, 1 thread", "/1k", 1, 32, 4),
+    Case("few, 2 threads", "/1k", 2, 32, 4),
     Case("idle, 1 thread", "/paced", 1, 3, 1),
     Case("idle, 2 threads", "/paced", 2, 3, 1),
 )
@@ -160,6 +163,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--proxy-core", default="0")
     parser.add_argument("--load-core", default="1")
+    parser.add_argument("--only", default="", help="the cases whose name contains this")
     options = parser.parse_args()
     began = time.monotonic()
     print(record.machine())
@@ -170,7 +174,7 @@ def main():
         try:
             origin = start_origin(directory, options.load_core)
             stack.callback(origin.stop)
-            for case in CASES:
+            for case in (case for case in CASES if options.only in case.name):
                 print("\n".join(measure_case(case, origin, directory, options)), flush=True)
         except proxies.Missing as why:
             print(f"waiting: skipped: {why}")

@@ -2,8 +2,9 @@
 
 use crate::acceptor;
 use crate::admin::ReloadOrder;
+use crate::ahead::Ahead;
 use crate::clock::Clock;
-use crate::mailbox::{Mailbox, Message};
+use crate::mailbox::Message;
 use crate::operator::Operator;
 use crate::reload::{Reloader, Reloads};
 use crate::settings::{Backend, Settings};
@@ -59,7 +60,8 @@ impl Gateway {
         let numbers = engine.prepare(promises).map_err(|problems| invalid(problems.join("; ")))?;
         let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
         let shared = Arc::new(Shared {
-            mailboxes: (0..threads).map(|_| Mailbox::default()).collect(),
+            mailboxes: (0..threads).map(|_| Arc::default()).collect(),
+            ahead: (0..threads).map(|_| Ahead::default()).collect(),
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
@@ -226,8 +228,14 @@ fn run_worker(
     sockets: Vec<TcpSocket>,
     started: &mpsc::Sender<io::Result<()>>,
 ) {
-    let runtime =
-        Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default());
+    // Not all that is shared, which holds the runtime in turn.
+    let (falls_asleep, wakes_up) = (shared.mailboxes[index].clone(), shared.mailboxes[index].clone());
+    let runtime = Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .on_thread_park(move || falls_asleep.fall_asleep())
+        .on_thread_unpark(move || wakes_up.wake_up())
+        .build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return drop(started.send(Err(error))),

@@ -14,6 +14,7 @@
 
 mod acceptor;
 pub mod admin;
+mod ahead;
 mod answer;
 mod buffers;
 mod clock;

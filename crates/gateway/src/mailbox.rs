@@ -1,18 +1,28 @@
 //! What other threads have for a thread: verdicts on its requests, connections, orders.
 //!
-//! One lock, one wake: only the message that finds the box empty wakes the thread, so a tick that starts a hundred
-//! requests of a thread costs one system call.
+//! One lock, and a wake only for a thread that sleeps. A thread says when it goes to sleep and when it is up again, and looks
+//! into its box in between: so what comes while it is awake costs no system call, and a tick that starts a hundred requests of
+//! a sleeping thread costs one. The box is empty when it falls asleep, or its own waker keeps it up. A thread that is too busy
+//! to sleep looks when it next calls the engine, or at its tenth of a second.
+//!
+//! **A message that need not wake.** A request that was [begun](crate::ahead) for a sleeping thread wakes it by its answer.
+//! Under the lock the poster asks for that, then puts the message in. An answer that comes before it is asked for is seen by
+//! asking: then the message wakes. One that comes after it wakes the thread, which must pass the lock to look. And whatever
+//! else wakes it, it looks before it sleeps again. The tests try every order.
 
-use plimsoll_core::door::Verdict;
+use crate::ahead::Begun;
+use plimsoll_core::door::{Permit, Token, Verdict};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
+    /// A waiting request of this thread is in service, and its head at the upstream.
+    Begun(Token, Permit, Box<Begun>),
     Connection(TcpStream, SocketAddr),
     /// End a connection that is idle: another thread has one more than there may be.
     EndIdle,
@@ -22,16 +32,27 @@ pub(crate) enum Message {
     Stop,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     messages: Vec<Message>,
+    /// Of the thread's look into the box, from when it found nothing until it is woken to look again.
     waker: Option<Waker>,
+    /// So does a thread that never says that it is up.
+    sleeps: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State { messages: Vec::new(), waker: None, sleeps: true }
+    }
 }
 
 /// A thread's box, and how many connections it has.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
+    /// Something came while the thread was awake.
+    unread: AtomicBool,
     /// Client connections that the thread has or was handed.
     pub connections: AtomicUsize,
 }
@@ -42,25 +63,84 @@ impl Mailbox {
     }
 
     pub(crate) fn post_all(&self, messages: impl IntoIterator<Item = Message>) {
-        let waker = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let was_empty = state.messages.is_empty();
-            state.messages.extend(messages);
-            if was_empty && !state.messages.is_empty() { state.waker.take() } else { None }
+        let mut state = self.lock();
+        state.messages.extend(messages);
+        self.tell(state);
+    }
+
+    /// Posts what will wake the thread by itself: `ask` asks it to, and is `Ready` if it would have already.
+    pub(crate) fn post_begun<T>(
+        &self,
+        thing: T,
+        ask: impl FnOnce(&T, &mut Context<'_>) -> Poll<()>,
+        message: impl FnOnce(T) -> Message,
+    ) {
+        let mut state = self.lock();
+        let waits = match &state.waker {
+            Some(waker) if state.sleeps => ask(&thing, &mut Context::from_waker(waker)).is_pending(),
+            _ => false,
         };
-        if let Some(waker) = waker {
-            waker.wake();
+        state.messages.push(message(thing));
+        if !waits {
+            self.tell(state);
         }
+    }
+
+    fn tell(&self, mut state: MutexGuard<'_, State>) {
+        if state.sleeps {
+            let waker = state.waker.take();
+            drop(state);
+            waker.into_iter().for_each(Waker::wake);
+        } else {
+            self.unread.store(true, Relaxed);
+        }
+    }
+
+    /// The thread goes to sleep, unless it is woken from here since there is something for it.
+    pub(crate) fn fall_asleep(&self) {
+        let mut state = self.lock();
+        state.sleeps = true;
+        if !state.messages.is_empty() {
+            self.tell(state);
+        }
+    }
+
+    pub(crate) fn wake_up(&self) {
+        self.lock().sleeps = false;
+    }
+
+    /// Has the thread, which is awake, look soon if something has come.
+    pub(crate) fn remind(&self) {
+        if self.unread.load(Relaxed) {
+            self.unread.store(false, Relaxed);
+            let waker = self.lock().waker.take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Whether the thread sleeps and nobody has woken it.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let state = self.lock();
+        state.sleeps && state.waker.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Swaps the messages into the empty `into`.
     pub(crate) fn poll_take(&self, context: &mut Context<'_>, into: &mut Vec<Message>) -> Poll<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         if state.messages.is_empty() {
             state.waker = Some(context.waker().clone());
             return Poll::Pending;
         }
+        self.unread.store(false, Relaxed);
         std::mem::swap(&mut state.messages, into);
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+#[path = "mailbox_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! One request, from its parsed head to its departure: classify, arrive, wait, serve.
 
+use crate::ahead::{Begun, WrittenFor};
 use crate::answer::Rejected;
 use crate::connection::{Client, Connection, Next};
 use crate::forward::{Asked, LevelReport, Outgoing};
@@ -16,7 +17,7 @@ use crate::upstream::pool::{ConnectError, Lease, Upstream, Wanted};
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, Terms};
 use crate::worker::{HeldTables, Worker};
-use plimsoll_core::door::{Arrival, Outcome, Permit, RequestView, Service, Target};
+use plimsoll_core::door::{Arrival, Outcome, Permit, RequestView, Service, Target, Token};
 use plimsoll_core::reason::Reason;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
@@ -91,7 +92,11 @@ impl Connection {
                 if permit.reason() == Reason::Exempt {
                     slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
                 }
-                let waiting = Waiting::new(&self.worker, &slot, permit);
+                let terms = WrittenFor::of(&permit, self.worker.tables().generation);
+                let mut waiting = Waiting::new(&self.worker, &slot, permit);
+                if self.leave_head(target, token, terms) {
+                    waiting.has_left(token);
+                }
                 poll_fn(|context| poll_decision(&mut self.client, context)).await;
                 let expired = slot.expired();
                 slot.arm(None);
@@ -101,7 +106,9 @@ impl Connection {
                         return self.fail(late, asked, None).await;
                     }
                     None => return Next::Close,
-                    Some(Decision::Start(permit)) => permit,
+                    Some(Decision::Start(permit, begun)) => {
+                        return self.start(target, permit, begun, asked).await;
+                    }
                     Some(Decision::Drop { reason, retry_after }) => {
                         return self.reject(reason, retry_after, asked).await;
                     }
@@ -116,7 +123,26 @@ impl Connection {
                 return self.reject(reason, retry_after, asked).await;
             }
         };
-        self.start(target, permit, asked).await
+        self.start(target, permit, None, asked).await
+    }
+
+    /// Leaves the head of a request that waits, for a thread that may send it sooner; true if it did.
+    fn leave_head(&mut self, target: Target, token: Token, terms: WrittenFor) -> bool {
+        let method = self.head.method.of(self.client.inbox.bytes());
+        let repeats =
+            is_idempotent(method) && self.head.framing == Framing::None && !self.head.expects_continue;
+        let worker = self.worker.clone();
+        let shared = &worker.shared;
+        if shared.ahead.len() == 1 || !repeats || self.head.upgrade {
+            return false;
+        }
+        let tables = self.worker.tables();
+        let Some(Some(upstream)) = tables.upstreams.get(terms.plant) else { return false };
+        let rewrites = rewrites(&tables.settings, target, terms.level);
+        shared.ahead[worker.index].leave(token, terms, || {
+            self.write_heads(rewrites, &tables.settings, &upstream.name);
+            self.outgoing.get(0).unwrap_or_default().into()
+        })
     }
 
     fn classify(&self) -> Option<Target> {
@@ -133,24 +159,32 @@ impl Connection {
         target
     }
 
-    async fn start(&mut self, target: Target, permit: Permit, asked: Asked) -> Next {
+    async fn start(
+        &mut self,
+        target: Target,
+        permit: Permit,
+        begun: Option<Box<Begun>>,
+        asked: Asked,
+    ) -> Next {
         // A reload may have come while it waited.
         self.worker.renew();
         let tables = self.worker.tables();
         let settings = &tables.settings;
-        let rewrites = settings.rewrites.get(usize::from(target.site));
-        let level = usize::from(permit.level()).saturating_sub(1);
+        let terms = WrittenFor::of(&permit, tables.generation);
         let serving = Serving {
             tables: &tables,
             plant: permit.plant(),
-            rewrites: rewrites.and_then(|levels| levels.get(level..)).unwrap_or_default(),
+            rewrites: rewrites(settings, target, permit.level()),
             report: (settings.report.mode == ReportMode::Always)
                 .then(|| report(settings, permit.level(), permit.reason())),
             held: self.worker.hold(permit),
             asked,
         };
         match tables.upstreams.get(serving.plant) {
-            Some(Some(upstream)) => self.proxy(upstream, serving).await,
+            Some(Some(upstream)) => {
+                let begun = begun.and_then(|begun| begun.take_over(terms, upstream));
+                self.proxy(upstream, serving, begun).await
+            }
             _ => self.serve_file(serving).await,
         }
     }
@@ -218,8 +252,8 @@ impl Connection {
         Next::Linger
     }
 
-    /// Passes the request to an upstream and the response back.
-    async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>) -> Next {
+    /// Passes the request to an upstream and the response back; `begun` if the upstream has the request already.
+    async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>, begun: Option<Lease>) -> Next {
         let Serving { mut held, tables, plant, rewrites, report, asked } = serving;
         let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
         self.write_heads(rewrites, &tables.settings, &pool.name);
@@ -241,7 +275,7 @@ impl Connection {
         let (worker, client) = (&self.worker, &mut self.client);
         let mut exchange =
             Exchange::new(Parts { worker, client, held: &mut held, pool, request, response, idempotent });
-        let end = drive(&mut exchange, heads).await;
+        let end = drive(&mut exchange, heads, begun).await;
         // Not merely complete: what was not sent still lies in the inbox, where the next request is looked for.
         let complete = exchange.request.is_sent();
         let keep = exchange.response.keeps_client() && complete;
@@ -258,7 +292,9 @@ impl Connection {
             End::Switched(lease) => {
                 let rest = exchange.response.take_rest();
                 held.release(Service::default());
-                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), rest, &held).await;
+                if let Ok(server) = lease.into_tunnel() {
+                    tunnel::run(&self.worker, &mut self.client, server, rest, &held).await;
+                }
                 held.depart(Outcome::Completed);
                 Next::Close
             }
@@ -294,17 +330,24 @@ impl Connection {
 
 /// Carries an exchange to its end: again where a connection that was kept turns out to be dead, and with the next level's
 /// head where there is nothing at one. Its place at the upstream is held throughout.
-async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads) -> End {
+async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads, mut begun: Option<Lease>) -> End {
     let (mut fresh, mut tried) = (false, 0);
     loop {
-        match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
-            Connected::Yes(lease) => {
-                if let Err(refusal) = exchange.attach(lease) {
-                    return End::Failed(refusal);
-                }
+        if let Some(lease) = begun.take() {
+            if let Err(refusal) = exchange.attach(lease) {
+                return End::Failed(refusal);
             }
-            Connected::ClientLeft => return End::Broken(Outcome::Abandoned),
-            Connected::No(refusal) => return End::Failed(refusal),
+            exchange.request.was_sent();
+        } else {
+            match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
+                Connected::Yes(lease) => {
+                    if let Err(refusal) = exchange.attach(lease) {
+                        return End::Failed(refusal);
+                    }
+                }
+                Connected::ClientLeft => return End::Broken(Outcome::Abandoned),
+                Connected::No(refusal) => return End::Failed(refusal),
+            }
         }
         match poll_fn(|context| exchange.poll(context)).await {
             End::Retry => fresh = true,
@@ -316,6 +359,12 @@ async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads) -> End {
             end => return end,
         }
     }
+}
+
+/// How a request to this site is rewritten at a level, and at those above.
+fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {
+    let levels = settings.rewrites.get(usize::from(target.site));
+    levels.and_then(|levels| levels.get(usize::from(level).saturating_sub(1)..)).unwrap_or_default()
 }
 
 /// Methods whose repetition does no harm, RFC 9110 9.2.2.

@@ -3,6 +3,7 @@
 //! One single-threaded runtime per thread, and everything of a connection stays on its thread, so nothing on the path
 //! of a request is shared but the engine's words and the lists of idle upstream connections.
 
+use crate::ahead::{Ahead, WrittenFor};
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::held::Held;
@@ -13,7 +14,7 @@ use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::tables::{Exchange, Tables};
 use crate::{acceptor, connection};
 use plimsoll_core::Lane;
-use plimsoll_core::door::{Outcome, Verdict, Verdicts};
+use plimsoll_core::door::{Outcome, Permit, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -37,7 +38,9 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 pub(crate) struct Shared {
     pub tables: Exchange,
     pub clock: Clock,
-    pub mailboxes: Vec<Mailbox>,
+    pub mailboxes: Vec<Arc<Mailbox>>,
+    /// What threads may begin for each other.
+    pub ahead: Vec<Ahead>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
     /// How many workers plants say that they have, by index, since the last tick.
@@ -63,7 +66,7 @@ impl Shared {
 
 /// The tables of now, as a thread holds them: one count of its own instead of one that all threads write.
 pub(crate) struct HeldTables {
-    generation: u64,
+    pub generation: u64,
     tables: Arc<Tables>,
     /// By plant; `None` for an upstream.
     pub files: Vec<Option<Rc<RefCell<Files>>>>,
@@ -165,6 +168,7 @@ impl Worker {
 
     /// Calls the engine and acts on its verdicts.
     pub(crate) fn with_lane<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
+        self.shared.mailboxes[self.index].remind();
         let now = self.now();
         let mut verdicts = self.verdicts.take();
         let result = call(&mut self.lane.borrow_mut(), now, &mut verdicts);
@@ -185,19 +189,47 @@ impl Worker {
     /// Delivers one verdict. A start for a request that is gone hands its slot on, which may bring more verdicts.
     fn act(&self, verdict: Verdict, more: &mut Verdicts) {
         let (token, decision) = match verdict {
-            Verdict::Start(token, permit) => (token, Decision::Start(permit)),
+            Verdict::Start(token, permit) if lane_of(token) != self.index => {
+                return self.start_elsewhere(token, permit);
+            }
+            Verdict::Drop { token, .. } if lane_of(token) != self.index => {
+                return self.shared.deliver(std::iter::once(verdict));
+            }
+            Verdict::Start(token, permit) => (token, Decision::Start(permit, None)),
             Verdict::Drop { token, reason, retry_after } => (token, Decision::Drop { reason, retry_after }),
         };
-        if lane_of(token) != self.index {
-            let verdict = match decision {
-                Decision::Start(permit) => Verdict::Start(token, permit),
-                Decision::Drop { reason, retry_after } => Verdict::Drop { token, reason, retry_after },
-            };
-            self.shared.deliver(std::iter::once(verdict));
-        } else if let Err(Decision::Start(permit)) = self.slots.borrow().decide(token, decision) {
+        self.decide(token, decision, more);
+    }
+
+    /// Hands a decision to a request of this thread. A start for one that is gone hands its slot on.
+    fn decide(&self, token: Token, decision: Decision, more: &mut Verdicts) {
+        let refused = self.slots.borrow().decide(token, decision);
+        if let Err(Decision::Start(permit, begun)) = refused {
+            // The connection first: whoever is started in its place may need one.
+            drop(begun);
             let now = self.now();
             self.lane.borrow_mut().depart(now, permit, Outcome::Abandoned, more);
         }
+    }
+
+    /// Starts a request of another thread: if that sleeps, by sending it from here, so that it need not be woken.
+    fn start_elsewhere(&self, token: Token, permit: Permit) {
+        let thread = lane_of(token);
+        let (ahead, mailbox) = (&self.shared.ahead[thread], &self.shared.mailboxes[thread]);
+        if mailbox.is_asleep() {
+            let tables = self.tables();
+            let upstream = tables.upstreams.get(permit.plant()).and_then(Option::as_ref);
+            let terms = WrittenFor::of(&permit, tables.generation);
+            if let Some(begun) = upstream.and_then(|upstream| ahead.begin(self.index, token, terms, upstream))
+            {
+                return mailbox.post_begun(
+                    begun,
+                    |begun, context| begun.poll_answer(context),
+                    |begun| Message::Begun(token, permit, begun),
+                );
+            }
+        }
+        mailbox.post(Message::Verdict(Verdict::Start(token, permit)));
     }
 
     /// The tables that this thread holds.
@@ -219,6 +251,7 @@ impl Worker {
         self.renew();
         let now = self.now();
         self.slots.borrow().expire(now);
+        self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
         for upstream in tables.upstreams.iter().flatten() {
             upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
@@ -250,6 +283,12 @@ impl Worker {
                 let mut verdicts = vec![verdict];
                 self.act_on(&mut verdicts);
             }
+            Message::Begun(token, permit, begun) => {
+                let mut verdicts = self.verdicts.take();
+                self.decide(token, Decision::Start(permit, Some(begun)), &mut verdicts);
+                self.act_on(&mut verdicts);
+                self.verdicts.replace(verdicts);
+            }
             Message::Connection(stream, peer) => match TcpStream::from_std(stream) {
                 Ok(io) => self.adopt(io, peer),
                 Err(_) => {
@@ -272,6 +311,7 @@ impl Worker {
 
     /// Runs until told to stop. Must be called in a local runtime.
     pub(crate) async fn run(self: Rc<Self>, listeners: Vec<tokio::net::TcpListener>) {
+        self.shared.ahead[self.index].open();
         for listener in listeners {
             tokio::task::spawn_local(acceptor::run(self.clone(), listener));
         }
@@ -299,7 +339,7 @@ impl Worker {
     }
 
     /// Wraps a permit so that it departs on drop.
-    pub(crate) fn hold(self: &Rc<Self>, permit: plimsoll_core::door::Permit) -> Held {
+    pub(crate) fn hold(self: &Rc<Self>, permit: Permit) -> Held {
         Held::new(self, permit)
     }
 }
