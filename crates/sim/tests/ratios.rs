@@ -2,7 +2,7 @@
 //!
 //! What strict priority gives bounds what can be had without leaving work undone (3:1 arrivals, one worker: 1.8, 2.4,
 //! 3.7, 7.6 at 60, 70, 80, 90 % load). Where a target is at most 0.85 of it the ratio of the means is within 5 %; where it
-//! is out of reach, status says so. PR's own controller stands beside it.
+//! is out of reach, status says so, and `strict_ratios` holds it. PR's own controller stands beside it. So for eight workers.
 
 mod waits;
 
@@ -17,25 +17,67 @@ const SERVICE: f64 = 0.04;
 /// Arrivals and deltas by class, in front of so many workers.
 struct Mix {
     workers: u32,
+    /// Mean service time (s).
+    service: f64,
     arrivals: &'static [f64],
     deltas: &'static [f64],
 }
 
-const TWO: Mix = Mix { workers: 1, arrivals: &[3.0, 1.0], deltas: &[1.0, 2.0] };
+/// Probability that all of s workers are busy at an offered load of a (Erlang C).
+fn erlang_c(workers: u32, offered: f64) -> f64 {
+    let (mut term, mut below) = (1.0, 0.0);
+    for n in 1..=workers {
+        below += term;
+        term *= offered / f64::from(n);
+    }
+    let all = term / (1.0 - offered / f64::from(workers));
+    all / (below + all)
+}
+
+const TWO: Mix = Mix { workers: 1, service: SERVICE, arrivals: &[3.0, 1.0], deltas: &[1.0, 2.0] };
 const THREE_TO_ONE: Mix = Mix { deltas: &[1.0, 3.0], ..TWO };
-const THREE: Mix = Mix { workers: 1, arrivals: &[3.0, 2.0, 1.0], deltas: &[1.0, 2.0, 3.0] };
+const THREE: Mix = Mix { workers: 1, service: SERVICE, arrivals: &[3.0, 2.0, 1.0], deltas: &[1.0, 2.0, 3.0] };
 const EIGHT: Mix = Mix { workers: 8, ..TWO };
 const EIGHT_THREE: Mix = Mix { workers: 8, ..THREE_TO_ONE };
+const EIGHT_OF_THREE: Mix = Mix { workers: 8, ..THREE };
 
 impl Mix {
     fn scene(&self, load: f64, requests: f64, seed: u64) -> Scene {
-        let all = load * f64::from(self.workers) / SERVICE;
+        let all = load * f64::from(self.workers) / self.service;
         let total: f64 = self.arrivals.iter().sum();
         let flow = |(n, (share, delta)): (usize, (&f64, &f64))| {
             Flow::new(&format!("class{n}"), all * share / total).ratio(*delta)
         };
         let flows = self.arrivals.iter().zip(self.deltas).enumerate().map(flow).collect();
-        Scene::new(self.workers, Duration::from_secs_f64(SERVICE), flows, requests / all, seed)
+        Scene::new(self.workers, Duration::from_secs_f64(self.service), flows, requests / all, seed)
+    }
+
+    /// T_i / S of strict priority: `1 + W_0 / ((1 - sum_{j < i} rho_j) (1 - sum_{j <= i} rho_j))`, `W_0 = C(s, a) / s`.
+    fn strict_priority(&self, load: f64) -> Vec<f64> {
+        let residual = erlang_c(self.workers, load * f64::from(self.workers)) / f64::from(self.workers);
+        let total: f64 = self.arrivals.iter().sum();
+        let mut above = 0.0;
+        let response = |share: &f64| {
+            let through = above + load * share / total;
+            let response = 1.0 + residual / ((1.0 - above) * (1.0 - through));
+            above = through;
+            response
+        };
+        self.arrivals.iter().map(response).collect()
+    }
+
+    /// The same arrivals with 0.85 of what strict priority gives between each two neighbours; 1, nobody before the others,
+    /// where that is less, and up to 3 in all. So fast a server that the load line, which looks at seconds, turns nobody away:
+    /// in front of one worker of 40 ms it does so with one in sixteen at 90 %, and what is left of the load has other limits.
+    fn within_reach(&self, load: f64) -> Mix {
+        let mut delta = 1.0;
+        let pairs = self.strict_priority(load);
+        let deltas = pairs.windows(2).map(|pair| {
+            delta = (delta * (0.85 * pair[1] / pair[0]).max(1.0)).min(3.0);
+            delta
+        });
+        let deltas: Vec<f64> = std::iter::once(1.0).chain(deltas).collect();
+        Mix { service: 0.001, deltas: deltas.leak(), ..*self }
     }
 
     fn last(&self) -> usize {
@@ -85,7 +127,7 @@ fn over_seeds(mix: &Mix, load: f64, requests: f64) -> (f64, f64, usize) {
     }
     let found = (mean(&ratios), mean(&spreads), told);
     println!(
-        "{} workers, 1:{} at {:.0} %: ratio {:.3}, 5th to 95th percentile {:.2}, infeasible {} of 20",
+        "{} workers, 1:{:.3} at {:.0} %: ratio {:.3}, 5th to 95th percentile {:.2}, infeasible {} of 20",
         mix.workers,
         mix.target(),
         100.0 * load,
@@ -97,7 +139,11 @@ fn over_seeds(mix: &Mix, load: f64, requests: f64) -> (f64, f64, usize) {
 }
 
 fn holds(mix: &Mix, load: f64) -> f64 {
-    let (found, spread, told) = over_seeds(mix, load, 40_000.0);
+    holds_over(mix, load, 40_000.0)
+}
+
+fn holds_over(mix: &Mix, load: f64, requests: f64) -> f64 {
+    let (found, spread, told) = over_seeds(mix, load, requests);
     let off = found / mix.target() - 1.0;
     assert!(off.abs() <= 0.05, "{found:.3} instead of {} at {load}", mix.target());
     assert!(told <= 2, "called infeasible with {told} of 20 seeds");
@@ -146,6 +192,68 @@ fn eight_workers() {
     holds(&EIGHT, 0.9);
 }
 
+/// At 90 % a window of 1,000 requests is a few busy periods, and near the limit it takes some tens of them to settle.
+fn holds_what_is_within_reach(mix: &Mix) {
+    for load in LOADS {
+        let requests = if load > 0.85 { 120_000.0 } else { 30_000.0 };
+        let spread = holds_over(&mix.within_reach(load), load, requests);
+        assert!((0.05..2.5).contains(&spread), "{spread} at {load}");
+    }
+}
+
+const LOADS: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+
+#[test]
+fn two_classes_before_one_worker_where_it_can_be_had() {
+    holds_what_is_within_reach(&TWO);
+}
+
+#[test]
+fn three_classes_before_one_worker_where_it_can_be_had() {
+    holds_what_is_within_reach(&THREE);
+}
+
+#[test]
+fn two_classes_before_eight_workers_where_it_can_be_had() {
+    holds_what_is_within_reach(&EIGHT);
+}
+
+#[test]
+fn three_classes_before_eight_workers_where_it_can_be_had() {
+    holds_what_is_within_reach(&EIGHT_OF_THREE);
+}
+
+/// The formula is the simulator's strict priority, where the load line turns nobody away.
+#[test]
+fn strict_priority_is_what_the_formula_says() {
+    for (mix, load) in [(&TWO, 0.6), (&THREE, 0.6), (&EIGHT, 0.8), (&EIGHT_OF_THREE, 0.8)] {
+        let mut found = vec![0.0; mix.deltas.len()];
+        for seed in SEEDS {
+            let mut scene = mix.scene(load, 40_000.0, seed);
+            for (n, flow) in scene.flows.iter_mut().enumerate() {
+                (flow.class.ratio, flow.class.priority) = (None, 1 + n as u8);
+            }
+            let heard = scene.run();
+            found.iter_mut().enumerate().for_each(|(n, sum)| *sum += heard.mean(n, 0.0) / SERVICE / 20.0);
+        }
+        println!("strict priority at {load}: {found:.3?}, by the formula {:.3?}", mix.strict_priority(load));
+        for (found, formula) in found.iter().zip(mix.strict_priority(load)) {
+            assert!((found / formula - 1.0).abs() < 0.03, "{found} instead of {formula} at {load}");
+        }
+    }
+}
+
+/// Close to the limit the miss is less than the chance of a window. Conservation gives the first class of 1:2:3 at 70 % no less
+/// than 1.04 of its share, that of 1:3 in front of eight workers at 90 % 1.015, and of 1:2:3 there 1.03.
+#[test]
+fn what_is_missed_by_little_is_said() {
+    for (mix, load) in [(&THREE, 0.7), (&EIGHT_THREE, 0.9), (&EIGHT_OF_THREE, 0.9)] {
+        let (found, _, told) = over_seeds(mix, load, 80_000.0);
+        assert!((0.85..0.95).contains(&(found / mix.target())), "{found} at {load}");
+        assert!(told >= 18, "said with {told} of 20 seeds only");
+    }
+}
+
 #[test]
 fn what_cannot_be_had_is_said() {
     let single = [(&TWO, 0.4), (&TWO, 0.5), (&THREE_TO_ONE, 0.4), (&THREE_TO_ONE, 0.5), (&THREE_TO_ONE, 0.6)];
@@ -158,20 +266,76 @@ fn what_cannot_be_had_is_said() {
     }
 }
 
-#[test]
-fn strict_holds_what_would_need_work_left_undone() {
-    for load in [0.4, 0.6] {
-        let mut ratios = Vec::new();
+/// Held, and the first class's response times are what strict priority gives it where nobody can be faster: work is left
+/// undone for the slower ones alone.
+fn strict_holds(mix: &Mix, loads: &[f64]) {
+    for load in loads {
+        let (mut ratios, mut first) = (Vec::new(), Vec::new());
         for seed in SEEDS {
-            let mut scene = THREE_TO_ONE.scene(load, 40_000.0, seed);
+            let mut scene = mix.scene(*load, 40_000.0, seed);
             scene.site.strict_ratios = true;
             let heard = scene.run();
-            ratios.push(ratio(&THREE_TO_ONE, &scene, &heard));
+            ratios.push(ratio(mix, &scene, &heard));
+            first.push(heard.mean(0, 0.25 * scene.seconds) / SERVICE);
         }
-        let found = mean(&ratios);
-        println!("strict at {load}: {found:.3}");
-        assert!((2.85..=3.15).contains(&found), "{found} at {load}");
+        let (found, first) = (mean(&ratios), mean(&first));
+        println!(
+            "{} workers, strict 1:{} at {load}: {found:.3}, first {first:.3}",
+            mix.workers,
+            mix.target()
+        );
+        assert!((found / mix.target() - 1.0).abs() <= 0.05, "{found} at {load}");
+        // Of all alike, if their ratios are right: the most that the first may have to wait for the others' sake.
+        let strict = mix.strict_priority(*load);
+        let shares = || mix.arrivals.iter().zip(mix.deltas);
+        let all: f64 = mix.arrivals.iter().zip(&strict).map(|(share, response)| share * response).sum();
+        let most = strict[0].max(all / shares().map(|(share, delta)| share * delta).sum::<f64>());
+        assert!(first <= 1.08 * most, "{first} of {most} at {load}");
     }
+}
+
+#[test]
+fn strict_holds_two_classes_before_one_worker() {
+    strict_holds(&THREE_TO_ONE, &LOADS);
+}
+
+#[test]
+fn strict_holds_three_classes_before_one_worker() {
+    strict_holds(&THREE, &[0.4, 0.6, 0.7, 0.9]);
+}
+
+#[test]
+fn strict_holds_two_classes_before_eight_workers() {
+    strict_holds(&EIGHT_THREE, &[0.4, 0.6, 0.8, 0.9]);
+}
+
+#[test]
+fn strict_holds_three_classes_before_eight_workers() {
+    strict_holds(&EIGHT_OF_THREE, &[0.4, 0.8, 0.9]);
+}
+
+/// From 40 to 85 % of load, where 1:2 takes no hold any more: what was held is forgotten, and nobody waits longer for it.
+#[test]
+fn a_hold_that_is_not_needed_any_more_is_forgotten() {
+    let (mut ratios, mut slower) = (Vec::new(), Vec::new());
+    for seed in SEEDS {
+        let mut scene = TWO.scene(0.85, 60_000.0, seed);
+        let at = 0.5 * scene.seconds;
+        for flow in &mut scene.flows {
+            let rate = flow.rate[0].rate;
+            flow.rate[0].rate = rate * 0.4 / 0.85;
+            *flow = flow.clone().then(at, rate);
+        }
+        let later = at + 10_000.0 * SERVICE / 0.85;
+        let first = scene.run().mean(0, later);
+        scene.site.strict_ratios = true;
+        let heard = scene.run();
+        ratios.push(heard.mean(1, later) / heard.mean(0, later));
+        slower.push(heard.mean(0, later) / first);
+    }
+    println!("strict after a step: {:.3}, the first class {:.3} as slow", mean(&ratios), mean(&slower));
+    assert!((1.9..=2.1).contains(&mean(&ratios)), "{}", mean(&ratios));
+    assert!((0.9..=1.05).contains(&mean(&slower)), "{}", mean(&slower));
 }
 
 /// A step from 60 to 85 % of load: within ten windows of 1,000 requests the ratio is what was asked for, and stays.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `window.rs` | the last N departures of a class, after every n |
 //! | `ratio.rs` | the law of the ratios |
+//! | `unmet.rs` | whether a ratio can be had at this load |
 //!
 //! They run on departures, not on time: an update every [`UPDATE`] of a class, over a window of [`WINDOW`]. A plant's
 //! workers go to its delays in the order of their ranks, each as many as its law asks for, while there are any. What is
@@ -11,6 +12,7 @@
 
 mod delays;
 mod ratio;
+mod unmet;
 mod window;
 
 pub use ratio::{RatioLaw, Reached, Turn};

@@ -10,10 +10,16 @@
 //! do not know of each other varies by several times as much.
 //!
 //! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
-//! their range and stay; `infeasible` says so. With `strict` the slower classes are then held, `hold` after their
-//! arrival, for as long as the ratio takes.
+//! their range and stay, and the error that lasts says so (`unmet.rs`).
+//!
+//! **With `strict`** the slower classes are then held, `hold` after their arrival, for as long as the ratio takes: an integral
+//! of the same errors. Turns come first. A class is held only while some weight is so high that turns are nearly those of
+//! strict priority, and only if its own is lowered; else its hold is forgotten slowly. So one class is never held at all: two
+//! holds that grow together would leave the ratio as it is and the workers idle. The condition is the weight's and not the
+//! error's: an error is of both signs by chance, and a hold that waited for one sign of it to grow would be too short.
 
-use libm::{exp, fabs, log};
+use super::unmet::{self, Unmet};
+use libm::{exp, log};
 
 /// What one class reached.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +53,8 @@ pub struct RatioLaw {
     /// The mean normalized response time, followed slowly (s).
     unit: f64,
     strict: bool,
-    infeasible: bool,
+    /// What turns cannot mend.
+    unmet: Vec<Unmet>,
 }
 
 use alloc::vec::Vec;
@@ -60,36 +67,37 @@ const PROPORTIONAL: f64 = 10.0;
 const SLOW: f64 = 0.1;
 /// ln w of two classes this far apart is strict priority.
 const REACH: f64 = 3.0;
-/// An error of the long window beyond this, with the weights at their end, is not chance.
-const MISSED: f64 = 0.1;
-/// Chance moves it that far back from there.
-const NEAR_REACH: f64 = 0.8 * REACH;
+/// From here on it nearly is.
+const NEARLY: f64 = 0.5 * REACH;
 /// What an error of 1 over a whole window adds to a hold, in mean response times.
 const HOLD: f64 = 0.5;
+/// What a window takes of a hold that is not needed, in mean response times.
+const FORGOTTEN: f64 = 0.05;
 
 impl RatioLaw {
     /// Of so many classes.
     pub fn new(classes: usize, strict: bool) -> Self {
         let zeros = alloc::vec![0.0; classes];
-        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, infeasible: false }
+        let unmet = alloc::vec![Unmet::default(); classes];
+        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, unmet }
     }
 
     /// The weights for what was reached; `window` is the departures of a long window.
     pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
-        let long = errors(reached, |one| one.long);
         let short = errors(reached, |one| one.short);
         let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
         let steps = steps(reached, self.unit, window);
-        let mut at_end = 0;
-        for (own, step) in self.integral.iter_mut().zip(&steps) {
+        for ((own, unmet), (one, step)) in
+            self.integral.iter_mut().zip(&mut self.unmet).zip(reached.iter().zip(&steps))
+        {
             *own = (*own + INTEGRAL * step).clamp(-REACH, REACH);
-            at_end += usize::from(fabs(*own) >= NEAR_REACH);
+            unmet.add(*step, one.share, fresh);
         }
-        let spread = long.iter().fold(0.0_f64, |most, error| most.max(fabs(*error)));
-        self.infeasible = at_end > 0 && spread > MISSED;
-        self.hold_back(reached, &long, fresh);
+        if self.strict {
+            self.hold_back(reached, &steps, fresh);
+        }
         let turn = |((one, own), (error, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
             weight: exp(own + PROPORTIONAL * error.clamp(-1.0, 1.0)) / one.delta,
             hold: *hold,
@@ -97,23 +105,25 @@ impl RatioLaw {
         reached.iter().zip(&self.integral).zip(short.iter().zip(&self.hold)).map(turn).collect()
     }
 
-    /// Whoever is faster than its ratio allows, although its weight is at the end, waits.
-    fn hold_back(&mut self, reached: &[Reached], errors: &[f64], fresh: f64) {
-        if !self.strict {
-            return;
-        }
-        for ((hold, one), (error, own)) in
-            self.hold.iter_mut().zip(reached).zip(errors.iter().zip(&self.integral))
-        {
-            if *own <= -REACH || *hold > 0.0 {
-                *hold = (*hold - HOLD * fresh * error * one.long).max(0.0);
-            }
+    /// Whoever is faster than its ratio allows, although turns can do no more for the others, waits.
+    fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
+        let spent = self.is_spent();
+        let classes = self.hold.iter_mut().zip(&self.integral);
+        for ((hold, own), (one, step)) in classes.zip(reached.iter().zip(steps)) {
+            let change =
+                if spent && *own < 0.0 { HOLD * step / one.share.max(1e-3) } else { FORGOTTEN * fresh };
+            *hold = (*hold - change * one.long).max(0.0);
         }
     }
 
     /// The ratios cannot be had at this load without leaving work undone.
     pub fn is_infeasible(&self) -> bool {
-        self.infeasible
+        self.is_spent() && unmet::any(&self.unmet)
+    }
+
+    /// Turns are nearly those of strict priority for somebody.
+    fn is_spent(&self) -> bool {
+        self.integral.iter().any(|own| *own >= NEARLY)
     }
 }
 
@@ -148,6 +158,7 @@ fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use libm::fabs;
 
     fn reached(times: [f64; 2]) -> [Reached; 2] {
         let one = |delta: f64, time: f64| Reached {
