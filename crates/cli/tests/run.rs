@@ -217,6 +217,8 @@ fn what_was_learned_of_rates_is_there_after_a_restart() {
         // A reload writes it, and some periods end in the meantime.
         let grown = (0..10_000).any(|_| {
             assert!(gateway.post_reload().starts_with("HTTP/1.1 200"));
+            // Read, or it waits for room in the pipe.
+            gateway.says("reloaded ");
             stayed(&read()).iter().sum::<u32>() > before.iter().sum()
         });
         assert!(grown, "{}", read());

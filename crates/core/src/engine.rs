@@ -439,7 +439,7 @@ impl Engine {
         self.deadlines.trends()
     }
 
-    /// Takes over what was learned before. What is being learned already stays as it is.
+    /// Takes over what was learned before. What was learned since is added.
     pub fn remember(&mut self, trends: Trends) {
         self.deadlines.remember(trends);
     }

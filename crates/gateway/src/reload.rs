@@ -90,7 +90,7 @@ impl Reloader {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
     }
 
-    /// Takes over what was learned before. What is being learned already stays as it is.
+    /// Takes over what was learned before. What was learned since is added.
     pub fn remember(&self, trends: Trends) {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
     }

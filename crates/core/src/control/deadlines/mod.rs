@@ -87,7 +87,8 @@ impl Deadlines {
 
     /// Takes over what was learned before.
     pub(crate) fn remember(&mut self, known: Trends) {
-        self.known = known;
+        self.periods.iter_mut().for_each(|periods| periods.recall(&known));
+        self.known.extend(known);
     }
 
     /// Nothing is to be learned.

@@ -86,6 +86,15 @@ impl Periods {
         &mut self.forecasts[place].1
     }
 
+    /// Takes over what was learned before. The first periods may have ended already.
+    pub(super) fn recall(&mut self, known: &Trends) {
+        for (band, forecast) in &mut self.forecasts {
+            if let Some(day) = known.get(&self.name, *band) {
+                forecast.recall(day);
+            }
+        }
+    }
+
     /// Adds what was learned here.
     pub(super) fn tell(&self, trends: &mut Trends) {
         for (band, forecast) in &self.forecasts {

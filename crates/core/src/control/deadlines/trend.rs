@@ -54,6 +54,13 @@ impl Step {
 /// How often which step followed which.
 type Matrix = [[u32; 3]; 3];
 
+/// Makes room in a full row.
+fn halve(row: &mut [u32; 3]) {
+    if row.iter().sum::<u32>() >= FULL {
+        row.iter_mut().for_each(|count| *count /= 2);
+    }
+}
+
 /// A day of one priority's rate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Day([Matrix; HOURS]);
@@ -62,8 +69,14 @@ impl Day {
     fn count(&mut self, hour: usize, from: Step, to: Step) {
         let row = &mut self.0[hour % HOURS][from as usize];
         row[to as usize] += 1;
-        if row.iter().sum::<u32>() >= FULL {
-            row.iter_mut().for_each(|count| *count /= 2);
+        halve(row);
+    }
+
+    /// With what another has counted.
+    fn add(&mut self, other: &Day) {
+        for (row, more) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            row.iter_mut().zip(more).for_each(|(count, more)| *count += more);
+            halve(row);
         }
     }
 
@@ -122,6 +135,11 @@ impl Forecast {
         Forecast { trend: Trend { day, ..Trend::default() }, mean_seconds: None }
     }
 
+    /// What was learned before it is remembered late: what it learned itself is added.
+    pub(super) fn recall(&mut self, day: &Day) {
+        self.trend.day.add(day);
+    }
+
     /// What it learned.
     pub fn day(&self) -> &Day {
         &self.trend.day
@@ -157,6 +175,11 @@ impl Trends {
     /// Of one rank.
     pub fn get(&self, plant: &str, rank: u16) -> Option<&Day> {
         self.0.get(&(plant.to_string(), rank))
+    }
+
+    /// Takes the place of what was known of all that others know.
+    pub(super) fn extend(&mut self, others: Trends) {
+        self.0.extend(others.0);
     }
 
     /// Takes the place of what was known of it.
