@@ -8,7 +8,8 @@
 //!
 //! Only differences between the rates of different n say something of s. When all rates move together the server became
 //! slower or faster, and the table is scaled to its present speed: a long incident neither looks like fewer workers nor
-//! becomes what is healthy. A bin ages with its own departures alone. Scaling by a speed that is half the old one and half
+//! becomes what is healthy. One that is many times faster or slower is another server, and the table is forgotten: what is left of
+//! the change in the block that says how much it is would stay in bins that are not visited. A bin ages with its own departures alone. Scaling by a speed that is half the old one and half
 //! the new is worse than none, since bins that are not visited keep it: so the table, what came since, and the block between
 //! them are kept apart.
 //!
@@ -35,6 +36,8 @@ const FIRM: f64 = 100.0;
 const COMPARED: f64 = 40.0;
 const BLOCK: f64 = 200.0;
 const DIFFERENT: f64 = 4.5;
+/// A server so many times faster or slower is not the same one.
+const OTHER: f64 = 6.0;
 /// Half the square of three and a half deviations: less of a difference in L is chance.
 const EVIDENCE: f64 = 6.0;
 /// Departures at a limit before it is moved up; before it is moved down to try what is lower, or back from a try, since one
@@ -142,7 +145,7 @@ impl WorkersFinder {
         for (bin, (d, t)) in self.recent.iter_mut().zip(counted.departures.iter().zip(&counted.seconds)) {
             *bin = (bin.0 + d, bin.1 + t);
         }
-        let stands = self.compare();
+        let stands = !self.is_other() && self.compare();
         let total: f64 = counted.seconds.iter().sum();
         let at_limit = load_bin(self.limit);
         let there: f64 = counted.seconds[at_limit..].iter().sum();
@@ -187,6 +190,31 @@ impl WorkersFinder {
         }
     }
 
+    /// Whether what is recent comes from a server that is many times faster than the one in the table, where the table knows
+    /// nothing but what its fit says: at fewer in service than it was ever seen at. Then all of it is forgotten. After an
+    /// incident in which a few requests fill the server for long, fewer are in service than in all of its time, so that
+    /// nothing could be compared, and rates that fall with the number in service look like one worker.
+    fn is_other(&mut self) -> bool {
+        let s = f64::from(self.workers);
+        let (mut work, mut done, mut expected, mut counted) = (0.0, 0.0, 0.0, 0.0);
+        for (bin, ((departures, seconds), (d, t))) in self.bins.iter().zip(&self.recent).enumerate() {
+            let busy = middle(bin).min(s);
+            if *departures >= FIRM {
+                (done, work) = (done + departures, work + seconds * busy);
+            } else {
+                (counted, expected) = (counted + d, expected + t * busy);
+            }
+        }
+        let other = work > 0.0 && counted >= COMPARED && counted > OTHER * expected * done / work;
+        if other {
+            for table in [&mut self.bins, &mut self.before, &mut self.recent] {
+                table.fill((0.0, 0.0));
+            }
+            self.changed = false;
+        }
+        other
+    }
+
     /// Whether all rates move together: then the server is slower or faster than it was, and the table is scaled. Returns
     /// whether it stands.
     ///
@@ -214,12 +242,22 @@ impl WorkersFinder {
             self.before.fill((0.0, 0.0));
         } else if ended {
             if self.changed && most >= COMPARED {
-                self.bins.iter_mut().for_each(|(departures, _)| *departures *= ratio);
+                self.rescale(ratio);
             }
             self.changed = false;
             self.end_block();
         }
         !self.changed
+    }
+
+    /// The table at another speed. Beyond [`OTHER`] it is one of another server: what one block says of its speed is off by
+    /// what the change itself left in it, and a bin that is not visited would keep that for good.
+    fn rescale(&mut self, ratio: f64) {
+        if (1.0 / OTHER..=OTHER).contains(&ratio) {
+            self.bins.iter_mut().for_each(|(departures, _)| *departures *= ratio);
+        } else {
+            self.bins.fill((0.0, 0.0));
+        }
     }
 
     /// What came before the last block is known from now on.

@@ -91,15 +91,21 @@ fn eight_workers_without_a_queue() {
     assert!((0.04..0.08).contains(&alone) && pi < 0.1 * alone, "{pi} beside {alone}");
 }
 
-/// A loop near its margin swings, and shows it in its error: twice all gains do not raise it by a half. No proof of a margin: P is
-/// bounded downwards, and that bounds a swing too.
+/// A loop near its margin swings, and shows it in its error. Twice all gains are no worse, and three times, g' with them, hardly:
+/// what comes from the recent departures is the phase that the long window lacks. Three times g without it swings in front of 8
+/// workers, so the check can fail. No proof of a margin: P is bounded downwards, and that bounds a swing too.
 #[test]
-fn twice_the_gains_do_not_make_it_swing() {
+fn three_times_the_gains_do_not_make_it_swing() {
     for workers in [1, 8] {
         let both = Experiment::new(workers, Arrivals::Poisson).slower();
-        let once = measured("g = 4, 1", &both);
-        let twice = measured("g = 8, 2", &Experiment { gains: Some((8.0, 0.9, 2.0)), ..both });
-        assert!(twice <= 1.5 * once, "{twice} at twice the gains, {once} at them, s = {workers}");
+        let at = |g: f64, recent: f64| {
+            let gains = Some((g, 0.9, recent));
+            measured(&format!("g = {g}, {recent}"), &Experiment { gains, ..both })
+        };
+        let (once, twice, thrice) = (measured("g = 4, 1", &both), at(8.0, 2.0), at(12.0, 3.0));
+        assert!(twice <= once && thrice <= 1.2 * once, "{once}, {twice}, {thrice}, s = {workers}");
+        let swings = at(12.0, 1.0);
+        assert_eq!(swings > 1.4 * once, workers == 8, "{swings} beside {once}, s = {workers}");
     }
 }
 

@@ -119,6 +119,8 @@ pub(crate) struct Heard {
     pub(crate) status: Option<Status>,
     /// The server's own utilization, by period.
     pub(crate) busy: Vec<f64>,
+    /// Its workers as the engine knows them, by period.
+    pub(crate) workers: Vec<u32>,
 }
 
 impl Scene {
@@ -208,7 +210,8 @@ impl Scene {
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run_with(front, &mut clocks).expect("it runs");
         let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();
-        Heard { answers: clocks.answers, status: run.status, busy }
+        let workers = run.rows.iter().map(|row| row.plants[0].workers).collect();
+        Heard { answers: clocks.answers, status: run.status, busy, workers }
     }
 }
 

@@ -1,0 +1,78 @@
+//! A server of eight workers, of which nothing was told, is slow for twelve minutes and comes back. What is found of its
+//! workers must neither run away meanwhile nor stay what the incident made it: within forty seconds everybody is answered again.
+
+mod waits;
+
+use plimsoll_core::promises::WorkerBounds;
+use plimsoll_sim::workload::{Fault, FaultKind};
+use std::time::Duration;
+use waits::{Flow, Heard, Scene, mean};
+
+const RATE: f64 = 140.0;
+/// The incident ends, and the search has settled (s).
+const OVER: usize = 720;
+const SETTLED: usize = 760;
+const END: usize = 900;
+
+fn scene(kind: FaultKind, from: u64, seed: u64) -> Scene {
+    let flows = vec![Flow::new("default", RATE)];
+    let mut scene = Scene::new(8, Duration::from_millis(40), flows, END as f64, seed);
+    scene.plant.find_workers = Some(WorkerBounds { least: 1, most: 1024 });
+    scene.plant.workers = 16;
+    scene.plant.max_connections = 1024;
+    scene.plant.set_point = 0.9;
+    let (from, until) = (Duration::from_secs(from), Duration::from_secs(OVER as u64));
+    scene.faults = vec![Fault { from, until, kind }];
+    scene
+}
+
+/// Answers a second, from the end of the search on.
+fn answered(heard: &Heard) -> f64 {
+    let after = |a: &&waits::Answer| a.completed && (SETTLED as f64..END as f64).contains(&a.ended);
+    heard.answers.iter().filter(after).count() as f64 / (END - SETTLED) as f64
+}
+
+fn recovers(kind: FaultKind) {
+    // From the start on, and after a calm minute.
+    for (from, shared, seed) in [0, 60].into_iter().flat_map(|from| {
+        [false, true].into_iter().flat_map(move |shared| (101..=105).map(move |seed| (from, shared, seed)))
+    }) {
+        let heard = Scene { shared, ..scene(kind, from, seed) }.run();
+        let most = heard.workers.iter().max().copied().unwrap_or(0);
+        let after = &heard.workers[SETTLED..];
+        let found = mean(&after.iter().map(|workers| f64::from(*workers)).collect::<Vec<_>>());
+        let rate = answered(&heard);
+        println!(
+            "{kind:?} from {from} s on, shared {shared}: at most {most} workers, then {found:.1}, {rate:.0}/s"
+        );
+        assert!((6.5..=11.0).contains(&found), "{found}");
+        assert!(most < 100, "{most}");
+        assert!((0.96..=1.05).contains(&(rate / RATE)), "{rate}");
+    }
+}
+
+#[test]
+fn a_server_a_quarter_as_quick() {
+    recovers(FaultKind::Slower(4.0));
+}
+
+#[test]
+fn a_server_a_twentieth_as_quick() {
+    recovers(FaultKind::Slower(20.0));
+}
+
+/// Eight in service fill it for two seconds each, all alike: after it, at fewer in service than in all of the incident, nothing
+/// could be compared with what is known, and rates that fall with the number in service looked like one worker (54/s).
+#[test]
+fn a_server_that_waits_two_seconds_for_something_else() {
+    recovers(FaultKind::Takes(Duration::from_secs(2)));
+}
+
+/// The twin: who keeps to the number that such an incident left behind answers a part.
+#[test]
+fn the_twin_that_stays_with_one_worker_answers_a_part() {
+    let mut scene = scene(FaultKind::Takes(Duration::from_secs(2)), 60, 101);
+    (scene.plant.find_workers, scene.plant.workers) = (None, 1);
+    let rate = answered(&scene.run());
+    assert!(rate < 0.5 * RATE, "{rate}");
+}
