@@ -14,6 +14,8 @@ somebody, is left out, and so is one with errors or rejections.
 import argparse
 import os
 import re
+import select
+import signal
 import sys
 import tempfile
 import threading
@@ -154,6 +156,40 @@ def measure_case(case, origin, directory, options):
     return [line] + [f"    left out: {why}" for why in skipped]
 
 
+def bare_wake(core, sleeper_core, wakes=400):
+    """CPU of both sides of a wake of who sleeps in epoll_wait by who writes an eventfd (us): the least that one costs here."""
+    spent = {}
+    for writes in (False, True):
+        event = os.eventfd(0, os.EFD_NONBLOCK)
+        sleeper = os.fork()
+        os.sched_setaffinity(0, {core if sleeper else sleeper_core})
+        if sleeper == 0:
+            poll = select.epoll()
+            poll.register(event, select.EPOLLIN | select.EPOLLET)
+            while True:
+                poll.poll()
+        time.sleep(0.1)
+        before = measure.cpu_seconds([os.getpid(), sleeper])
+        for _ in range(wakes):
+            time.sleep(0.0025)
+            if writes:
+                os.eventfd_write(event, 1)
+        spent[writes] = measure.cpu_seconds([os.getpid(), sleeper]) - before
+        os.kill(sleeper, signal.SIGKILL)
+        os.waitpid(sleeper, 0)
+        os.close(event)
+    return (spent[True] - spent[False]) / wakes * 1e6
+
+
+def bare_wakes(options):
+    """A line of the report."""
+    before = os.sched_getaffinity(0)
+    own, other = int(options.proxy_core), int(options.load_core)
+    same, across = ([bare_wake(own, core) for _ in range(5)] for core in (own, other))
+    os.sched_setaffinity(0, before)
+    return f"a bare wake: {median(same):.1f} us where both are on one core, {median(across):.1f} us from core to core"
+
+
 def main():
     """Measures and prints."""
     bench.in_a_network_of_its_own()
@@ -167,6 +203,7 @@ def main():
     options = parser.parse_args()
     began = time.monotonic()
     print(record.machine())
+    print(bare_wakes(options), flush=True)
     print(f"{'us of CPU per request':<20}{'no waiting':>11}{'waiting':>12}   [95 % interval of the difference]")
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="plimsoll-waiting-"))

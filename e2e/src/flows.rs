@@ -168,6 +168,19 @@ impl Flown {
         waited
     }
 
+    /// When each page was there and how long it took (s), in that order.
+    #[must_use]
+    pub fn answers(&self) -> Vec<(f64, f64)> {
+        let page = |record: &&Record| matches!(record.outcome, Outcome::Answer(Answer { status: 200, .. }));
+        let timed = |record: &Record| {
+            let latency = record.latency.as_secs_f64();
+            (record.arrival.as_secs_f64() + latency, latency)
+        };
+        let mut answers: Vec<_> = self.records.iter().filter(page).map(timed).collect();
+        answers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        answers
+    }
+
     /// All of them.
     #[must_use]
     pub fn all(&self) -> Window {

@@ -15,7 +15,7 @@ use crate::text::{
     Admin, ClientIdentity, HostPort, LeastToMost, Name, Rate, RequestRate, Seconds, Size, Text,
 };
 use plimsoll_core::promises::{
-    Admission, Choice, Control, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
+    Admission, Choice, Control, DelayParts, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
 };
 use plimsoll_core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -399,6 +399,8 @@ section! { "[control]"
         gain_margin: GainMargin, optional;
         /// Told to a rejected client as `Retry-After`, in whole seconds.
         retry_after: Duration, default(Control::default().retry_after);
+        /// What of the law that holds a `delay` runs.
+        delay_law: DelayParts, default(DelayParts::default());
         /// What decides whether a request with a `deadline` comes in.
         admission: Admission, default(Admission::default());
         /// With `admission = "budget"`: least and most share of each priority's, the highest first, such as

@@ -139,6 +139,7 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
         period: period.value,
         law,
         retry_after: keys.retry_after.value,
+        delay_law: keys.delay_law.value,
         admission: keys.admission.value,
         shares: deadlines::shares(keys, findings),
     }

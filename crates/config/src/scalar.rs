@@ -5,7 +5,7 @@ use crate::field::{Field, wrong_type};
 use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
-use plimsoll_core::promises::{Admission, Choice, Mode, Prefer, Sense};
+use plimsoll_core::promises::{Admission, Choice, DelayParts, Mode, Prefer, Sense};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -302,6 +302,12 @@ words!(Choice {
 words!(Prefer {
     "throughput" => Throughput, "no worker is left idle: who can be done just in time is admitted";
     "delay" => Delay, "short waits: no longer than a fifth of the deadline, though a worker may idle now and then for it";
+});
+words!(DelayParts {
+    "both" => Both, "a queueing model's prediction, and feedback (PI) on what is left";
+    "predictor-p" => PredictorP, "the prediction and a part of the error (P); for comparison";
+    "predictor" => Predictor, "the prediction alone; for comparison";
+    "feedback" => Feedback, "feedback (PI) alone, around what was predicted once; for comparison";
 });
 words!(Admission {
     "work" => Work, "the work that is unfinished";

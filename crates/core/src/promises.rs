@@ -320,6 +320,8 @@ pub struct Control {
     pub law: Law,
     /// Told to a rejected client as `Retry-After`.
     pub retry_after: Duration,
+    /// What of the law of the delays runs.
+    pub delay_law: DelayParts,
     /// What admission by deadline looks at.
     pub admission: Admission,
     /// Of a budget: least and most shares of the priorities that classes have, the highest first. One that is not told has
@@ -334,10 +336,25 @@ impl Default for Control {
             period: Duration::from_secs(1),
             law: Law::FeedForward,
             retry_after: Duration::from_secs(5),
+            delay_law: DelayParts::default(),
             admission: Admission::default(),
             shares: Vec::new(),
         }
     }
+}
+
+/// What of the law of the delays runs: the paper's comparison (QM 3.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DelayParts {
+    /// The model's prediction, and PI on what is left.
+    #[default]
+    Both,
+    /// The prediction, and P.
+    PredictorP,
+    /// The prediction alone.
+    Predictor,
+    /// PI alone, around what was predicted once the first window was full.
+    Feedback,
 }
 
 /// Whether decisions are acted on.

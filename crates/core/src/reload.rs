@@ -203,7 +203,7 @@ impl Engine {
             })
         });
         let promised = promised.collect();
-        self.responses.promise(promised);
+        self.responses.promise(promised, self.census.promises.control.delay_law);
         self.responses_due = if self.responses.is_empty() { Instant::FAR } else { self.last_run };
     }
 

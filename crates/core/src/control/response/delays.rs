@@ -4,7 +4,7 @@ use super::window::{Seen, Window};
 use super::{Now, Promise, Promised, ResponseStatus, UPDATE, WINDOW};
 use crate::control::{DelayLaw, Feedback, Residual};
 use crate::model::Traffic;
-use crate::promises::Delay;
+use crate::promises::{Delay, DelayParts};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use libm::{log, sqrt};
@@ -47,6 +47,9 @@ pub(super) struct Delays {
 struct DelayLoop {
     promised: Promised,
     delay: Delay,
+    parts: DelayParts,
+    /// What was predicted when the first window was full, and the gain at it: where nothing else is.
+    offset: Option<(f64, f64)>,
     law: DelayLaw,
     window: Window,
     /// Workers that the law asks for, and the least it may ask for.
@@ -60,14 +63,16 @@ struct DelayLoop {
 }
 
 impl Delays {
-    pub(super) fn promise(&mut self, promised: Vec<Promised>) {
+    pub(super) fn promise(&mut self, promised: Vec<Promised>, parts: DelayParts) {
         let mut before = core::mem::take(&mut self.loops);
         for one in promised {
             let Promise::Delay(delay) = one.promise else { continue };
-            let same = |known: &DelayLoop| known.promised.class == one.class && known.delay == delay;
+            let same = |known: &DelayLoop| {
+                (known.promised.class, known.delay, known.parts) == (one.class, delay, parts)
+            };
             self.loops.push(match before.iter().position(same) {
                 Some(place) => DelayLoop { promised: one, ..before.swap_remove(place) },
-                None => DelayLoop::new(one, delay),
+                None => DelayLoop::new(one, delay, parts),
             });
         }
         self.loops.sort_by_key(|one| (one.promised.plant, one.promised.rank, one.promised.class));
@@ -129,12 +134,19 @@ impl Delays {
 }
 
 impl DelayLoop {
-    fn new(promised: Promised, delay: Delay) -> Self {
+    fn new(promised: Promised, delay: Delay, parts: DelayParts) -> Self {
         let window = Window::new(WINDOW, UPDATE);
+        let feedback = match parts {
+            DelayParts::Both | DelayParts::Feedback => Feedback::PI,
+            DelayParts::PredictorP => Feedback::P,
+            DelayParts::Predictor => Feedback::None,
+        };
         DelayLoop {
             promised,
             delay,
-            law: DelayLaw::with_gains(Feedback::PI, GAIN, ZERO).with_recent(GAIN_RECENT),
+            parts,
+            offset: None,
+            law: DelayLaw::with_gains(feedback, GAIN, ZERO).with_recent(GAIN_RECENT),
             window,
             wanted: f64::INFINITY,
             least: LEAST,
@@ -181,6 +193,7 @@ impl DelayLoop {
                 )
             }
         };
+        let (feed_forward, gain) = self.around(&seen, (feed_forward, gain));
         self.possible = match self.late() {
             None => traffic.response_seconds(workers) <= target,
             Some(late) => traffic.late_share(workers, target) <= late,
@@ -200,6 +213,14 @@ impl DelayLoop {
         });
         self.bound_waits(&seen);
         Some(seen)
+    }
+
+    /// The prediction, or what it was once.
+    fn around(&mut self, seen: &Seen, predicted: (f64, f64)) -> (f64, f64) {
+        if self.parts == DelayParts::Feedback && self.offset.is_none() && seen.departures >= WINDOW as f64 {
+            self.offset = Some(predicted);
+        }
+        self.offset.unwrap_or(predicted)
     }
 
     /// Of a percentile, who waited as long as leaves only the service time that the promise allows for is due at once; and of the lowest
@@ -240,5 +261,40 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
         (1.0 / slope).min(0.25 * servers.max(1.0))
     } else {
         0.05 * servers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Rank;
+    use crate::quota::{Quota, Turn};
+    use alloc::sync::Arc;
+
+    /// What the feedback goes around while the prediction grows, before the first window is full and after it.
+    fn around(parts: DelayParts) -> [(f64, f64); 3] {
+        let delay = Delay { target: Duration::from_millis(100), percentile: None };
+        let promised = Promised {
+            class: 0,
+            site: 0,
+            plant: 0,
+            rank: Rank::ordinary(1, None),
+            promise: Promise::Delay(delay),
+            quota: Arc::new(Quota::new(Turn::Quota, Some(delay.target))),
+            below: Vec::new(),
+        };
+        let mut one = DelayLoop::new(promised, delay, parts);
+        let mut at = |departures: u64, predicted| {
+            one.around(&Seen { departures: departures as f64, ..Seen::default() }, (predicted, 0.1))
+        };
+        [at(WINDOW - 1, 3.0), at(WINDOW, 4.0), at(WINDOW, 6.0)]
+    }
+
+    #[test]
+    fn feedback_alone_goes_around_what_was_predicted_once() {
+        assert_eq!(around(DelayParts::Feedback), [(3.0, 0.1), (4.0, 0.1), (4.0, 0.1)]);
+        for parts in [DelayParts::Both, DelayParts::PredictorP, DelayParts::Predictor] {
+            assert_eq!(around(parts), [(3.0, 0.1), (4.0, 0.1), (6.0, 0.1)]);
+        }
     }
 }

@@ -18,6 +18,7 @@ mod window;
 pub use ratio::{RatioLaw, Reached, Turn};
 
 use crate::monitor::ClassMonitor;
+use crate::promises::DelayParts;
 use crate::quota::Quota;
 use crate::shared::LaneCounters;
 use crate::time::{Duration, Instant};
@@ -118,7 +119,7 @@ struct Member {
 
 impl ResponseLoops {
     /// Of these classes; loops whose promise stays go on.
-    pub(crate) fn promise(&mut self, promised: Vec<Promised>) {
+    pub(crate) fn promise(&mut self, promised: Vec<Promised>, parts: DelayParts) {
         let mut groups: Vec<Group> = Vec::new();
         let mut delays = Vec::new();
         for one in promised {
@@ -148,7 +149,7 @@ impl ResponseLoops {
             }
         }
         self.groups = groups;
-        self.delays.promise(delays);
+        self.delays.promise(delays, parts);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
