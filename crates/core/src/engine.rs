@@ -240,7 +240,8 @@ impl Engine {
     /// last bit, since it weighs by rates.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.sample_every.as_nanos() as u64;
-        let only_samples = self.responses_due == Instant::FAR && self.samples_only_rates;
+        let other_loops = self.responses_due.min(self.periods_due);
+        let only_samples = other_loops == Instant::FAR && self.samples_only_rates;
         if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
             return next;
         }

@@ -33,8 +33,9 @@ pub(crate) struct Figures {
     pub(crate) bandwidth_ratio: f64,
     /// Mean utilization of the steady periods as the gateway estimates it.
     pub(crate) estimate: Option<f64>,
-    /// Mean utilization of the steady periods with the time that this machine took to report ends.
-    pub(crate) held: f64,
+    /// Of the steady periods' mean utilization what the machine's delays made: workers whose answer is ready and not yet
+    /// handed out. A worker of a real server is not free either before its answer is written; but here nobody meant it.
+    pub(crate) lateness: f64,
     /// Whether the machine kept up; virtual time always does.
     pub(crate) machine: Option<Machine>,
 }
@@ -112,7 +113,7 @@ impl Figures {
             bandwidth_ratio: delivered as f64
                 / allowed_bytes(arrivals, capacity * PERIOD.as_secs_f64() * steady.len() as f64),
             estimate: (!estimates.is_empty()).then(|| mean(&estimates)),
-            held: mean(&steady.iter().map(|period| period.held).collect::<Vec<_>>()),
+            lateness: mean(&steady.iter().map(|period| period.utilization - period.service).collect::<Vec<_>>()),
             machine,
             periods: utilization,
         }
@@ -147,7 +148,7 @@ impl Figures {
             ("cpu_share", rounded(machine.cpu_share)),
             ("client_late_ms", latency(&machine.client_lateness)),
             ("origin_late_ms", latency(&machine.origin_lateness)),
-            ("utilization_with_lateness", rounded(self.held)),
+            ("utilization_by_lateness", rounded(self.lateness)),
             ("local_limit", Json::Count(self.total.local)),
         ])
     }

@@ -157,7 +157,7 @@ mod tests {
         let mut latency = Histogram::default();
         latency.record_ns(70_000_000);
         let seen = Seen { pages, errors, latency, ..Seen::default() };
-        Period { utilization, held: utilization, seen, changes: LevelChanges::default(), estimate: None }
+        Period { utilization, service: utilization, seen, changes: LevelChanges::default(), estimate: None }
     }
 
     #[test]

@@ -71,10 +71,10 @@ impl Seen {
 /// One control period.
 #[derive(Clone, Debug)]
 pub(crate) struct Period {
-    /// U by the server's own ledger.
+    /// U by the server's own ledger: the part of its workers that hold a request.
     pub(crate) utilization: f64,
-    /// The same with the time that this machine took to report ends.
-    pub(crate) held: f64,
+    /// The same without the time that this machine took to hand answers out.
+    pub(crate) service: f64,
     /// What the clients saw.
     pub(crate) seen: Seen,
     /// Clients that changed their level.
@@ -136,7 +136,7 @@ impl Side {
         let load = plant::visitors(door.unwrap_or(origin.address()), steps, crowd)
             .start(Some(sink))
             .map_err(|error| Failure::Failed(format!("the demo's visitors do not start: {error}")))?;
-        let last = [origin.busy(), origin.held()];
+        let last = [origin.held(), origin.busy()];
         Ok(Side { load, gateway, origin, seen, last, cpu })
     }
 
@@ -152,12 +152,12 @@ impl Side {
 
     /// Ends a period, now.
     pub(crate) fn period(&mut self) -> Period {
-        let now = [self.origin.busy(), self.origin.held()];
-        let [utilization, held] = [0, 1].map(|book| now[book].utilization_since(&self.last[book]));
+        let now = [self.origin.held(), self.origin.busy()];
+        let [utilization, service] = [0, 1].map(|book| now[book].utilization_since(&self.last[book]));
         self.last = now;
         let estimate =
             self.gateway.as_ref().and_then(|gateway| Some(gateway.status().plants.first()?.utilization));
-        Period { utilization, held, seen: self.take_seen(), changes: self.load.mark_period(), estimate }
+        Period { utilization, service, seen: self.take_seen(), changes: self.load.mark_period(), estimate }
     }
 
     fn take_seen(&self) -> Seen {

@@ -53,7 +53,7 @@ fn period(row: &Row, clients: u32) -> Period {
     let changed = u32::try_from(row.classes[0].changes).unwrap_or(u32::MAX);
     Period {
         utilization,
-        held: utilization,
+        service: utilization,
         seen: seen(row),
         changes: LevelChanges { seen: clients, changed },
         estimate: row.plants[0].measured.is_finite().then_some(row.plants[0].measured),

@@ -103,6 +103,7 @@ fn summary(conditions: &Conditions, sides: &Sides) -> String {
             let Spread { mean, p5, p95 } = figures.utilization;
             format!("{mean:.3} ({p5:.2} to {p95:.2})")
         }),
+        row("of it late timers", &|figures| format!("{:.3}", figures.lateness)),
         row("settled", &|figures| {
             figures.settling_seconds().map_or("never".to_owned(), |seconds| format!("after {seconds} s"))
         }),
