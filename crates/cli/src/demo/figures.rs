@@ -113,7 +113,9 @@ impl Figures {
             bandwidth_ratio: delivered as f64
                 / allowed_bytes(arrivals, capacity * PERIOD.as_secs_f64() * steady.len() as f64),
             estimate: (!estimates.is_empty()).then(|| mean(&estimates)),
-            lateness: mean(&steady.iter().map(|period| period.utilization - period.service).collect::<Vec<_>>()),
+            lateness: mean(
+                &steady.iter().map(|period| period.utilization - period.service).collect::<Vec<_>>(),
+            ),
             machine,
             periods: utilization,
         }
