@@ -462,8 +462,8 @@ mod tests {
     #[test]
     fn the_longest_normalized_response_is_next_and_who_is_held_is_not() {
         let (first, second) = (quota(Turn::Weight), quota(Turn::Weight));
-        first.set_weight(1.0, 0.01);
-        second.set_weight(0.25, 0.01);
+        first.set_weight(1.0, 0.0, 0.01);
+        second.set_weight(0.25, 0.0, 0.01);
         let mut queue = queue(&[&first, &second]);
         push(&mut queue, 2, 0);
         push(&mut queue, 1, 60);

@@ -29,8 +29,10 @@ pub(crate) struct Quota {
     /// Workers, in 65536ths.
     quota: AtomicU32,
     in_service: AtomicU32,
-    /// Of the normalized response time `(waited + S) weight`: f64 bits.
+    /// Of the normalized response time `(waited + S) weight + start`: f64 bits.
     weight: AtomicU64,
+    /// (ns): f64 bits.
+    start: AtomicU64,
     /// S (ns).
     service_ns: AtomicU64,
     /// Who waited this long is not started any more (ns).
@@ -55,6 +57,7 @@ impl Quota {
             quota: AtomicU32::new(u32::MAX),
             in_service: AtomicU32::new(0),
             weight: AtomicU64::new(1.0_f64.to_bits()),
+            start: AtomicU64::new(0.0_f64.to_bits()),
             service_ns: AtomicU64::new(0),
             bound_ns: AtomicU64::new(u64::MAX),
             urgent_ns: AtomicU64::new(u64::MAX),
@@ -80,15 +83,19 @@ impl Quota {
         (quota >> 16, quota & 0xffff)
     }
 
-    pub(crate) fn set_weight(&self, weight: f64, service: f64) {
+    /// `start` and `service` (s).
+    pub(crate) fn set_weight(&self, weight: f64, start: f64, service: f64) {
         self.weight.store(weight.to_bits(), Ordering::Relaxed);
+        self.start.store((start * 1e9).to_bits(), Ordering::Relaxed);
         self.service_ns.store((service * 1e9) as u64, Ordering::Relaxed);
     }
 
     /// The normalized response time of a request that would start now.
     pub(crate) fn urgency(&self, now: Instant, arrived: Instant) -> f64 {
         let response_ns = now.nanos_since(arrived) + self.service_ns.load(Ordering::Relaxed);
-        response_ns as f64 * f64::from_bits(self.weight.load(Ordering::Relaxed))
+        let [weight, start] =
+            [&self.weight, &self.start].map(|word| f64::from_bits(word.load(Ordering::Relaxed)));
+        response_ns as f64 * weight + start
     }
 
     pub(crate) fn set_bound(&self, bound: Option<Duration>) {

@@ -193,34 +193,37 @@ fn eight_workers() {
 }
 
 /// At 90 % a window of 1,000 requests is a few busy periods, and near the limit it takes some tens of them to settle.
-fn holds_what_is_within_reach(mix: &Mix) {
-    for load in LOADS {
+fn holds_what_is_within_reach(mix: &Mix) -> [f64; LOADS.len()] {
+    LOADS.map(|load| {
         let requests = if load > 0.85 { 120_000.0 } else { 30_000.0 };
         let spread = holds_over(&mix.within_reach(load), load, requests);
         assert!((0.05..2.5).contains(&spread), "{spread} at {load}");
-    }
+        spread
+    })
 }
 
 const LOADS: [f64; 6] = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
 
 #[test]
 fn two_classes_before_one_worker_where_it_can_be_had() {
-    holds_what_is_within_reach(&TWO);
+    // Nobody is turned away, and at 80 and 90 % the target is 3: what was asked of the spread holds at the load that is offered.
+    let [.., at_80, at_90] = holds_what_is_within_reach(&TWO);
+    assert!((0.3..=1.3).contains(&at_80) && (0.3..=0.8).contains(&at_90), "{at_80}, {at_90}");
 }
 
 #[test]
 fn three_classes_before_one_worker_where_it_can_be_had() {
-    holds_what_is_within_reach(&THREE);
+    _ = holds_what_is_within_reach(&THREE);
 }
 
 #[test]
 fn two_classes_before_eight_workers_where_it_can_be_had() {
-    holds_what_is_within_reach(&EIGHT);
+    _ = holds_what_is_within_reach(&EIGHT);
 }
 
 #[test]
 fn three_classes_before_eight_workers_where_it_can_be_had() {
-    holds_what_is_within_reach(&EIGHT_OF_THREE);
+    _ = holds_what_is_within_reach(&EIGHT_OF_THREE);
 }
 
 /// The formula is the simulator's strict priority, where the load line turns nobody away.
@@ -243,12 +246,13 @@ fn strict_priority_is_what_the_formula_says() {
     }
 }
 
-/// Close to the limit the miss is less than the chance of a window. Conservation gives the first class of 1:2:3 at 70 % no less
+/// Close to the limit the miss is less than the chance of a window, and the nearer turns come to the limit the longer it takes
+/// to tell: 80,000 requests until they had a head start, 100,000 with it. Conservation gives the first class of 1:2:3 at 70 % no less
 /// than 1.04 of its share, that of 1:3 in front of eight workers at 90 % 1.015, and of 1:2:3 there 1.03.
 #[test]
 fn what_is_missed_by_little_is_said() {
     for (mix, load) in [(&THREE, 0.7), (&EIGHT_THREE, 0.9), (&EIGHT_OF_THREE, 0.9)] {
-        let (found, _, told) = over_seeds(mix, load, 80_000.0);
+        let (found, _, told) = over_seeds(mix, load, 100_000.0);
         assert!((0.85..0.95).contains(&(found / mix.target())), "{found} at {load}");
         assert!(told >= 18, "said with {told} of 20 seeds only");
     }

@@ -31,7 +31,7 @@ pub(crate) const WINDOW: u64 = 1000;
 /// n: departures between updates.
 pub(crate) const UPDATE: u64 = 10;
 /// Departures that the short memory of a ratio holds.
-const SHORT: f64 = 300.0;
+const SHORT: f64 = 500.0;
 /// Updates come no closer than this.
 const CLOSEST: Duration = Duration::from_millis(5);
 
@@ -197,7 +197,7 @@ impl Group {
         let strict = matches!(self.members[0].promised.promise, Promise::Ratio { strict: true, .. });
         self.law = RatioLaw::new(self.members.len(), strict);
         for member in &self.members {
-            member.promised.quota.set_weight(1.0 / member.delta, 0.0);
+            member.promised.quota.set_weight(1.0 / member.delta, 0.0, 0.0);
         }
     }
 
@@ -230,7 +230,7 @@ impl Group {
         let turns = self.law.next(&reached, WINDOW as f64);
         for (member, turn) in self.members.iter_mut().zip(turns) {
             let (Seen { response, service, .. }, infeasible) = (member.seen, self.law.is_infeasible());
-            member.promised.quota.set_weight(turn.weight, service);
+            member.promised.quota.set_weight(turn.weight, turn.start, service);
             member.promised.quota.set_hold(Duration::from_secs_f64(turn.hold));
             let known = response > 0.0 && normalized > 0.0;
             member.status = ResponseStatus {

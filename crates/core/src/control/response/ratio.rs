@@ -2,12 +2,14 @@
 //!
 //! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
 //! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios come out right only as the load goes to 1: below,
-//! requests that did not wait pull all means together. So the weights are corrected by the error of what was reached,
-//! `e_i = ln(T_i / delta_i) - weighted mean of ln(T_j / delta_j)`; positive asks for more. (The printed error has the sign
-//! of positive feedback.) The proportional part looks at a short window, so that chance of one window is made up for in
-//! the same one; the integral part finds the weights that this load needs. PR's own law, quotas of processes with PID
-//! around the M/M/1 allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues
-//! do not know of each other varies by several times as much.
+//! requests that did not wait pull all means together. So what was reached is fed back, T_i / delta_i above that of the others;
+//! positive asks for more. (The printed error has the sign of positive feedback.) The proportional part looks at a short
+//! window, so that chance of one window is made up for in the same one: a class whose mean lags has a head start, in the unit
+//! of the normalized response time itself. That is hybrid proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (As a factor
+//! of the weight it moved those who waited long and not those who had just come: the spread of windows was wider by half.) The
+//! integral part finds the weights that this load needs. PR's own law, quotas of processes with PID around the M/M/1
+//! allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues do not know of
+//! each other varies by several times as much.
 //!
 //! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
 //! their range and stay, and the error that lasts says so (`unmet.rs`).
@@ -19,7 +21,7 @@
 //! error's: an error is of both signs by chance, and a hold that waited for one sign of it to grow would be too short.
 
 use super::unmet::{self, Unmet};
-use libm::{exp, log};
+use libm::exp;
 
 /// What one class reached.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +43,8 @@ pub struct Reached {
 pub struct Turn {
     /// Of its normalized response time.
     pub weight: f64,
+    /// What is added to that (s).
+    pub start: f64,
     /// It starts no sooner after its arrival (s).
     pub hold: f64,
 }
@@ -61,8 +65,8 @@ use alloc::vec::Vec;
 
 /// What an error of 1 over a whole long window adds to ln w.
 const INTEGRAL: f64 = 3.5;
-/// What an error of 1 in the short window does to ln w.
-const PROPORTIONAL: f64 = 10.0;
+/// What is made up for of each second by which a class's mean lags.
+const PROPORTIONAL: f64 = 20.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
 /// ln w of two classes this far apart is strict priority.
@@ -84,7 +88,7 @@ impl RatioLaw {
 
     /// The weights for what was reached; `window` is the departures of a long window.
     pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
-        let short = errors(reached, |one| one.short);
+        let lag = lags(reached);
         let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
@@ -98,11 +102,12 @@ impl RatioLaw {
         if self.strict {
             self.hold_back(reached, &steps, fresh);
         }
-        let turn = |((one, own), (error, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
-            weight: exp(own + PROPORTIONAL * error.clamp(-1.0, 1.0)) / one.delta,
+        let turn = |((one, own), (lag, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
+            weight: exp(*own) / one.delta,
+            start: PROPORTIONAL * lag,
             hold: *hold,
         };
-        reached.iter().zip(&self.integral).zip(short.iter().zip(&self.hold)).map(turn).collect()
+        reached.iter().zip(&self.integral).zip(lag.iter().zip(&self.hold)).map(turn).collect()
     }
 
     /// Whoever is faster than its ratio allows, although turns can do no more for the others, waits.
@@ -127,13 +132,12 @@ impl RatioLaw {
     }
 }
 
-/// e_i; zero for a class without departures.
-fn errors(reached: &[Reached], time: impl Fn(&Reached) -> f64) -> Vec<f64> {
-    let normalized = |one: &Reached| (time(one) > 0.0).then(|| log(time(one) / one.delta));
-    let known: f64 = reached.iter().filter(|one| time(one) > 0.0).map(|one| one.share).sum();
-    let mean: f64 =
-        reached.iter().filter_map(|one| Some(normalized(one)? * one.share)).sum::<f64>() / known.max(1e-12);
-    reached.iter().map(|one| normalized(one).map_or(0.0, |own| own - mean)).collect()
+/// By how much each class's mean normalized response time over the short window is above the least of them (s); zero for a
+/// class without departures.
+fn lags(reached: &[Reached]) -> Vec<f64> {
+    let known = |one: &&Reached| one.short > 0.0;
+    let least = reached.iter().filter(known).map(|one| one.short / one.delta).fold(f64::INFINITY, f64::min);
+    reached.iter().map(|one| if one.short > 0.0 { one.short / one.delta - least } else { 0.0 }).collect()
 }
 
 /// The mean normalized response time.
@@ -158,7 +162,7 @@ fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use libm::fabs;
+    use libm::{fabs, log};
 
     fn reached(times: [f64; 2]) -> [Reached; 2] {
         let one = |delta: f64, time: f64| Reached {
@@ -171,9 +175,9 @@ mod tests {
         [one(1.0, times[0]), one(3.0, times[1])]
     }
 
-    /// ln of how much more the first class's weight is than its delta alone would make it.
-    fn favour(turns: &[Turn]) -> f64 {
-        log(turns[0].weight / (3.0 * turns[1].weight))
+    /// ln of how much more the first class's weight is than its delta alone would make it, and its head start (s).
+    fn favour(turns: &[Turn]) -> (f64, f64) {
+        (log(turns[0].weight / (3.0 * turns[1].weight)), turns[0].start - turns[1].start)
     }
 
     #[test]
@@ -181,20 +185,22 @@ mod tests {
         let mut law = RatioLaw::new(2, false);
         for _ in 0..100 {
             let turns = law.next(&reached([0.1, 0.3]), 1000.0);
-            assert!(fabs(favour(&turns)) < 1e-9 && !law.is_infeasible());
+            let (weight, start) = favour(&turns);
+            assert!(fabs(weight) < 1e-9 && fabs(start) < 1e-9 && !law.is_infeasible());
         }
     }
 
     #[test]
     fn who_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
         let mut law = RatioLaw::new(2, false);
-        assert!(favour(&law.next(&reached([0.2, 0.3]), 1000.0)) > 1.0);
+        let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0));
+        assert!((1.9..2.1).contains(&start), "0.1 s behind: {start}");
         (0..50).for_each(|_| {
             law.next(&reached([0.2, 0.3]), 1000.0);
         });
-        let kept = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
-        assert!((0.2..3.0).contains(&kept), "{kept}");
-        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)) < 0.0);
+        let (kept, start) = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
+        assert!((0.2..3.0).contains(&kept) && fabs(start) < 1e-9, "{kept}, {start}");
+        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)).1 < 0.0);
     }
 
     #[test]
