@@ -41,7 +41,9 @@ impl Share {
 
     /// Takes so many periods in which nothing came.
     pub(crate) fn rest(&mut self, periods: u32) {
-        self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
+        if self.log_ratio != 0.0 {
+            self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
+        }
     }
 
     /// Takes a period: requests decided by level 0..=M while the knob stood where it was set.

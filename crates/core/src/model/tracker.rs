@@ -58,14 +58,16 @@ impl Tracker {
 
     /// Takes so many counts of nothing, each over `seconds`; returns whether the rate stepped.
     pub fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
-        let mut stepped = false;
+        // A copy of its own stays in registers.
+        let (mut after, mut stepped) = (self.clone(), false);
         for _ in 0..times {
-            if self.knows_nothing() {
-                self.rose = false;
+            if after.knows_nothing() {
+                after.rose = false;
                 break;
             }
-            stepped |= self.take(0, seconds);
+            stepped |= after.take(0, seconds);
         }
+        *self = after;
         stepped
     }
 
@@ -74,7 +76,7 @@ impl Tracker {
         self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, count: u64, seconds: f64) -> bool {
         let rate = count as f64 / seconds;
         let innovation = rate - self.mean;
