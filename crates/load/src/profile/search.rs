@@ -3,8 +3,9 @@
 //! 1. **Climb**: a closed loop of 1, 2, 4, ... clients until the rate has not risen by [`RISE`] for two doublings, or
 //!    requests fail.
 //! 2. **Between**: bisection for the fewest clients that keep the server busy. They say how many it works on at once.
-//! 3. **Settle**: the clients that did best once more and longer, in parts. Its mean is the highest rate: measured
-//!    afresh, because the best of several noisy windows is too good. The parts say how sure it is.
+//! 3. **Settle**: as many clients as did best once more and longer, in parts; twice as many as keep it busy, if they did as
+//!    well, since just enough leave it idle on their way there and back. Its mean is the highest rate: measured afresh,
+//!    because the best of several noisy windows is too good. The parts say how sure it is.
 //! 4. **Confirm**: an open loop, Poisson arrivals at [`FRACTIONS`] of it. A rate is sustained if the requests under
 //!    way do not grow. A closed loop cannot show that, it slows down with its server.
 //!
@@ -136,7 +137,7 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
     let mut search = Search { bench, used: 0.0, alone: 0.0, climb: Vec::new() };
     let window = search.climb(seconds, most_clients)?;
     let busy_clients = search.between(window)?;
-    let (clients, _) = search.best();
+    let clients = search.plenty(busy_clients);
     let left = seconds - search.used;
     let settled = search.bench.closed(clients, left * SETTLED)?;
     let rate = settled.rate();
@@ -235,6 +236,15 @@ impl Search<'_> {
         self.climb.iter().fold((1, 0.0), better)
     }
 
+    /// The clients that do best. A window of the climb does not tell them from others by less than [`RISE`]; of those it is
+    /// the fewest that are twice `busy`.
+    fn plenty(&self, busy: u32) -> u32 {
+        let (best, rate) = self.best();
+        let as_good =
+            self.climb.iter().filter(|(_, other)| other * RISE >= rate).map(|(clients, _)| *clients);
+        as_good.filter(|clients| *clients >= busy.saturating_mul(2)).min().unwrap_or(best)
+    }
+
     fn measure(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
         let window = self.bench.closed(clients, seconds)?;
         self.used += seconds;
@@ -331,6 +341,29 @@ mod tests {
         let found = highest(&mut server, 8.0, 256).unwrap();
         assert_eq!(found.clients, 32);
         close(found.rate, 32.0 / 0.0101, 0.01);
+    }
+
+    #[test]
+    fn just_enough_clients_do_not_settle_it() {
+        /// Answers come in batches: a short window sees no difference between nearly all of the capacity and all of it.
+        struct Batches(Formula);
+        impl Bench for Batches {
+            fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+                let mut window = self.0.closed(clients, seconds)?;
+                let batch = self.0.capacity() / 17.9;
+                if seconds < 1.0 {
+                    window.parts = vec![(window.rate() / batch).floor() * batch];
+                }
+                Ok(window)
+            }
+            fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+                self.0.open(rate, seconds)
+            }
+        }
+        let mut server = Batches(Formula { beside: 0.000_4, noise: 0.0, ..Formula::new(8.0, 0.01) });
+        let found = highest(&mut server, 8.0, 256).unwrap();
+        assert_eq!((found.busy_clients, found.clients), (8, 16), "{found:?}");
+        close(found.rate, 800.0, 0.01);
     }
 
     #[test]
