@@ -3,12 +3,14 @@
 
     python3 bench/waiting.py --plimsoll target/release/plimsoll
 
-Both gateways have one class with a promised delay and the same load; one is told of few workers, so that whoever comes
-finds them taken, the other of many. *Busy*: 64 clients of 16 workers as fast as they can before a fast origin; *few*: 32
-of 4 workers. *Idle*: 3 clients of one worker, and an origin that answers 400 times a second whoever asks (nginx
-`limit_req`). Rounds are interleaved, the difference is
-taken within a round; a round in which the waiting gateway was seen without anybody waiting, or the other one with
-somebody, is left out, and so is one with errors or rejections.
+A gateway with one class of a promised delay is told of few workers, so that whoever comes finds them taken. Beside it,
+where nobody waits: the same clients before a gateway that is told of many workers (*many*), and on the same gateway no
+more clients than it has workers (*fewer*). The first has more requests at the origin at once, so that one look of the
+gateway finds more answers; the second has as many there, and differs by the waiting alone. *Busy*: 64 clients of 16
+workers as fast as they can before a fast origin; *few*: 32 of 4 workers. *Idle*: 3 clients of one worker, and an origin
+that answers 400 times a second whoever asks (nginx `limit_req`). Rounds are interleaved, the difference is taken within
+a round; a round in which nobody was seen waiting where everybody should, or somebody where nobody should, is left out,
+and so is one with errors or rejections.
 """
 
 import argparse
@@ -111,18 +113,19 @@ class Look(threading.Thread):
         return self.seen
 
 
-def microseconds(server, case, waits, options):
+def microseconds(server, case, clients, options):
     """CPU per request, and the rate; or None and why the round does not count."""
     look = Look(server)
     look.start()
     try:
-        cost, load = measure.cpu_per_request(server, case.path, case.clients, options.seconds, options.load_core)
+        cost, load = measure.cpu_per_request(server, case.path, clients, options.seconds, options.load_core)
     finally:
         seen = look.over()
     if load.errors or load.refused:
         return None, f"{load.errors} errors, {load.refused} refused"
     # Somebody waits nearly always; in the other gateway nobody ever.
     share = sum(1 for waiting in seen if waiting > 0) / max(len(seen), 1)
+    waits = server.workers < clients
     if share < 0.8 if waits else share > 0:
         return None, f"{share:.0%} of looks saw somebody wait"
     return cost, load.requests / options.seconds
@@ -133,27 +136,37 @@ def measure_case(case, origin, directory, options):
     cores = options.proxy_core if case.threads == 1 else f"{options.proxy_core},{options.load_core}"
     with ExitStack() as stack:
         servers = {}
-        for waits in (False, True):
-            workers = case.workers if waits else PLENTY
+        for workers in (case.workers, PLENTY):
             text = CONFIGURATION.format(threads=case.threads, origin=origin.address[1], workers=workers)
-            servers[waits] = proxies.start_plimsoll(options.plimsoll, text, directory, case.threads, cores)
-            stack.callback(servers[waits].stop)
-            measure.wrk(servers[waits].url + case.path, case.clients, 1, options.load_core)
-        without, difference, rates, skipped = [], [], [], []
+            # Its log says where its metrics are, and has the server's name.
+            own = os.path.join(directory, f"{case.name} of {workers}")
+            os.mkdir(own)
+            server = proxies.start_plimsoll(options.plimsoll, text, own, case.threads, cores)
+            stack.callback(server.stop)
+            server.workers = workers
+            measure.wrk(server.url + case.path, case.clients, 1, options.load_core)
+            servers[workers] = server
+        few, plenty = servers[case.workers], servers[PLENTY]
+        arms = {"waits": (few, case.clients), "many": (plenty, case.clients), "fewer": (few, case.workers)}
+        found, skipped = {arm: [] for arm in arms}, []
         for turn in range(options.rounds):
-            found = {}
-            for waits in (False, True) if turn % 2 else (True, False):
-                found[waits], rate = microseconds(servers[waits], case, waits, options)
-                (rates if found[waits] else skipped).append(rate)
-            if all(found.values()):
-                without.append(found[False])
-                difference.append(found[True] - found[False])
-    if not difference:
-        return [f"{case.name:<20} nothing measured: {skipped}"]
-    low, high = figures.bootstrap_interval(difference)
-    line = f"{case.name:<20}{median(without):>12.1f}{median(difference):>12.2f}   [{low:.2f}, {high:.2f}]"
-    line += f"   {median(rates):.0f}/s, {len(difference)} rounds"
-    return [line] + [f"    left out: {why}" for why in skipped]
+            costs = {}
+            for arm in list(arms) if turn % 2 else reversed(arms):
+                costs[arm], rate = microseconds(arms[arm][0], case, arms[arm][1], options)
+                if not costs[arm]:
+                    skipped.append(f"{arm}: {rate}")
+            if all(costs.values()):
+                for arm, cost in costs.items():
+                    found[arm].append(cost)
+    if not found["waits"]:
+        return [f"{case.name:<16} nothing measured: {skipped}"]
+    line = f"{case.name:<16}"
+    for arm in ("many", "fewer"):
+        more = [waits - other for waits, other in zip(found["waits"], found[arm])]
+        low, high = figures.bootstrap_interval(more)
+        interval = f"[{low:.1f}, {high:.1f}]"
+        line += f"{median(found[arm]):>9.1f}{median(more):>8.1f} {interval:<14}"
+    return [line + f"{len(found['waits'])} rounds"] + [f"    left out: {why}" for why in skipped]
 
 
 def bare_wake(core, sleeper_core, wakes=400):
@@ -204,7 +217,8 @@ def main():
     began = time.monotonic()
     print(record.machine())
     print(bare_wakes(options), flush=True)
-    print(f"{'us of CPU per request':<20}{'no waiting':>11}{'waiting':>12}   [95 % interval of the difference]")
+    print("us of CPU per request where nobody waits, and how much more where all do [95 % interval]")
+    print(f"{'':<16}{'many':>9}{'more':>8}{'':<15}{'fewer':>9}{'more':>8}")
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="plimsoll-waiting-"))
         os.chmod(directory, 0o755)

@@ -13,6 +13,7 @@
 //! into its mailbox before it sleeps, and to move a connection from one selector to another costs more than that.
 //!
 //! A thread keeps [`MOST_LEFT`] heads: when more wait, threads are awake, and 10,000 heads twice would be memory for nothing.
+//! Their memory stays with it: what one thread allocates and another frees costs both a lock.
 
 use crate::upstream::pool::{Lease, Upstream};
 use plimsoll_core::door::{Permit, Token};
@@ -23,6 +24,9 @@ use tokio::runtime::Handle;
 
 /// Heads that a thread leaves at once.
 const MOST_LEFT: usize = 32;
+
+/// Memory that is kept for the next head (bytes); nearly every head fits.
+const MOST_KEPT: usize = 2048;
 
 /// What a head was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +47,20 @@ impl WrittenFor {
 struct Left {
     token: Token,
     written_for: WrittenFor,
-    head: Box<[u8]>,
+    head: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Heads {
+    left: Vec<Left>,
+    /// The memory of heads that have gone.
+    spare: Vec<Vec<u8>>,
 }
 
 /// Where a thread leaves the heads of its waiting requests, for all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    left: Mutex<Vec<Left>>,
+    heads: Mutex<Heads>,
     runtime: OnceLock<Handle>,
 }
 
@@ -67,35 +78,36 @@ impl Ahead {
         let _ = self.runtime.set(Handle::current());
     }
 
-    fn left(&self) -> MutexGuard<'_, Vec<Left>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn heads(&self) -> MutexGuard<'_, Heads> {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves the head that `write` makes of it, if there is room.
+    /// Leaves the head that `write` appends, if there is room.
     pub(crate) fn leave(
         &self,
         token: Token,
         written_for: WrittenFor,
-        write: impl FnOnce() -> Box<[u8]>,
+        write: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
-        // Only its own thread adds.
-        if self.left().len() >= MOST_LEFT {
-            return false;
-        }
-        let head = write();
-        self.left().push(Left { token, written_for, head });
+        let mut head = {
+            let mut heads = self.heads();
+            // Only its own thread adds.
+            if heads.left.len() >= MOST_LEFT {
+                return false;
+            }
+            heads.spare.pop().unwrap_or_default()
+        };
+        write(&mut head);
+        self.heads().left.push(Left { token, written_for, head });
         true
     }
 
     /// Takes a head back, if no other thread was quicker.
     pub(crate) fn take_back(&self, token: Token) {
-        drop(self.take(token));
-    }
-
-    fn take(&self, token: Token) -> Option<Left> {
-        let mut left = self.left();
-        let place = left.iter().position(|left| left.token == token)?;
-        Some(left.swap_remove(place))
+        let mut heads = self.heads();
+        if let Some(left) = heads.take(token) {
+            heads.keep(left.head);
+        }
     }
 
     /// Sends a request for the thread that this belongs to, on an idle connection of `thread`. `None` if that cannot be:
@@ -107,11 +119,31 @@ impl Ahead {
         written_for: WrittenFor,
         upstream: &Arc<Upstream>,
     ) -> Option<Box<Begun>> {
-        let left = self.take(token).filter(|left| left.written_for == written_for)?;
-        let lease = upstream.take_own(thread)?;
-        let lease = lease.hand_over(self.runtime.get()?).ok()?;
-        let sent = lease.io.try_write(&[IoSlice::new(&left.head)]);
-        matches!(sent, Ok(count) if count == left.head.len()).then(|| Box::new(Begun { lease, written_for }))
+        let left = self.heads().take(token)?;
+        let send = || {
+            let lease = (left.written_for == written_for).then(|| upstream.take_own(thread))??;
+            let lease = lease.hand_over(self.runtime.get()?).ok()?;
+            let sent = lease.io.try_write(&[IoSlice::new(&left.head)]);
+            matches!(sent, Ok(count) if count == left.head.len())
+                .then(|| Box::new(Begun { lease, written_for }))
+        };
+        let begun = send();
+        self.heads().keep(left.head);
+        begun
+    }
+}
+
+impl Heads {
+    fn take(&mut self, token: Token) -> Option<Left> {
+        let place = self.left.iter().position(|left| left.token == token)?;
+        Some(self.left.swap_remove(place))
+    }
+
+    fn keep(&mut self, mut head: Vec<u8>) {
+        if head.capacity() <= MOST_KEPT {
+            head.clear();
+            self.spare.push(head);
+        }
     }
 }
 
@@ -150,7 +182,7 @@ mod tests {
         let (here, other) = (runtime(), runtime());
         let ahead = Ahead::default();
         other.block_on(async { ahead.open() });
-        assert!(ahead.leave(Token(7), left_for, || (*b"GET /").into()));
+        assert!(ahead.leave(Token(7), left_for, |head| head.extend(b"GET /")));
         let clock = Clock::start();
         let begun = here.block_on(async {
             let connect_timeout = Duration::from_secs(20);
@@ -189,10 +221,12 @@ mod tests {
     #[test]
     fn so_many_heads_are_left_and_no_more() {
         let ahead = Ahead::default();
-        let leave = |token| ahead.leave(Token(token), WRITTEN_FOR, || (*b"GET /").into());
+        let leave = |token| ahead.leave(Token(token), WRITTEN_FOR, |head| head.extend(b"GET /"));
         assert!((0..MOST_LEFT as u64).all(leave));
         assert!(!leave(99));
         ahead.take_back(Token(3));
         assert!(leave(99));
+        let heads = ahead.heads();
+        assert_eq!((heads.left.len(), heads.spare.len()), (MOST_LEFT, 0), "its memory is used again");
     }
 }

@@ -72,6 +72,14 @@ pub(crate) struct Serving<'a> {
     pub asked: Asked,
 }
 
+/// What a request has that waited.
+#[derive(Default)]
+struct Waited {
+    begun: Option<Box<Begun>>,
+    /// Its heads are written already, for this.
+    written: Option<WrittenFor>,
+}
+
 impl Connection {
     /// Serves the request whose head was parsed.
     pub(crate) async fn request(&mut self) -> Next {
@@ -94,7 +102,8 @@ impl Connection {
                 }
                 let terms = WrittenFor::of(&permit, self.worker.tables().generation);
                 let mut waiting = Waiting::new(&self.worker, &slot, permit);
-                if self.leave_head(target, token, terms) {
+                let written = self.leave_head(target, token, terms).then_some(terms);
+                if written.is_some() {
                     waiting.has_left(token);
                 }
                 poll_fn(|context| poll_decision(&mut self.client, context)).await;
@@ -107,7 +116,7 @@ impl Connection {
                     }
                     None => return Next::Close,
                     Some(Decision::Start(permit, begun)) => {
-                        return self.start(target, permit, begun, asked).await;
+                        return self.start(target, permit, Waited { begun, written }, asked).await;
                     }
                     Some(Decision::Drop { reason, retry_after }) => {
                         return self.reject(reason, retry_after, asked).await;
@@ -123,7 +132,7 @@ impl Connection {
                 return self.reject(reason, retry_after, asked).await;
             }
         };
-        self.start(target, permit, None, asked).await
+        self.start(target, permit, Waited::default(), asked).await
     }
 
     /// Leaves the head of a request that waits, for a thread that may send it sooner; true if it did.
@@ -139,9 +148,9 @@ impl Connection {
         let tables = self.worker.tables();
         let Some(Some(upstream)) = tables.upstreams.get(terms.plant) else { return false };
         let rewrites = rewrites(&tables.settings, target, terms.level);
-        shared.ahead[worker.index].leave(token, terms, || {
+        shared.ahead[worker.index].leave(token, terms, |head| {
             self.write_heads(rewrites, &tables.settings, &upstream.name);
-            self.outgoing.get(0).unwrap_or_default().into()
+            head.extend_from_slice(self.outgoing.get(0).unwrap_or_default());
         })
     }
 
@@ -163,7 +172,7 @@ impl Connection {
         &mut self,
         target: Target,
         permit: Permit,
-        begun: Option<Box<Begun>>,
+        Waited { begun, written }: Waited,
         asked: Asked,
     ) -> Next {
         // A reload may have come while it waited.
@@ -183,6 +192,9 @@ impl Connection {
         match tables.upstreams.get(serving.plant) {
             Some(Some(upstream)) => {
                 let begun = begun.and_then(|begun| begun.take_over(terms, upstream));
+                if written != Some(terms) {
+                    self.write_heads(serving.rewrites, settings, &upstream.name);
+                }
                 self.proxy(upstream, serving, begun).await
             }
             _ => self.serve_file(serving).await,
@@ -252,11 +264,11 @@ impl Connection {
         Next::Linger
     }
 
-    /// Passes the request to an upstream and the response back; `begun` if the upstream has the request already.
+    /// Passes the request, whose heads are written, to an upstream and the response back; `begun` if the upstream has the
+    /// request already.
     async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>, begun: Option<Lease>) -> Next {
         let Serving { mut held, tables, plant, rewrites, report, asked } = serving;
         let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
-        self.write_heads(rewrites, &tables.settings, &pool.name);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
         let body = Decoder::new(self.head.framing).reserving(reserved);

@@ -177,12 +177,14 @@ impl Worker {
         result
     }
 
-    /// Delivers verdicts in their order, and those that come of it.
+    /// Delivers verdicts in their order, and those that come of it. They leave their memory for the next ones.
     fn act_on(&self, verdicts: &mut Verdicts) {
+        let mut more = Verdicts::new();
         while !verdicts.is_empty() {
-            for verdict in std::mem::take(verdicts) {
-                self.act(verdict, verdicts);
+            for verdict in verdicts.drain(..) {
+                self.act(verdict, &mut more);
             }
+            verdicts.append(&mut more);
         }
     }
 
@@ -280,8 +282,10 @@ impl Worker {
     fn receive(self: &Rc<Self>, message: Message) -> bool {
         match message {
             Message::Verdict(verdict) => {
-                let mut verdicts = vec![verdict];
+                let mut verdicts = self.verdicts.take();
+                verdicts.push(verdict);
                 self.act_on(&mut verdicts);
+                self.verdicts.replace(verdicts);
             }
             Message::Begun(token, permit, begun) => {
                 let mut verdicts = self.verdicts.take();
