@@ -16,16 +16,21 @@ pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
 /// Kept by a thread of each size: 16 MiB of large ones. More are freed.
 const KEPT: usize = 224;
 
+/// Small ones that a thread may have in use before it is worth a copy to give one back.
+const FEW: usize = 8;
+
 /// Spare buffers of one size.
 #[derive(Debug)]
 struct Spare {
     buffers: Vec<Box<[u8]>>,
+    /// In use.
+    taken: usize,
     /// The fewest there were since the last look: so many were not needed.
     fewest: usize,
 }
 
 impl Spare {
-    const NONE: Spare = Spare { buffers: Vec::new(), fewest: 0 };
+    const NONE: Spare = Spare { buffers: Vec::new(), taken: 0, fewest: 0 };
 }
 
 thread_local! {
@@ -41,6 +46,11 @@ pub(crate) fn trim() {
             spare.fewest = spare.buffers.len();
         }
     });
+}
+
+/// Whether this thread has so many small buffers in use that one which is held for long is missed.
+pub(crate) fn are_many() -> bool {
+    POOL.with_borrow(|pool| pool[0].taken > FEW)
 }
 
 /// A buffer of fixed size from its thread's pool. Its content is whatever its last user left.
@@ -62,6 +72,7 @@ impl Buffer {
         let kept = POOL.with_borrow_mut(|pool| {
             let spare = &mut pool[class];
             let buffer = spare.buffers.pop();
+            spare.taken += 1;
             spare.fewest = spare.fewest.min(spare.buffers.len());
             buffer
         });
@@ -75,10 +86,12 @@ impl Drop for Buffer {
         let class = usize::from(bytes.len() == LARGE);
         // At the thread's end the pool may be gone: then the buffer is freed.
         let _ = POOL.try_with(|pool| {
-            if let Ok(mut pool) = pool.try_borrow_mut()
-                && pool[class].buffers.len() < KEPT
-            {
-                pool[class].buffers.push(bytes);
+            let Ok(mut pool) = pool.try_borrow_mut() else { return };
+            let spare = &mut pool[class];
+            // One that another thread took was not counted here.
+            spare.taken = spare.taken.saturating_sub(1);
+            if spare.buffers.len() < KEPT {
+                spare.buffers.push(bytes);
             }
         });
     }
@@ -103,6 +116,14 @@ mod tests {
 
     fn spare() -> usize {
         POOL.with_borrow(|pool| pool[1].buffers.len())
+    }
+
+    #[test]
+    fn few_are_not_many() {
+        let mut small: Vec<Buffer> = (0..=FEW).map(|_| Buffer::small()).collect();
+        assert!(are_many());
+        small.pop();
+        assert!(!are_many());
     }
 
     #[test]

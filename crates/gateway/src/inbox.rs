@@ -1,7 +1,7 @@
 //! Bytes that a peer has sent and nobody has taken yet.
 //!
 //! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. While a request waits for
-//! its turn, nobody reads, and ten thousand of them would hold ten thousand such buffers. So whoever waits *packs* its
+//! its turn, nobody reads, and ten thousand of them would hold ten thousand such buffers. So where many wait they *pack* their
 //! inbox: what is there moves to memory of its own size, and the buffer goes back to its thread. The next byte that
 //! comes takes a buffer again. Ranges of the bytes stay what they were, since they count from the first one.
 

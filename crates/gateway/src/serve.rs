@@ -2,6 +2,7 @@
 
 use crate::ahead::{Begun, WrittenFor};
 use crate::answer::Rejected;
+use crate::buffers;
 use crate::connection::{Client, Connection, Next};
 use crate::forward::{Asked, LevelReport, Outgoing};
 use crate::held::{Held, Waiting};
@@ -388,13 +389,13 @@ pub(crate) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
     LevelReport { name: &settings.report.name, level, reason }
 }
 
-/// Ready when the decision is there, or the client is not, or its time is over. Who waits holds no buffer.
+/// Ready when the decision is there, or the client is not, or its time is over. Of many who wait few hold a buffer.
 fn poll_decision(client: &mut Client, context: &mut Context<'_>) -> Poll<()> {
     if client.slot.has_decision() || client.slot.expired() {
         return Poll::Ready(());
     }
     let left = poll_left(client, context);
-    if left.is_pending() {
+    if left.is_pending() && buffers::are_many() {
         client.inbox.pack();
     }
     left
