@@ -4,6 +4,7 @@
 //! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
 //! function of what it is given, byte for byte.
 
+mod ahead;
 mod clients;
 mod flight;
 mod outcome;
@@ -18,6 +19,7 @@ use crate::record::{ClassRow, Recorder, Row};
 use crate::request::Request;
 use crate::top::{Fate, Top};
 use crate::workload::Workload;
+use ahead::{Ahead, Next};
 use clients::Clients;
 use flight::{Ended, Flights, Stage};
 use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
@@ -67,16 +69,6 @@ struct Coming {
     request: Option<Box<Request>>,
 }
 
-/// What is due next.
-#[derive(Clone, Copy)]
-enum Next {
-    Plant(usize),
-    Client,
-    Tick,
-    Period,
-    Stream(usize),
-}
-
 /// A request at the door, for the first time or again.
 #[derive(Clone, Copy)]
 struct Visit {
@@ -92,6 +84,8 @@ struct Simulation<'a> {
     front: &'a mut dyn Front,
     watch: &'a mut dyn Watch,
     streams: Vec<Coming>,
+    /// When the next request comes for the first time, and of which stream.
+    arrival: (Instant, usize),
     servers: Vec<Server>,
     flights: Flights,
     clients: Clients,
@@ -143,6 +137,7 @@ impl<'a> Simulation<'a> {
             setup,
             front,
             watch,
+            arrival: first_arrival(&streams),
             streams,
             servers: workload.plants.iter().map(Server::new).collect(),
             flights: Flights::default(),
@@ -170,7 +165,8 @@ impl<'a> Simulation<'a> {
         let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
         let mut to_look = LOOK;
         loop {
-            let (due, next) = self.next();
+            let ahead = self.ahead();
+            let (due, next) = ahead.next(self.tick_due);
             if due > end {
                 self.now = end;
                 return Ok(true);
@@ -179,9 +175,9 @@ impl<'a> Simulation<'a> {
             match next {
                 Next::Plant(plant) => self.step_plant(plant),
                 Next::Client => self.step_client(),
-                Next::Tick => self.tick(end),
+                Next::Tick => self.tick(&ahead, end),
                 Next::Period => {
-                    self.end_period();
+                    self.end_periods(&ahead, end);
                     if self.is_over() {
                         return Ok(true);
                     }
@@ -198,50 +194,19 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// What is due next. The first of equals.
-    fn next(&self) -> (Instant, Next) {
-        let (before, after) = (self.before_tick(), self.after_tick());
-        if self.tick_due < before.0 && self.tick_due <= after.0 {
-            (self.tick_due, Next::Tick)
-        } else if after.0 < before.0 {
-            after
-        } else {
-            before
+    /// What is due, but for the tick.
+    fn ahead(&self) -> Ahead {
+        Ahead {
+            plant: first(self.servers.iter().map(Server::due)),
+            client: self.clients.due(),
+            period: self.recorder.due(),
+            arrival: self.arrival,
         }
-    }
-
-    /// The first of what comes before a tick of the same instant.
-    fn before_tick(&self) -> (Instant, Next) {
-        let mut first = (self.clients.due(), Next::Client);
-        for (plant, server) in self.servers.iter().enumerate().rev() {
-            let due = server.due();
-            if due <= first.0 {
-                first = (due, Next::Plant(plant));
-            }
-        }
-        first
-    }
-
-    /// The first of what comes after a tick of the same instant.
-    fn after_tick(&self) -> (Instant, Next) {
-        let mut first = (self.recorder.due(), Next::Period);
-        for (stream, coming) in self.streams.iter().enumerate() {
-            if coming.due < first.0 {
-                first = (coming.due, Next::Stream(stream));
-            }
-        }
-        first
-    }
-
-    /// When the next request comes for the first time.
-    fn next_arrival(&self) -> Instant {
-        self.streams.iter().map(|coming| coming.due).min().unwrap_or(Instant::FAR)
     }
 
     /// Nothing will come any more, and nobody is left.
     fn is_over(&self) -> bool {
-        let ended = self.streams.iter().all(|coming| coming.due == Instant::FAR);
-        ended
+        self.arrival.0 == Instant::FAR
             && self.setup.workload.duration.is_none()
             && self.flights.count() == 0
             && self.clients.nobody_returns()
@@ -265,6 +230,7 @@ impl<'a> Simulation<'a> {
         coming.request = Some(request);
         let name = || self.setup.workload.streams[stream].name.clone();
         coming.due = next.map_err(|error| Error::Stream(name(), error))?.unwrap_or(Instant::FAR);
+        self.arrival = first_arrival(&self.streams);
         Ok(())
     }
 
@@ -460,13 +426,12 @@ impl<'a> Simulation<'a> {
     }
 
     /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
-    fn tick(&mut self, end: Instant) {
+    fn tick(&mut self, ahead: &Ahead, end: Instant) {
         // The last instant of which it is certain that there is nothing but ticks.
-        let before = Instant::from_nanos(self.before_tick().0.as_nanos() - 1);
-        let next = self.after_tick().0.min(end);
-        let last = before.min(next);
+        let before = Instant::from_nanos(ahead.before_tick().as_nanos() - 1);
+        let last = before.min(ahead.after_tick()).min(end);
         // Who was served may come again, and nobody knows when.
-        let arrival = if self.may_return { last } else { self.next_arrival().min(end) };
+        let arrival = if self.may_return { last } else { ahead.arrival.0.min(end) };
         loop {
             self.read();
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
@@ -508,6 +473,21 @@ impl<'a> Simulation<'a> {
             .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
     }
 
+    /// Ends a period, and those after it in which nothing happens. Where nobody comes any more the run may be over after
+    /// each of them.
+    fn end_periods(&mut self, ahead: &Ahead, end: Instant) {
+        let before = ahead.before_tick().min(self.tick_due);
+        let arrival = ahead.arrival.0.min(end);
+        loop {
+            self.end_period();
+            let due = self.recorder.due();
+            if due >= before || due > arrival || arrival == Instant::FAR {
+                return;
+            }
+            self.now = due;
+        }
+    }
+
     fn end_period(&mut self) {
         let front = &*self.front;
         if self.recorder.period(|class| front.service_level(class)) {
@@ -534,6 +514,21 @@ impl<'a> Simulation<'a> {
             in_flight: self.flights.count() as u64,
         }
     }
+}
+
+fn first_arrival(streams: &[Coming]) -> (Instant, usize) {
+    first(streams.iter().map(|coming| coming.due))
+}
+
+/// The earliest, the first of equals, and its number.
+fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
+    let mut first = (Instant::FAR, 0);
+    for (number, due) in all.enumerate() {
+        if due < first.0 {
+            first = (due, number);
+        }
+    }
+    first
 }
 
 /// Of what the streams read, and of the logs that their content is drawn from.

@@ -21,6 +21,8 @@ pub(super) struct Clients {
     /// Those who may have been answered meanwhile too.
     leaving: BinaryHeap<Reverse<(Instant, u64)>>,
     returning: BTreeMap<(Instant, u64), Again>,
+    /// The first of both.
+    due: Instant,
     returned: u64,
     scheduled: u64,
     random: Random,
@@ -31,6 +33,7 @@ impl Clients {
         Clients {
             leaving: BinaryHeap::new(),
             returning: BTreeMap::new(),
+            due: Instant::FAR,
             returned: 0,
             scheduled: 0,
             random: Random::new(seed),
@@ -40,17 +43,21 @@ impl Clients {
     /// A request's client leaves then if it is still there.
     pub(super) fn waits(&mut self, token: Token, until: Instant) {
         self.leaving.push(Reverse((until, token.0)));
+        self.due = self.due.min(until);
     }
 
     /// A client comes again after some time, `mean` on average.
     pub(super) fn returns(&mut self, now: Instant, mean: Duration, again: Again) {
         let after = Duration::try_from_secs_f64(self.random.exponential(mean.as_secs_f64()));
         self.scheduled += 1;
-        self.returning.insert((now + after.unwrap_or(Duration::MAX), self.scheduled), again);
+        let at = now + after.unwrap_or(Duration::MAX);
+        self.returning.insert((at, self.scheduled), again);
+        self.due = self.due.min(at);
     }
 
+    /// When the next one leaves or comes. It is asked for with each thing that happens.
     pub(super) fn due(&self) -> Instant {
-        self.leaves().min(self.comes())
+        self.due
     }
 
     fn leaves(&self) -> Instant {
@@ -66,7 +73,9 @@ impl Clients {
         if self.leaves() > now {
             return None;
         }
-        self.leaving.pop().map(|Reverse((_, token))| Token(token))
+        let first = self.leaving.pop().map(|Reverse((_, token))| Token(token));
+        self.due = self.leaves().min(self.comes());
+        first
     }
 
     /// Who comes again now.
@@ -75,7 +84,9 @@ impl Clients {
             return None;
         }
         self.returned += 1;
-        self.returning.pop_first().map(|(_, again)| again)
+        let first = self.returning.pop_first().map(|(_, again)| again);
+        self.due = self.leaves().min(self.comes());
+        first
     }
 
     pub(super) fn nobody_returns(&self) -> bool {
