@@ -12,7 +12,7 @@
 use libm::{fabs, sqrt};
 
 /// Follows a rate [1/s], sampled [`SAMPLES_PER_PERIOD`](Self::SAMPLES_PER_PERIOD) times a period.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tracker {
     mean: f64,
     variance: f64,
@@ -22,7 +22,7 @@ pub struct Tracker {
 }
 
 /// The latest samples, as many as lie on one side of the mean.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Run {
     above: bool,
     samples: u32,
@@ -57,18 +57,51 @@ impl Tracker {
     }
 
     /// Takes so many counts of nothing, each over `seconds`; returns whether the rate stepped.
+    #[inline]
     pub fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
+        times > 0 && self.take_nothing(times, seconds)
+    }
+
+    fn take_nothing(&mut self, times: u64, seconds: f64) -> bool {
         // A copy of its own stays in registers.
-        let (mut after, mut stepped) = (self.clone(), false);
-        for _ in 0..times {
+        let (mut after, mut stepped, mut left) = (self.clone(), false, times);
+        while left > 0 {
             if after.knows_nothing() {
                 after.rose = false;
                 break;
             }
             stepped |= after.take(0, seconds);
+            left -= 1;
+            left -= after.sink(left, seconds);
         }
         *self = after;
         stepped
+    }
+
+    /// Takes as many counts of nothing, `most` at most, as do no more than go on with a run below the mean, and returns how
+    /// many: [`take`](Self::take) less what it does for others. Of months at a low rate nearly all samples are such.
+    #[inline(always)]
+    fn sink(&mut self, most: u64, seconds: f64) -> u64 {
+        let mut taken = 0;
+        while taken < most && !self.run.above {
+            let run_seconds = self.run.seconds + seconds;
+            let squared = self.mean * self.mean;
+            let gains_least = self.mean * seconds < FEW;
+            let no_outlier = self.variance > 0.0 && squared <= LIMIT * self.variance;
+            if !(gains_least && no_outlier && Self::is_near(self.run.requests, self.mean * run_seconds)) {
+                break;
+            }
+            self.run.seconds = run_seconds;
+            self.variance += VARIANCE_GAIN * (squared - self.variance);
+            self.mean -= SMALLEST_GAIN * self.mean;
+            taken += 1;
+        }
+        if taken > 0 {
+            self.run.samples += taken as u32;
+            self.samples = self.samples.saturating_add(taken as u32);
+            self.rose = false;
+        }
+        taken
     }
 
     /// Nothing ever came: where nothing comes then, a run below a mean of zero means nothing.
@@ -108,9 +141,7 @@ impl Tracker {
     /// How far the run's rate is off the mean, if that is a step.
     fn step(&self) -> Option<f64> {
         let Run { samples, requests, seconds, .. } = self.run;
-        // One request more than expected is never a step: the variance is at least that of one. So what is no more
-        // deviations of that off needs no second look; at low rates that is nearly every sample.
-        if self.samples > 0 && fabs(requests - self.mean * seconds) < STEP_DEVIATIONS - 0.1 {
+        if self.samples > 0 && Self::is_near(requests, self.mean * seconds) {
             return None;
         }
         let rate = requests / seconds;
@@ -118,6 +149,12 @@ impl Tracker {
         let variance = (self.variance / f64::from(samples)).max(poisson);
         let off = rate - self.mean;
         (off * off > LIMIT * variance || self.samples == 0).then_some(off)
+    }
+
+    /// One request more than expected is never a step: the variance is at least that of one. So what is no more deviations
+    /// of that off needs no second look; at low rates that is nearly every sample.
+    fn is_near(requests: f64, expected: f64) -> bool {
+        fabs(requests - expected) < STEP_DEVIATIONS - 0.1
     }
 
     /// The rate rose by a step in the last sample: no second one has confirmed it.
@@ -184,5 +221,23 @@ mod tests {
             late_steps += u32::from(step && i > 200);
         }
         assert_eq!(late_steps, 0);
+    }
+
+    #[test]
+    fn many_counts_of_nothing_are_one_after_the_other() {
+        let mut random = crate::random::Random::new(7);
+        for (ordinary, burst) in [(1, 1), (3, 40), (30, 2000)] {
+            let (mut together, mut single) = (Tracker::default(), Tracker::default());
+            for _ in 0..3000 {
+                let most = if random.below(50) == 0 { burst } else { ordinary };
+                let count = random.below(most + 1);
+                assert_eq!(together.count(count, 0.25), single.count(count, 0.25));
+                let silence = if random.below(50) == 0 { 4000 } else { 12 };
+                let nothing = random.below(silence);
+                let stepped = (0..nothing).fold(false, |stepped, _| single.count(0, 0.25) || stepped);
+                assert_eq!(together.count_nothing(nothing, 0.25), stepped);
+                assert_eq!(together, single);
+            }
+        }
     }
 }
