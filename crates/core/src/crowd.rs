@@ -23,6 +23,9 @@ const FEWEST: f64 = 30.0;
 /// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
 /// tell.
 const BATCH: u64 = FEWEST as u64 + 2;
+/// The same where as many are remembered as can be: a look tells little more than the one before it then. Still less than
+/// twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
+const LATER_BATCH: u64 = ENOUGH + 24;
 
 /// What is known of a class's clients.
 pub(crate) struct Crowd {
@@ -77,7 +80,9 @@ impl Crowd {
         let came = |(lane, before): (&Arc<LaneCounters>, &u64)| {
             lane.classes[class].arrivals.get().wrapping_sub(*before)
         };
-        if lanes.iter().zip(&self.arrivals).all(|lane| came(lane) < BATCH) {
+        let is_full = self.total >= MEMORY - LATER_BATCH as f64;
+        let batch = if is_full { LATER_BATCH } else { BATCH };
+        if lanes.iter().zip(&self.arrivals).all(|lane| came(lane) < batch) {
             return false;
         }
         let shift = self.note_shift;
