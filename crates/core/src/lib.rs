@@ -50,6 +50,7 @@ mod monitor;
 mod queue;
 mod quota;
 mod readings;
+mod releases;
 mod reload;
 mod serving;
 mod shared;

@@ -6,17 +6,17 @@
 
 use crate::model::{CostEstimate, LinearModel, Served, Tracker};
 use crate::promises::MAX_LEVELS;
-use crate::shared::{BINS, ClassCounters, Counter, LaneCounters};
+use crate::releases::Releases;
+use crate::shared::{ClassCounters, Counter, LaneCounters};
 use crate::status::Counts;
 use alloc::sync::Arc;
+use core::ops::RangeInclusive;
 
 /// Sums of one class over all lanes.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ClassTotals {
     pub(crate) counts: Counts,
     pub(crate) decided: [u64; MAX_LEVELS + 1],
-    /// Requests, work (ns), bytes.
-    pub(crate) services: [[[u64; 3]; BINS]; MAX_LEVELS + 1],
     pub(crate) started: u64,
     pub(crate) queue_delay_ns: u64,
     pub(crate) released: u64,
@@ -27,42 +27,8 @@ impl ClassTotals {
     /// `levels` is M: what lies above stays zero.
     pub(crate) fn sum(lanes: &[Arc<LaneCounters>], class: usize, levels: usize) -> Self {
         let mut totals = ClassTotals::default();
-        totals.take(lanes, class, levels);
+        totals.advance(&mut ClassTotals::default(), lanes, class, levels);
         totals
-    }
-
-    /// Writes the sums over all lanes; there is at least one.
-    fn take(&mut self, lanes: &[Arc<LaneCounters>], class: usize, levels: usize) {
-        let mut counters = lanes.iter().map(|lane| &*lane.classes[class]);
-        if let Some(first) = counters.next() {
-            self.read(first, levels, |to, count| *to = count);
-        }
-        counters.for_each(|more| self.read(more, levels, |to, count| *to = to.wrapping_add(count)));
-    }
-
-    #[inline]
-    fn read(&mut self, counters: &ClassCounters, levels: usize, put: impl Fn(&mut u64, u64)) {
-        let each = |to: &mut [u64], from: &[Counter]| {
-            to.iter_mut().zip(from).for_each(|(to, from)| put(to, from.get()));
-        };
-        let counts = &mut self.counts;
-        each(&mut counts.served[..=levels], &counters.served);
-        each(&mut self.decided[..=levels], &counters.decided);
-        each(&mut counts.reasons, &counters.reasons);
-        each(&mut counts.outcomes, &counters.outcomes);
-        let bins = self.services[..=levels].as_flattened_mut().iter_mut();
-        for ([requests, work_ns, bytes], from) in bins.zip(counters.services.as_flattened()) {
-            put(requests, from.requests.get());
-            put(work_ns, from.work_ns.get());
-            put(bytes, from.bytes.get());
-        }
-        put(&mut counts.arrivals, counters.arrivals.get());
-        put(&mut counts.bytes, counters.bytes.get());
-        put(&mut counts.unserved, counters.unserved.get());
-        put(&mut self.started, counters.started.get());
-        put(&mut self.queue_delay_ns, counters.queue_delay_ns.get());
-        put(&mut self.released, counters.released.get());
-        put(&mut self.response_ns, counters.response_ns.get());
     }
 
     /// Takes what the lanes have counted since the last time: that is the window. One walk over both, in place and up to
@@ -74,41 +40,52 @@ impl ClassTotals {
         class: usize,
         levels: usize,
     ) {
-        window.take(lanes, class, levels);
-        window.exchange(self, levels);
+        let mut counters = lanes.iter().map(|lane| &*lane.classes[class]);
+        // There is at least one. The others add to it.
+        if let Some(first) = counters.next() {
+            self.read(window, first, levels, |total, window, count| {
+                *window = count.wrapping_sub(*total);
+                *total = count;
+            });
+        }
+        for more in counters {
+            self.read(window, more, levels, |total, window, count| {
+                *window = window.wrapping_add(count);
+                *total = total.wrapping_add(count);
+            });
+        }
     }
 
-    /// `self` is what was counted up to now and becomes what came since `then`, which becomes what was counted up to now.
-    fn exchange(&mut self, then: &mut ClassTotals, levels: usize) {
-        fn one(window: &mut u64, total: &mut u64) {
-            let now = *window;
-            *window = now.wrapping_sub(*total);
-            *total = now;
-        }
-        fn each(window: &mut [u64], total: &mut [u64]) {
-            window.iter_mut().zip(total).for_each(|(window, total)| one(window, total));
-        }
-        let (counts, known) = (&mut self.counts, &mut then.counts);
-        each(&mut counts.served[..=levels], &mut known.served[..=levels]);
-        each(&mut counts.reasons, &mut known.reasons);
-        each(&mut counts.outcomes, &mut known.outcomes);
-        each(&mut self.decided[..=levels], &mut then.decided[..=levels]);
-        let services =
-            (self.services[..=levels].as_flattened_mut(), then.services[..=levels].as_flattened_mut());
-        each(services.0.as_flattened_mut(), services.1.as_flattened_mut());
-        one(&mut counts.arrivals, &mut known.arrivals);
-        one(&mut counts.bytes, &mut known.bytes);
-        one(&mut counts.unserved, &mut known.unserved);
-        one(&mut self.started, &mut then.started);
-        one(&mut self.queue_delay_ns, &mut then.queue_delay_ns);
-        one(&mut self.released, &mut then.released);
-        one(&mut self.response_ns, &mut then.response_ns);
+    #[inline]
+    fn read(
+        &mut self,
+        window: &mut ClassTotals,
+        counters: &ClassCounters,
+        levels: usize,
+        put: impl Fn(&mut u64, &mut u64, u64),
+    ) {
+        let one = |total: &mut u64, window: &mut u64, count: &Counter| put(total, window, count.get());
+        let each = |total: &mut [u64], window: &mut [u64], counts: &[Counter]| {
+            let pairs = total.iter_mut().zip(window);
+            pairs.zip(counts).for_each(|((total, window), count)| one(total, window, count));
+        };
+        let (sums, new) = (&mut self.counts, &mut window.counts);
+        each(&mut sums.served[..=levels], &mut new.served, &counters.served);
+        each(&mut self.decided[..=levels], &mut window.decided, &counters.decided);
+        each(&mut sums.reasons, &mut new.reasons, &counters.reasons);
+        each(&mut sums.outcomes, &mut new.outcomes, &counters.outcomes);
+        one(&mut sums.arrivals, &mut new.arrivals, &counters.arrivals);
+        one(&mut sums.bytes, &mut new.bytes, &counters.bytes);
+        one(&mut sums.unserved, &mut new.unserved, &counters.unserved);
+        one(&mut self.started, &mut window.started, &counters.started);
+        one(&mut self.queue_delay_ns, &mut window.queue_delay_ns, &counters.queue_delay_ns);
+        one(&mut self.released, &mut window.released, &counters.released);
+        one(&mut self.response_ns, &mut window.response_ns, &counters.response_ns);
     }
 
     fn clear(&mut self, levels: usize) {
         self.counts = Counts::default();
         self.decided[..=levels].fill(0);
-        self.services[..=levels].fill(Default::default());
         (self.started, self.queue_delay_ns, self.released, self.response_ns) = (0, 0, 0, 0);
     }
 
@@ -116,7 +93,6 @@ impl ClassTotals {
     fn cut(&mut self, levels: usize) {
         self.counts.served[levels + 1..].fill(0);
         self.decided[levels + 1..].fill(0);
-        self.services[levels + 1..].fill(Default::default());
     }
 
     /// The share of the arrivals that was inside the site's contract: those that the knob was not asked about.
@@ -143,25 +119,11 @@ impl ClassTotals {
         }
         moved.into_iter().chain(ended).all(|difference| difference == 0)
     }
-
-    /// What was served at one level, all sizes together.
-    fn served_at(&self, level: usize) -> Served {
-        let some = self.services[level].iter().filter(|bin| **bin != [0; 3]);
-        some.map(served).fold(Served::default(), |a, b| Served {
-            requests: a.requests + b.requests,
-            work_seconds: a.work_seconds + b.work_seconds,
-            bytes: a.bytes + b.bytes,
-        })
-    }
 }
 
 /// The sum of one counter of a class over all lanes.
 pub(crate) fn sum_over(lanes: &[Arc<LaneCounters>], class: usize, of: fn(&ClassCounters) -> u64) -> u64 {
     lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
-}
-
-fn served(bin: &[u64; 3]) -> Served {
-    Served { requests: bin[0] as f64, work_seconds: bin[1] as f64 * 1e-9, bytes: bin[2] as f64 }
 }
 
 /// Sums of one plant over all lanes.
@@ -198,6 +160,7 @@ pub(crate) struct ClassMonitor {
     levels: usize,
     totals: ClassTotals,
     pub(crate) window: ClassTotals,
+    releases: Releases,
     /// Of the window, by level.
     served: [Served; MAX_LEVELS + 1],
     pub(crate) rate: Tracker,
@@ -218,6 +181,7 @@ impl ClassMonitor {
             levels,
             totals: ClassTotals::default(),
             window: ClassTotals::default(),
+            releases: Releases::default(),
             served: Default::default(),
             rate: Tracker::default(),
             arrivals: 0,
@@ -237,6 +201,7 @@ impl ClassMonitor {
         self.costs[1..=costs.len()].clone_from_slice(costs);
         self.totals = ClassTotals::sum(lanes, class, self.levels);
         self.window.cut(self.levels);
+        self.pass_over(1..=self.levels, lanes, class);
         self.served[self.levels + 1..].fill(Served::default());
     }
 
@@ -247,10 +212,16 @@ impl ClassMonitor {
         lanes: &[Arc<LaneCounters>],
         class: usize,
     ) {
-        let now = ClassTotals::sum(lanes, class, self.levels);
         for level in levels {
             self.costs[level] = CostEstimate::default();
-            self.totals.services[level] = now.services[level];
+            self.pass_over(level..=level, lanes, class);
+        }
+    }
+
+    /// What was released at these levels up to now teaches nothing.
+    fn pass_over(&mut self, levels: RangeInclusive<usize>, lanes: &[Arc<LaneCounters>], class: usize) {
+        for level in levels {
+            self.releases.take(lanes, class, level, |_| ());
         }
     }
 
@@ -293,13 +264,13 @@ impl ClassMonitor {
         }
         self.active = true;
         self.totals.advance(&mut self.window, lanes, class, self.levels);
-        for (level, cost) in self.costs[..=self.levels].iter_mut().enumerate() {
-            self.served[level] = self.window.served_at(level);
-            stepped |= cost.learn(self.served[level]);
+        let mut batch = self.line.batch();
+        for level in 1..=self.levels {
+            let served = self.releases.take(lanes, class, level, |served| batch.add(served));
+            stepped |= self.costs[level].learn(served);
+            self.served[level] = served;
         }
-        let samples = self.window.services[..=self.levels].as_flattened().iter();
-        let samples = samples.filter(|bin| bin[0] > 0).map(served);
-        self.frozen = !self.line.learn(samples);
+        self.frozen = !self.line.take(&batch);
         stepped
     }
 }

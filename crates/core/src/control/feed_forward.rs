@@ -158,9 +158,9 @@ impl Aim {
 impl Law for FeedForward {
     fn next(&mut self, seen: &Observation<'_>) -> Decision {
         let demand = seen.demand;
-        let backlog = (demand.backlog(self.m)
-            - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods))
-        .max(0.0);
+        let waiting = demand.backlog(self.m);
+        let backlog =
+            (waiting - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods)).max(0.0);
         let trustworthy = self.trim(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(self.m);
         self.chance = if trustworthy && reach > 0.0 && !seen.overridden {
@@ -178,7 +178,7 @@ impl Law for FeedForward {
             drain,
             room: 1.0,
             backlog: backlog > 0.0,
-            calm: seen.measured < seen.set_point - CALM && demand.backlog(self.m) <= 0.0,
+            calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };

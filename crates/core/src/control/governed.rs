@@ -6,6 +6,7 @@ use crate::model::Served;
 use crate::monitor::ClassMonitor;
 use crate::promises::MAX_LEVELS;
 use alloc::vec::Vec;
+use core::ops::Add;
 
 /// A class, as the loop of one plant sees it.
 pub(super) struct Governed {
@@ -19,6 +20,8 @@ pub(super) struct Governed {
     pub(super) ours: bool,
     /// Whether this plant serves level l.
     pub(super) here: [bool; MAX_LEVELS + 1],
+    /// The levels that it serves, in order: most of what is asked in a period is asked of each.
+    levels: Vec<usize>,
     /// Of the promises' sites.
     pub(super) site: usize,
     pub(super) priority: u8,
@@ -38,9 +41,8 @@ pub(super) struct Governed {
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 impl Governed {
     /// The levels that this plant serves.
-    pub(super) fn levels_here(&self) -> impl Iterator<Item = usize> + use<> {
-        let (here, top) = (self.here, self.top);
-        (1..=top).filter(move |level| here[*level])
+    pub(super) fn levels_here(&self) -> impl Iterator<Item = usize> {
+        self.levels.iter().copied()
     }
 
     /// The level at which a request that waits here starts if `wanted` is its level: as `SharedClass::level_at`.
@@ -52,11 +54,7 @@ impl Governed {
 
     /// What this plant served of the class in the period.
     pub(super) fn served(&self, monitor: &ClassMonitor) -> Served {
-        self.levels_here().map(|level| monitor.served_at(level)).fold(Served::default(), |a, b| Served {
-            requests: a.requests + b.requests,
-            work_seconds: a.work_seconds + b.work_seconds,
-            bytes: a.bytes + b.bytes,
-        })
+        self.levels_here().map(|level| monitor.served_at(level)).fold(Served::default(), Served::add)
     }
 
     /// Starts per second at a level in the period.
@@ -83,6 +81,7 @@ pub(super) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
                 exempt: member.exempt,
                 ours: site.plant == plant,
                 here,
+                levels: (1..=site.levels.len()).filter(|level| here[*level]).collect(),
                 site: member.site_number,
                 priority: site
                     .classes

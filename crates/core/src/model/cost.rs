@@ -7,6 +7,8 @@
 //! Why not a + b x for all: one line does not fit content whose costs differ by more than its size (a script is not a
 //! file). The line ([`LinearModel`](super::LinearModel)) is for contracts and for what a size not yet seen will cost.
 
+use core::ops::Add;
+
 /// Mean work and size of a request.
 #[derive(Clone, Debug, Default)]
 pub struct CostEstimate {
@@ -26,6 +28,17 @@ pub struct Served {
     pub work_seconds: f64,
     /// Sum of body bytes.
     pub bytes: f64,
+}
+
+impl Add for Served {
+    type Output = Served;
+    fn add(self, other: Served) -> Served {
+        Served {
+            requests: self.requests + other.requests,
+            work_seconds: self.work_seconds + other.work_seconds,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
 const REMEMBER: f64 = 0.8;

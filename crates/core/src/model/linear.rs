@@ -33,6 +33,35 @@ const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
 
+/// A period's samples, as far as the model needs them.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// The estimate before it.
+    theta: [f64; 2],
+    information: [f64; 3],
+    gradient: [f64; 2],
+    /// Of the errors.
+    squares: f64,
+    count: f64,
+}
+
+impl Batch {
+    /// Takes a sample; one without requests does not count.
+    pub(crate) fn add(&mut self, sample: Served) {
+        if sample.requests <= 0.0 {
+            return;
+        }
+        let weight = sqrt(sample.requests);
+        let phi = [weight, sample.bytes / KIB / weight];
+        let error = sample.work_seconds / weight - phi[0] * self.theta[0] - phi[1] * self.theta[1];
+        let [i00, i01, i11] = self.information;
+        self.information = [i00 + phi[0] * phi[0], i01 + phi[0] * phi[1], i11 + phi[1] * phi[1]];
+        self.gradient = [self.gradient[0] + phi[0] * error, self.gradient[1] + phi[1] * error];
+        self.squares += error * error;
+        self.count += 1.0;
+    }
+}
+
 impl Default for LinearModel {
     fn default() -> Self {
         LinearModel {
@@ -57,31 +86,31 @@ impl LinearModel {
 
     /// Takes a period's samples; those without requests do not count. Returns whether anything was learned.
     pub fn learn(&mut self, samples: impl Iterator<Item = Served>) -> bool {
-        let mut batch = [0.0; 3];
-        let mut gradient = [0.0; 2];
-        let (mut squares, mut count) = (0.0, 0.0);
-        for sample in samples.filter(|sample| sample.requests > 0.0) {
-            let weight = sqrt(sample.requests);
-            let phi = [weight, sample.bytes / KIB / weight];
-            let error = sample.work_seconds / weight - phi[0] * self.theta[0] - phi[1] * self.theta[1];
-            batch = [batch[0] + phi[0] * phi[0], batch[1] + phi[0] * phi[1], batch[2] + phi[1] * phi[1]];
-            gradient = [gradient[0] + phi[0] * error, gradient[1] + phi[1] * error];
-            squares += error * error;
-            count += 1.0;
-        }
-        if count == 0.0 {
+        let mut batch = self.batch();
+        samples.for_each(|sample| batch.add(sample));
+        self.take(&batch)
+    }
+
+    /// Begins a period's batch.
+    pub(crate) fn batch(&self) -> Batch {
+        Batch { theta: self.theta, ..Batch::default() }
+    }
+
+    /// Takes a period's batch. Returns whether anything was learned.
+    pub(crate) fn take(&mut self, batch: &Batch) -> bool {
+        if batch.count == 0.0 {
             return false;
         }
-        self.information = forget(self.information, batch, MOST_FORGOTTEN);
-        for (kept, new) in self.information.iter_mut().zip(batch) {
+        self.information = forget(self.information, batch.information, MOST_FORGOTTEN);
+        for (kept, new) in self.information.iter_mut().zip(batch.information) {
             *kept += new;
         }
-        let step = self.solve(gradient);
+        let step = self.solve(batch.gradient);
         self.theta = [self.theta[0] + step[0], self.theta[1] + step[1]];
         self.periods = self.periods.saturating_add(1);
         if self.periods > 1 {
             let gain = if self.periods < 10 { 0.5 } else { 0.1 };
-            self.residual_variance += gain * (squares / count - self.residual_variance);
+            self.residual_variance += gain * (batch.squares / batch.count - self.residual_variance);
         }
         true
     }

@@ -39,13 +39,11 @@ impl UtilizationLoop {
         for index in 0..self.classes.len() {
             let class = &self.classes[index];
             if class.stale || monitors[class.class].active || self.reported_line.is_some() {
-                let cost = |level| self.cost(class, level, monitors).unwrap_or(0.0);
-                let costs =
-                    core::array::from_fn(
-                        |level| if level > 0 && level <= class.top { cost(level) } else { 0.0 },
-                    );
-                let class = &mut self.classes[index];
-                (class.costs, class.stale) = (costs, false);
+                for level in 1..=self.classes[index].top {
+                    let cost = self.cost(&self.classes[index], level, monitors);
+                    self.classes[index].costs[level] = cost.unwrap_or(0.0);
+                }
+                self.classes[index].stale = false;
             }
         }
     }
