@@ -75,7 +75,9 @@ impl TimingCounters {
     }
 }
 
-/// One lane's counters of one class.
+/// One lane's counters of one class. They share no cache lines (a processor fetches two) with what another lane writes,
+/// wherever they come to lie.
+#[repr(align(128))]
 pub(crate) struct ClassCounters {
     pub(crate) arrivals: Counter,
     /// By the level that the knob gave at arrival; what waits is given its level again at its start. Those inside a
@@ -117,8 +119,9 @@ impl Default for ClassCounters {
     }
 }
 
-/// One lane's counters of one plant.
+/// One lane's counters of one plant, on cache lines of their own too.
 #[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct PlantCounters {
     /// Integral of min(in service, s) dt [server nanoseconds].
     pub(crate) busy_ns: Counter,
