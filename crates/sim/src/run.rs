@@ -9,6 +9,7 @@ mod clients;
 mod flight;
 mod outcome;
 mod service;
+mod ticks;
 
 pub use outcome::{Error, Event, Progress, Run, Watch};
 
@@ -423,77 +424,6 @@ impl<'a> Simulation<'a> {
             self.top.note(&flight.path, Fate::Degraded);
         }
         self.start(token, start);
-    }
-
-    /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
-    fn tick(&mut self, ahead: &Ahead, end: Instant) {
-        // The last instant of which it is certain that there is nothing but ticks.
-        let before = Instant::from_nanos(ahead.before_tick().as_nanos() - 1);
-        let last = before.min(ahead.after_tick()).min(end);
-        // Who was served may come again, and nobody knows when.
-        let arrival = if self.may_return { last } else { ahead.arrival.0.min(end) };
-        loop {
-            self.read();
-            self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
-            if !self.orders.is_empty() {
-                return self.obey();
-            }
-            // Readings come with each tick.
-            if !self.senses {
-                self.tick_due = self.front.put_off(self.tick_due, arrival);
-            }
-            if self.tick_due > last {
-                return;
-            }
-            self.now = self.tick_due;
-        }
-    }
-
-    /// The senses: utilization of plants that report it, once a period; the gateway's CPU time where rejections cost.
-    fn read(&mut self) {
-        if !self.senses {
-            return;
-        }
-        self.readings.utilization.clear();
-        let (promises, workload) = (self.setup.promises, self.setup.workload);
-        for (number, plant) in workload.plants.iter().enumerate().filter(|(_, plant)| plant.reports) {
-            let (last, busy_then) = self.reported[number];
-            let elapsed = self.now.since(last);
-            if elapsed >= promises.control.period {
-                let busy = self.servers[number].busy(self.now).servers;
-                let servers = f64::from(plant.discipline.servers());
-                let utilization = (busy - busy_then).as_secs_f64() / servers / elapsed.as_secs_f64();
-                self.readings.utilization.push((number, utilization));
-                self.reported[number] = (self.now, busy);
-            }
-        }
-        // Whoever is served takes of the gateway what a rejection takes, at least; of the plant that is not more than the
-        // service time says.
-        self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
-            .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
-    }
-
-    /// Ends a period, and those after it in which nothing happens. Where nobody comes any more the run may be over after
-    /// each of them.
-    fn end_periods(&mut self, ahead: &Ahead, end: Instant) {
-        let before = ahead.before_tick().min(self.tick_due);
-        let arrival = ahead.arrival.0.min(end);
-        loop {
-            self.end_period();
-            let due = self.recorder.due();
-            if due >= before || due > arrival || arrival == Instant::FAR {
-                return;
-            }
-            self.now = due;
-        }
-    }
-
-    fn end_period(&mut self) {
-        let front = &*self.front;
-        if self.recorder.period(|class| front.service_level(class)) {
-            let busy = busy(&mut self.servers, self.now);
-            self.recorder.close(self.now, &busy, self.front.status().as_ref());
-        }
     }
 
     fn finish(mut self, complete: bool) -> Run {
