@@ -4,8 +4,8 @@
 //! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
 //! function of what it is given, byte for byte.
 
-mod ahead;
 mod clients;
+mod due;
 mod flight;
 mod outcome;
 mod service;
@@ -20,8 +20,8 @@ use crate::record::{ClassRow, Recorder, Row};
 use crate::request::Request;
 use crate::top::{Fate, Top};
 use crate::workload::Workload;
-use ahead::{Ahead, Next};
 use clients::Clients;
+use due::{Due, Next};
 use flight::{Ended, Flights, Stage};
 use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
@@ -166,19 +166,19 @@ impl<'a> Simulation<'a> {
         let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
         let mut to_look = LOOK;
         loop {
-            let ahead = self.ahead();
-            let (due, next) = ahead.next(self.tick_due);
-            if due > end {
+            let due = self.due();
+            let (at, next) = due.next(self.tick_due);
+            if at > end {
                 self.now = end;
                 return Ok(true);
             }
-            self.now = due;
+            self.now = at;
             match next {
                 Next::Plant(plant) => self.step_plant(plant),
                 Next::Client => self.step_client(),
-                Next::Tick => self.tick(&ahead, end),
+                Next::Tick => self.tick(&due, end),
                 Next::Period => {
-                    self.end_periods(&ahead, end);
+                    self.end_periods(&due, end);
                     if self.is_over() {
                         return Ok(true);
                     }
@@ -196,8 +196,8 @@ impl<'a> Simulation<'a> {
     }
 
     /// What is due, but for the tick.
-    fn ahead(&self) -> Ahead {
-        Ahead {
+    fn due(&self) -> Due {
+        Due {
             plant: first(self.servers.iter().map(Server::due)),
             client: self.clients.due(),
             period: self.recorder.due(),

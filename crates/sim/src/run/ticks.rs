@@ -1,17 +1,17 @@
 //! Ticks of the loops and ends of periods: what happens by the clock, and alone while nobody comes.
 
-use super::ahead::Ahead;
+use super::due::Due;
 use super::{Simulation, busy};
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {
     /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
-    pub(super) fn tick(&mut self, ahead: &Ahead, end: Instant) {
+    pub(super) fn tick(&mut self, due: &Due, end: Instant) {
         // The last instant of which it is certain that there is nothing but ticks.
-        let before = Instant::from_nanos(ahead.before_tick().as_nanos() - 1);
-        let last = before.min(ahead.after_tick()).min(end);
+        let before = Instant::from_nanos(due.before_tick().as_nanos() - 1);
+        let last = before.min(due.after_tick()).min(end);
         // Who was served may come again, and nobody knows when.
-        let arrival = if self.may_return { last } else { ahead.arrival.0.min(end) };
+        let arrival = if self.may_return { last } else { due.arrival.0.min(end) };
         loop {
             self.read();
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
@@ -55,16 +55,16 @@ impl Simulation<'_> {
 
     /// Ends a period, and those after it in which nothing happens. Where nobody comes any more the run may be over after
     /// each of them.
-    pub(super) fn end_periods(&mut self, ahead: &Ahead, end: Instant) {
-        let before = ahead.before_tick().min(self.tick_due);
-        let arrival = ahead.arrival.0.min(end);
+    pub(super) fn end_periods(&mut self, due: &Due, end: Instant) {
+        let before = due.before_tick().min(self.tick_due);
+        let arrival = due.arrival.0.min(end);
         loop {
             self.end_period();
-            let due = self.recorder.due();
-            if due >= before || due > arrival || arrival == Instant::FAR {
+            let next = self.recorder.due();
+            if next >= before || next > arrival || arrival == Instant::FAR {
                 return;
             }
-            self.now = due;
+            self.now = next;
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) enum Next {
 }
 
 /// What is due, but for the tick. Nothing is at [`Instant::FAR`].
-pub(super) struct Ahead {
+pub(super) struct Due {
     /// The first of the plants.
     pub(super) plant: (Instant, usize),
     pub(super) client: Instant,
@@ -26,7 +26,7 @@ pub(super) struct Ahead {
     pub(super) arrival: (Instant, usize),
 }
 
-impl Ahead {
+impl Due {
     /// What is due next. The first of equals.
     pub(super) fn next(&self, tick: Instant) -> (Instant, Next) {
         let (before, after) = (self.before_tick(), self.after_tick());
@@ -60,20 +60,20 @@ mod tests {
     fn of_equal_instants_plants_clients_tick_period_arrivals() {
         let (now, later) = (Instant::from_nanos(5), Instant::from_nanos(6));
         let mut tick = now;
-        let mut ahead = Ahead { plant: (now, 1), client: now, period: now, arrival: (now, 2) };
+        let mut due = Due { plant: (now, 1), client: now, period: now, arrival: (now, 2) };
         let mut order = Vec::new();
         loop {
-            let (due, next) = ahead.next(tick);
-            if due == later {
+            let (at, next) = due.next(tick);
+            if at == later {
                 break;
             }
             order.push(match next {
                 Next::Plant(number) => {
-                    ahead.plant.0 = later;
+                    due.plant.0 = later;
                     format!("plant {number}")
                 }
                 Next::Client => {
-                    ahead.client = later;
+                    due.client = later;
                     "client".to_owned()
                 }
                 Next::Tick => {
@@ -81,11 +81,11 @@ mod tests {
                     "tick".to_owned()
                 }
                 Next::Period => {
-                    ahead.period = later;
+                    due.period = later;
                     "period".to_owned()
                 }
                 Next::Stream(number) => {
-                    ahead.arrival.0 = later;
+                    due.arrival.0 = later;
                     format!("stream {number}")
                 }
             });
