@@ -5,7 +5,7 @@
 //! 2. **Between**: bisection for the fewest clients that keep the server busy. They say how many it works on at once.
 //! 3. **Settle**: as many clients as did best once more and longer, in parts; twice as many as keep it busy, if they did as
 //!    well, since just enough leave it idle on their way there and back. Its mean is the highest rate: measured afresh,
-//!    because the best of several noisy windows is too good. The parts say how sure it is.
+//!    because the best of several noisy windows is too good, and from answer to answer. The parts say how sure it is.
 //! 4. **Confirm**: an open loop, Poisson arrivals at [`FRACTIONS`] of it. A rate is sustained if the requests under
 //!    way do not grow. A closed loop cannot show that, it slows down with its server.
 //!

@@ -73,6 +73,8 @@ struct Reading {
     bytes: u64,
     failed: u64,
     thread_seconds: f64,
+    /// When the last answer was complete (s).
+    answered: f64,
 }
 
 impl Reading {
@@ -84,6 +86,22 @@ impl Reading {
     fn client_cpu(&self, earlier: &Reading) -> Option<f64> {
         (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.thread_seconds))
     }
+}
+
+/// Answers per second in each part of a window. Their mean is that from the last answer before the window to the last one in
+/// it: the answers of workers that go in step come in batches, and a window has one batch more or less of them.
+fn parts(readings: &[Reading]) -> Vec<f64> {
+    let good = |reading: &Reading| reading.good as f64;
+    let parts: Vec<f64> = readings.windows(2).map(|two| two[1].per_second(&two[0], good)).collect();
+    let [first, .., last] = readings else { return parts };
+    let (window, between) = ((last.at - first.at).as_secs_f64(), last.answered - first.answered);
+    // Not where it was silent for much of it: then no answer says when a batch began.
+    let scale = if first.good > 0 && last.good > first.good && between > 0.5 * window {
+        (good(last) - good(first)) / between / (parts.iter().sum::<f64>() / parts.len() as f64)
+    } else {
+        1.0
+    };
+    parts.iter().map(|rate| rate * scale).collect()
 }
 
 impl Bench for Stage<'_> {
@@ -109,12 +127,10 @@ impl Bench for Stage<'_> {
             stage.patiently(load, seconds, &what, (&thread, &mut readings))?;
             stage.must_live(load, &readings)?;
             let (first, last) = (readings[0], readings[readings.len() - 1]);
-            let parts =
-                readings.windows(2).map(|two| two[1].per_second(&two[0], |reading| reading.good as f64));
             let (good, failed) = ((last.good - first.good) as f64, (last.failed - first.failed) as f64);
             load.stop();
             Ok(Window {
-                parts: parts.collect(),
+                parts: parts(&readings),
                 bytes: if good > 0.0 { (last.bytes - first.bytes) as f64 / good } else { 0.0 },
                 failed: if failed > 0.0 { failed / (good + failed) } else { 0.0 },
                 response_seconds: load.with_tally(mean_response),
@@ -242,7 +258,8 @@ impl Stage<'_> {
     fn read(&self, load: &LoadHandle, thread: &ThreadTime) -> Reading {
         load.with_tally(|tally| {
             let (good, bytes, failed) = self.accept.counts(tally);
-            Reading { at: Instant::now(), good, bytes, failed, thread_seconds: thread.seconds() }
+            let (thread_seconds, answered) = (thread.seconds(), thread.answered());
+            Reading { at: Instant::now(), good, bytes, failed, thread_seconds, answered }
         })
     }
 
@@ -302,6 +319,41 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Counters at such seconds, of a server that answers eight at once every 20 ms, beginning at zero.
+    fn readings(at: &[f64]) -> Vec<Reading> {
+        let begin = Instant::now();
+        let reading = |&seconds: &f64| {
+            let batches = (seconds / 0.02).floor();
+            let at = begin + Duration::from_secs_f64(seconds);
+            let good = 8 * batches as u64;
+            Reading { at, good, bytes: 0, failed: 0, thread_seconds: 0.0, answered: batches * 0.02 }
+        };
+        at.iter().map(reading).collect()
+    }
+
+    #[test]
+    fn a_batch_more_or_less_is_no_other_rate() {
+        // 11 and 12 batches where 11.5 are due.
+        for at in [[0.205, 0.315, 0.435], [0.219, 0.33, 0.4505]] {
+            let parts = parts(&readings(&at));
+            assert!((parts.iter().sum::<f64>() / 2.0 - 400.0).abs() < 1e-6, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn where_no_answer_says_when_a_batch_began_its_time_is_the_windows() {
+        let mean = |at: &[f64]| parts(&readings(at)).iter().sum::<f64>() / (at.len() - 1) as f64;
+        assert!((mean(&[0.01, 0.055, 0.1]) - 40.0 / 0.09).abs() < 1e-6, "none before");
+        assert_eq!(mean(&[0.041, 0.045, 0.05]), 0.0, "none at all");
+        let mut silent = readings(&[0.205, 0.305, 0.405]);
+        (silent[1].answered, silent[2].answered) = (0.22, 0.22);
+        let mean = parts(&silent).iter().sum::<f64>() / 2.0;
+        assert!((mean - 80.0 / 0.2).abs() < 1e-6, "silent after its first batch: {mean}");
+        let mut refusing = readings(&[0.205, 0.305, 0.405]);
+        (refusing[1].good, refusing[2].good) = (refusing[0].good, refusing[0].good);
+        assert_eq!(parts(&refusing), [0.0, 0.0], "answers that do not count");
+    }
 
     #[test]
     fn slopes() {
