@@ -10,7 +10,7 @@ use crate::mailbox::Message;
 use crate::worker::Worker;
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
@@ -59,7 +59,7 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
                     make_room(&worker);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
-                place(&worker, io, peer);
+                place(&worker, io, peer.ip());
             }
             // Out of descriptors, or the client left already: neither ends the service.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -85,18 +85,14 @@ pub(crate) fn is_full(worker: &Worker) -> bool {
     connections >= worker.tables().settings.limits.connections
 }
 
-fn place(worker: &Rc<Worker>, io: TcpStream, peer: SocketAddr) {
+fn place(worker: &Rc<Worker>, io: TcpStream, peer: IpAddr) {
+    let _ = io.set_nodelay(true);
     let mailboxes = &worker.shared.mailboxes;
     let own = mailboxes[worker.index].connections.load(Relaxed);
     let counts = mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed));
     let least = counts.enumerate().min_by_key(|&(_, count)| count);
     match least {
-        Some((index, count)) if count < own => {
-            if let Ok(stream) = io.into_std() {
-                mailboxes[index].connections.fetch_add(1, Relaxed);
-                mailboxes[index].post(Message::Connection(stream, peer));
-            }
-        }
+        Some((index, count)) if count < own => worker.shared.give(index, io, peer),
         _ => {
             mailboxes[worker.index].connections.fetch_add(1, Relaxed);
             worker.adopt(io, peer);

@@ -12,6 +12,9 @@
 //! other cases the start is posted with a wake, and the request's own thread sends it. So it is too while that thread is awake: it looks
 //! into its mailbox before it sleeps, and to move a connection from one selector to another costs more than that.
 //!
+//! While all is quiet it happens a few times to each connection only: it follows to the thread that began its request
+//! ([balance](crate::balance)).
+//!
 //! A thread keeps [`MOST_LEFT`] heads: when more wait, threads are awake, and 10,000 heads twice would be memory for nothing.
 //! Their memory stays with it: what one thread allocates and another frees costs both a lock.
 
@@ -67,6 +70,8 @@ pub(crate) struct Ahead {
 /// A request that another thread has sent.
 #[derive(Debug)]
 pub(crate) struct Begun {
+    /// The thread that sent it.
+    pub by: usize,
     lease: Lease,
     written_for: WrittenFor,
 }
@@ -125,7 +130,7 @@ impl Ahead {
             let lease = lease.hand_over(self.runtime.get()?).ok()?;
             let sent = lease.io.try_write(&[IoSlice::new(&left.head)]);
             matches!(sent, Ok(count) if count == left.head.len())
-                .then(|| Box::new(Begun { lease, written_for }))
+                .then(|| Box::new(Begun { by: thread, lease, written_for }))
         };
         let begun = send();
         self.heads().keep(left.head);

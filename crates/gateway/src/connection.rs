@@ -10,6 +10,7 @@
 //! only while they hold something, so an idle connection costs its task alone.
 
 use crate::answer;
+use crate::balance::Counted;
 use crate::forward::{Asked, Peer};
 use crate::held::Held;
 use crate::http1::Refusal;
@@ -23,7 +24,7 @@ use crate::slot::Slot;
 use crate::upstream::heads::Heads;
 use crate::worker::Worker;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,6 +51,8 @@ pub(crate) struct Client {
 pub(crate) enum Next {
     /// The next request.
     Request,
+    /// The next request, on another thread; from `serve` alone.
+    RequestOn(usize),
     /// The end; all was said.
     Close,
     /// The end, but the client may still be sending: it must not lose the answer to a reset.
@@ -76,25 +79,37 @@ pub(crate) struct Connection {
     pub outgoing: Heads,
     /// For building heads.
     pub scratch: Vec<u8>,
+    /// The thread that began the request, if another one.
+    pub begun_by: Option<usize>,
+    counted: Counted,
+    /// The last to go: counted as free once its socket is closed.
+    place: Place,
 }
 
-impl Drop for Connection {
+/// A connection's place among those of its thread; given back on drop.
+struct Place {
+    worker: Rc<Worker>,
+    slot: Rc<Slot>,
+}
+
+impl Drop for Place {
     fn drop(&mut self) {
-        self.worker.slots.borrow_mut().remove(&self.client.slot);
+        self.worker.slots.borrow_mut().remove(&self.slot);
         self.worker.shared.mailboxes[self.worker.index].connections.fetch_sub(1, Relaxed);
     }
 }
 
-/// Serves a connection to its end.
-pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: SocketAddr) {
+/// Serves a connection to its end, or until it goes to another thread.
+pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
     let slot = worker.slots.borrow_mut().add();
     poll_fn(|context| {
         slot.set_waker(context.waker());
         Poll::Ready(())
     })
     .await;
-    let peer = Peer::new(peer.ip(), &worker.tables().settings.trusted_proxies);
+    let peer = Peer::new(peer, &worker.tables().settings.trusted_proxies);
     let mut connection = Connection {
+        place: Place { worker: worker.clone(), slot: slot.clone() },
         client: Client { io, inbox: Inbox::default(), outbox: Outbox::default(), slot },
         worker,
         peer,
@@ -102,9 +117,18 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: SocketAddr) {
         reply: ResponseHead::default(),
         outgoing: Heads::default(),
         scratch: Vec::new(),
+        begun_by: None,
+        counted: Counted::default(),
     };
-    let next = connection.serve().await;
-    connection.close(next).await;
+    match connection.serve().await {
+        Next::RequestOn(thread) => {
+            let Connection { worker, client, peer, place, .. } = connection;
+            worker.shared.give(thread, client.io, peer.address);
+            // Not before: who counts connections then may count one twice, but does not miss it.
+            drop(place);
+        }
+        next => connection.close(next).await,
+    }
 }
 
 impl Connection {
@@ -125,7 +149,20 @@ impl Connection {
                 Next::Request => {}
                 next => return next,
             }
+            if let Some(thread) = self.other_thread() {
+                return Next::RequestOn(thread);
+            }
         }
+    }
+
+    /// The thread that should have this connection from now on, if another one.
+    fn other_thread(&mut self) -> Option<usize> {
+        let begun_by = self.begun_by.take();
+        // What the client sent ahead is in this thread's memory.
+        if !self.client.inbox.is_empty() || self.worker.is_draining() {
+            return None;
+        }
+        self.worker.balance.other_thread(&mut self.counted, begun_by)
     }
 
     /// The longest request body.

@@ -3,6 +3,7 @@
 use crate::acceptor;
 use crate::admin::ReloadOrder;
 use crate::ahead::Ahead;
+use crate::balance::Rest;
 use crate::clock::Clock;
 use crate::mailbox::Message;
 use crate::operator::Operator;
@@ -62,6 +63,7 @@ impl Gateway {
         let shared = Arc::new(Shared {
             mailboxes: (0..threads).map(|_| Arc::default()).collect(),
             ahead: (0..threads).map(|_| Ahead::default()).collect(),
+            rests: (0..threads).map(|_| Rest::default()).collect(),
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
@@ -229,12 +231,21 @@ fn run_worker(
     started: &mpsc::Sender<io::Result<()>>,
 ) {
     // Not all that is shared, which holds the runtime in turn.
-    let (falls_asleep, wakes_up) = (shared.mailboxes[index].clone(), shared.mailboxes[index].clone());
+    let (mailbox, rests, clock) = (shared.mailboxes[index].clone(), shared.rests.clone(), shared.clock);
+    let falls_asleep = move || {
+        rests[index].fall_asleep(clock.now());
+        mailbox.fall_asleep();
+    };
+    let (mailbox, rests) = (shared.mailboxes[index].clone(), shared.rests.clone());
+    let wakes_up = move || {
+        rests[index].wake_up(clock.now());
+        mailbox.wake_up();
+    };
     let runtime = Builder::new_current_thread()
         .enable_io()
         .enable_time()
-        .on_thread_park(move || falls_asleep.fall_asleep())
-        .on_thread_unpark(move || wakes_up.wake_up())
+        .on_thread_park(falls_asleep)
+        .on_thread_unpark(wakes_up)
         .build_local(LocalOptions::default());
     let runtime = match runtime {
         Ok(runtime) => runtime,

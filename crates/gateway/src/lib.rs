@@ -16,6 +16,7 @@ mod acceptor;
 pub mod admin;
 mod ahead;
 mod answer;
+mod balance;
 mod buffers;
 mod clock;
 mod connection;

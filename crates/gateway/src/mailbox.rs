@@ -12,7 +12,7 @@
 
 use crate::ahead::Begun;
 use plimsoll_core::door::{Permit, Token, Verdict};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -23,7 +23,8 @@ pub(crate) enum Message {
     Verdict(Verdict),
     /// A waiting request of this thread is in service, and its head at the upstream.
     Begun(Token, Permit, Box<Begun>),
-    Connection(TcpStream, SocketAddr),
+    /// A client's connection, for this thread to serve.
+    Connection(TcpStream, IpAddr),
     /// End a connection that is idle: another thread has one more than there may be.
     EndIdle,
     /// Stop accepting, finish what is under way.

@@ -192,6 +192,7 @@ impl Connection {
         };
         match tables.upstreams.get(serving.plant) {
             Some(Some(upstream)) => {
+                self.begun_by = begun.as_ref().map(|begun| begun.by);
                 let begun = begun.and_then(|begun| begun.take_over(terms, upstream));
                 if written != Some(terms) {
                     self.write_heads(serving.rewrites, settings, &upstream.name);

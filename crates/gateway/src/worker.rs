@@ -1,9 +1,11 @@
 //! A thread of the gateway: its runtime, its lane, its connections, its mailbox.
 //!
-//! One single-threaded runtime per thread, and everything of a connection stays on its thread, so nothing on the path
-//! of a request is shared but the engine's words and the lists of idle upstream connections.
+//! One single-threaded runtime per thread, and everything of a request stays on its thread, so nothing on the path
+//! of a request is shared but the engine's words and the lists of idle upstream connections. Between two requests a
+//! connection may go to another thread ([balance](crate::balance)).
 
 use crate::ahead::{Ahead, WrittenFor};
+use crate::balance::{Balance, Rest};
 use crate::clock::Clock;
 use crate::files::Files;
 use crate::held::Held;
@@ -19,7 +21,7 @@ use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +43,8 @@ pub(crate) struct Shared {
     pub mailboxes: Vec<Arc<Mailbox>>,
     /// What threads may begin for each other.
     pub ahead: Vec<Ahead>,
+    /// How much threads rest.
+    pub rests: Arc<[Rest]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
     /// How many workers plants say that they have, by index, since the last tick.
@@ -51,6 +55,14 @@ impl Shared {
     pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
         // Three numbers: whole whatever else broke.
         self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a client's connection to a thread.
+    pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
+        if let Ok(stream) = io.into_std() {
+            self.mailboxes[thread].connections.fetch_add(1, Relaxed);
+            self.mailboxes[thread].post(Message::Connection(stream, peer));
+        }
     }
 
     /// Sends verdicts to the threads whose requests they are about.
@@ -110,6 +122,7 @@ pub(crate) struct Worker {
     pub index: usize,
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
+    pub balance: Balance,
     pub slots: RefCell<Slots>,
     held: RefCell<Rc<HeldTables>>,
     /// For the `date` field.
@@ -132,6 +145,7 @@ impl Worker {
         let worker = Worker {
             index,
             lane: RefCell::new(lane),
+            balance: Balance::new(index, shared.rests.clone()),
             slots: RefCell::default(),
             held: RefCell::new(Rc::new(held)),
             date: RefCell::default(),
@@ -253,6 +267,7 @@ impl Worker {
         self.renew();
         let now = self.now();
         self.slots.borrow().expire(now);
+        self.balance.look(now);
         self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
         for upstream in tables.upstreams.iter().flatten() {
@@ -263,8 +278,7 @@ impl Worker {
     }
 
     /// Takes a client's connection that this thread was given.
-    pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: SocketAddr) {
-        let _ = io.set_nodelay(true);
+    pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: IpAddr) {
         tokio::task::spawn_local(connection::run(self.clone(), io, peer));
     }
 
@@ -321,7 +335,8 @@ impl Worker {
         }
         let worker = self.clone();
         tokio::task::spawn_local(async move {
-            let mut interval = tokio::time::interval(LOOK_AROUND);
+            let mut interval =
+                tokio::time::interval_at(tokio::time::Instant::now() + LOOK_AROUND, LOOK_AROUND);
             interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 interval.tick().await;
