@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 use plimsoll_e2e::beside::{self, Agent, Beside, KILOBYTES, Measured};
 use plimsoll_e2e::overload::{PATIENCE, failures};
 use plimsoll_e2e::page::WORKERS;
-use plimsoll_load::{OpenLoop, Paths, Step, Tally, Target};
+use plimsoll_load::{OpenLoop, Paths, Step, Tally, Target, on_a_steady_machine};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -89,52 +89,56 @@ fn link_file(server: &Beside, costs: &str) -> PathBuf {
 /// b, one switch each way, back within ten seconds of the load's end.
 #[test]
 fn apache_with_a_link_is_degraded_once_and_restored_within_ten_seconds() {
-    let server = beside::apache(page("tree"));
-    let measured = Measured::of(&server);
-    eprintln!("{measured:?}, {}", measured.costs());
-    assert!(measured.light > 2.0 * measured.full, "CA's ratio is 2.67: {measured:?}");
-    let mut agent = Agent::start(&link_file(&server, &measured.costs()));
-    let rate = 0.95 * measured.light;
-    let (crowd, calm) = (S(45), S(14));
-    let end = (CALM + crowd).as_secs_f64();
-    let steps = [(CALM, 0.5 * measured.full), (crowd, rate), (calm, 0.2 * measured.full)];
-    let (tally, trees) = load(&server, "/page", &steps, || server.linked());
-    tell("apache, link", &tally, Some(&agent));
-    eprintln!("{trees:?}; {:.2} times the capacity", rate / measured.full);
-    let names: Vec<&str> = trees.iter().map(|(_, tree)| tree.as_str()).collect();
-    assert_eq!(names, ["full", "light", "full"], "{trees:?}");
-    assert!((8.0..18.0).contains(&trees[1].0), "{trees:?}");
-    assert!((end + 1.0..end + 10.0).contains(&trees[2].0), "{trees:?}");
-    assert_eq!(failures_from(&tally, SETTLED), 0, "{:?}", tally.slots);
-    assert!(failures(&tally) * 50 < tally.requests, "{} of {}", failures(&tally), tally.requests);
-    assert_eq!(agent.stop().code(), Some(0));
+    on_a_steady_machine(|| {
+        let server = beside::apache(page("tree"));
+        let measured = Measured::of(&server);
+        eprintln!("{measured:?}, {}", measured.costs());
+        assert!(measured.light > 2.0 * measured.full, "CA's ratio is 2.67: {measured:?}");
+        let mut agent = Agent::start(&link_file(&server, &measured.costs()));
+        let rate = 0.95 * measured.light;
+        let (crowd, calm) = (S(45), S(14));
+        let end = (CALM + crowd).as_secs_f64();
+        let steps = [(CALM, 0.5 * measured.full), (crowd, rate), (calm, 0.2 * measured.full)];
+        let (tally, trees) = load(&server, "/page", &steps, || server.linked());
+        tell("apache, link", &tally, Some(&agent));
+        eprintln!("{trees:?}; {:.2} times the capacity", rate / measured.full);
+        let names: Vec<&str> = trees.iter().map(|(_, tree)| tree.as_str()).collect();
+        assert_eq!(names, ["full", "light", "full"], "{trees:?}");
+        assert!((8.0..18.0).contains(&trees[1].0), "{trees:?}");
+        assert!((end + 1.0..end + 10.0).contains(&trees[2].0), "{trees:?}");
+        assert_eq!(failures_from(&tally, SETTLED), 0, "{:?}", tally.slots);
+        assert!(failures(&tally) * 50 < tally.requests, "{} of {}", failures(&tally), tally.requests);
+        assert_eq!(agent.stop().code(), Some(0));
 
-    let (alone, _) = load(&server, "/page", &[(S(15), rate)], || ());
-    tell("apache, alone", &alone, None);
-    assert!(failures(&alone) * 4 > alone.requests, "the twin without the agent failed too few");
+        let (alone, _) = load(&server, "/page", &[(S(15), rate)], || ());
+        tell("apache, alone", &alone, None);
+        assert!(failures(&alone) * 4 > alone.requests, "the twin without the agent failed too few");
+    });
 }
 
 /// PI on the fraction that is degraded, by gaps in Apache's own status page; Apache reads the map by itself.
 #[test]
 fn apache_with_a_map_degrades_as_many_as_it_takes() {
-    let server = beside::apache(page("tree"));
-    let status = format!("http://{}/server-status?auto", server.address);
-    let more = format!(
-        "[load]\nserver_status = \"{status}\"\n[trees]\nfull = \"full\"\ndegraded = \"light\"\n\
+    on_a_steady_machine(|| {
+        let server = beside::apache(page("tree"));
+        let status = format!("http://{}/server-status?auto", server.address);
+        let more = format!(
+            "[load]\nserver_status = \"{status}\"\n[trees]\nfull = \"full\"\ndegraded = \"light\"\n\
          [apache]\nmap = \"trees.map\"\n"
-    );
-    let measured = Measured::of(&server);
-    let mut agent = Agent::start(&server.agent_file("/robots.txt", &more));
-    let steps = [(CALM, 0.5 * measured.full), (S(60), 1.7 * measured.full)];
-    let (tally, fractions) = load(&server, "/mapped", &steps, || server.fraction("trees.map"));
-    tell("apache, map", &tally, Some(&agent));
-    assert_eq!(failures_from(&tally, SETTLED), 0, "{:?}", tally.slots);
-    assert!(failures(&tally) * 50 < tally.requests, "{} of {}", failures(&tally), tally.requests);
-    // 0.85 = 1.7 (0.374 + 0.626 F) at F = 0.2; the pages of status make it less.
-    let full = full_share(&tally, 38..68, KILOBYTES);
-    assert!((0.03..0.35).contains(&full), "{full}: {fractions:?}");
-    assert_eq!(agent.stop().code(), Some(0));
-    assert_eq!(server.fraction("trees.map"), 1.0, "restored at the end");
+        );
+        let measured = Measured::of(&server);
+        let mut agent = Agent::start(&server.agent_file("/robots.txt", &more));
+        let steps = [(CALM, 0.5 * measured.full), (S(60), 1.7 * measured.full)];
+        let (tally, fractions) = load(&server, "/mapped", &steps, || server.fraction("trees.map"));
+        tell("apache, map", &tally, Some(&agent));
+        assert_eq!(failures_from(&tally, SETTLED), 0, "{:?}", tally.slots);
+        assert!(failures(&tally) * 50 < tally.requests, "{} of {}", failures(&tally), tally.requests);
+        // 0.85 = 1.7 (0.374 + 0.626 F) at F = 0.2; the pages of status make it less.
+        let full = full_share(&tally, 38..68, KILOBYTES);
+        assert!((0.03..0.35).contains(&full), "{full}: {fractions:?}");
+        assert_eq!(agent.stop().code(), Some(0));
+        assert_eq!(server.fraction("trees.map"), 1.0, "restored at the end");
+    });
 }
 
 fn nginx_file(server: &Beside) -> PathBuf {
@@ -149,26 +153,28 @@ fn nginx_file(server: &Beside) -> PathBuf {
 /// The same with nginx, which is told to read what is written, and only when it matters.
 #[test]
 fn nginx_with_a_split_degrades_as_many_as_it_takes() {
-    let server = beside::nginx(page("scgi"));
-    let mut agent = Agent::start(&nginx_file(&server));
-    let capacity = plimsoll_e2e::page::capacity();
-    let steps = [(CALM, 0.5 * capacity), (S(60), 2.5 * capacity), (S(14), 0.3 * capacity)];
-    let (tally, fractions) = load(&server, "/page", &steps, || server.fraction("split.conf"));
-    tell("nginx, split", &tally, Some(&agent));
-    // A connection that nginx closes while it is used again is lost, once in a reload perhaps.
-    assert!(failures_from(&tally, SETTLED) <= 4, "{:?}", tally.slots);
-    assert!(failures(&tally) * 25 < tally.requests, "{} of {}", failures(&tally), tally.requests);
-    // 0.85 = 2.5 (0.15 + 0.85 F) at F = 0.22.
-    let full = full_share(&tally, 38..68, (24, 4));
-    assert!((0.08..0.36).contains(&full), "{full}: {fractions:?}");
-    assert!(fractions.len() <= 14, "{} reloads: {fractions:?}", fractions.len() - 1);
-    let (back, last) = fractions[fractions.len() - 1];
-    assert!(last == 1.0 && (69.0..79.0).contains(&back), "{fractions:?}");
-    assert_eq!(agent.stop().code(), Some(0));
+    on_a_steady_machine(|| {
+        let server = beside::nginx(page("scgi"));
+        let mut agent = Agent::start(&nginx_file(&server));
+        let capacity = plimsoll_e2e::page::capacity();
+        let steps = [(CALM, 0.5 * capacity), (S(60), 2.5 * capacity), (S(14), 0.3 * capacity)];
+        let (tally, fractions) = load(&server, "/page", &steps, || server.fraction("split.conf"));
+        tell("nginx, split", &tally, Some(&agent));
+        // A connection that nginx closes while it is used again is lost, once in a reload perhaps.
+        assert!(failures_from(&tally, SETTLED) <= 4, "{:?}", tally.slots);
+        assert!(failures(&tally) * 25 < tally.requests, "{} of {}", failures(&tally), tally.requests);
+        // 0.85 = 2.5 (0.15 + 0.85 F) at F = 0.22.
+        let full = full_share(&tally, 38..68, (24, 4));
+        assert!((0.08..0.36).contains(&full), "{full}: {fractions:?}");
+        assert!(fractions.len() <= 14, "{} reloads: {fractions:?}", fractions.len() - 1);
+        let (back, last) = fractions[fractions.len() - 1];
+        assert!(last == 1.0 && (69.0..79.0).contains(&back), "{fractions:?}");
+        assert_eq!(agent.stop().code(), Some(0));
 
-    let (alone, _) = load(&server, "/page", &[(S(10), 2.5 * capacity)], || ());
-    tell("nginx, alone", &alone, None);
-    assert!(failures(&alone) * 3 > alone.requests, "the twin without the agent failed too few");
+        let (alone, _) = load(&server, "/page", &[(S(10), 2.5 * capacity)], || ());
+        tell("nginx, alone", &alone, None);
+        assert!(failures(&alone) * 3 > alone.requests, "the twin without the agent failed too few");
+    });
 }
 
 /// However it ends, full quality is left behind; after a kill, by `--restore`.

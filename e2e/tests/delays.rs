@@ -4,6 +4,7 @@
 
 use plimsoll_e2e::flows::{Flow, Flown, Waited, drive};
 use plimsoll_e2e::{Nginx, Plimsoll, Varied};
+use plimsoll_load::on_a_steady_machine;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::thread::sleep;
@@ -84,10 +85,12 @@ fn crowd(mode: &str, seconds: f64) -> Checked {
 
 #[test]
 fn without_any_tuning_a_crowd_is_answered_in_time_and_premium_first() {
-    assert_eq!(crowd("control", 14.0), Ok(()));
-    let twin = crowd("off", 4.0);
-    eprintln!("without control: {twin:?}");
-    assert!(twin.is_err(), "the twin without control must fail");
+    on_a_steady_machine(|| {
+        assert_eq!(crowd("control", 14.0), Ok(()));
+        let twin = crowd("off", 4.0);
+        eprintln!("without control: {twin:?}");
+        assert!(twin.is_err(), "the twin without control must fail");
+    });
 }
 
 /// Where the server takes twice as long, from the first second to the second.
@@ -125,10 +128,12 @@ fn slows_down(mode: &str, until: f64) -> Checked {
 
 #[test]
 fn without_any_tuning_a_server_that_slows_to_half_is_used_and_comes_back() {
-    assert_eq!(slows_down("control", 24.0), Ok(()));
-    let twin = slows_down("off", 14.0);
-    eprintln!("without control: {twin:?}");
-    assert!(twin.is_err(), "the twin without control must fail");
+    on_a_steady_machine(|| {
+        assert_eq!(slows_down("control", 24.0), Ok(()));
+        let twin = slows_down("off", 14.0);
+        eprintln!("without control: {twin:?}");
+        assert!(twin.is_err(), "the twin without control must fail");
+    });
 }
 
 /// Two workers of 15 ms, 133/s less what a real server adds, and some four fifths of it: there the ratios can be had without leaving work undone. In
@@ -176,10 +181,15 @@ fn ratios(ratios: bool) -> (f64, f64) {
 
 #[test]
 fn three_classes_wait_as_their_ratios_say() {
-    let (second, third) = ratios(true);
-    eprintln!("1 : {second:.2} : {third:.2}");
-    assert_eq!(between(second, 1.3..=3.2, "the second").and(between(third, 1.7..=5.0, "the third")), Ok(()));
-    let (second, third) = ratios(false);
-    eprintln!("without ratios 1 : {second:.2} : {third:.2}");
-    assert!(second < 1.25 && third < 1.5, "the twin without ratios must fail");
+    on_a_steady_machine(|| {
+        let (second, third) = ratios(true);
+        eprintln!("1 : {second:.2} : {third:.2}");
+        assert_eq!(
+            between(second, 1.3..=3.2, "the second").and(between(third, 1.7..=5.0, "the third")),
+            Ok(())
+        );
+        let (second, third) = ratios(false);
+        eprintln!("without ratios 1 : {second:.2} : {third:.2}");
+        assert!(second < 1.25 && third < 1.5, "the twin without ratios must fail");
+    });
 }

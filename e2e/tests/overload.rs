@@ -5,7 +5,7 @@ use plimsoll_e2e::configuration::two_levels;
 use plimsoll_e2e::overload::{failures, load, starts_to_fail};
 use plimsoll_e2e::page::{FULL, LIGHT, capacity};
 use plimsoll_e2e::{Apache, Nginx, Plimsoll};
-use plimsoll_load::Tally;
+use plimsoll_load::{Tally, on_a_steady_machine};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -64,12 +64,16 @@ fn nobody_fails(server: SocketAddr, upstream: SocketAddr) {
 
 #[test]
 fn apache_prefork_behind_the_gateway_fails_nobody() {
-    let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
-    nobody_fails(apache.direct, apache.upstream);
+    on_a_steady_machine(|| {
+        let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
+        nobody_fails(apache.direct, apache.upstream);
+    });
 }
 
 #[test]
 fn nginx_behind_the_gateway_fails_nobody() {
-    let nginx = Nginx::start(Path::new(env!("CARGO_BIN_EXE_page-scgi")));
-    nobody_fails(nginx.address, nginx.address);
+    on_a_steady_machine(|| {
+        let nginx = Nginx::start(Path::new(env!("CARGO_BIN_EXE_page-scgi")));
+        nobody_fails(nginx.address, nginx.address);
+    });
 }

@@ -6,7 +6,7 @@
 
 use nix::sys::signal::Signal;
 use plimsoll_e2e::{Folder, Plimsoll, Process, binary, free_port, program};
-use plimsoll_load::{Cost, Origin as Server, OriginSettings};
+use plimsoll_load::{Cost, Origin as Server, OriginSettings, on_a_steady_machine};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -106,30 +106,38 @@ fn profile(folder: &Path, address: SocketAddr, more: &[&str]) -> String {
 /// UC 7.5, Fig. 11: above its highest rate a server spends time on those whom it fails, and answers fewer for it.
 #[test]
 fn what_failures_cost_is_found() {
-    /// Of one of the workers, for each who finds no room.
-    const REFUSAL: Duration = Duration::from_millis(8);
-    let settings = OriginSettings {
-        queue: 32,
-        cost: Cost::constant(Duration::from_millis(32)),
-        refusal: REFUSAL,
-        ..OriginSettings::default()
-    };
-    let truth = REFUSAL.as_secs_f64() / f64::from(settings.workers);
-    let origin = Server::start(settings).expect("a free port on loopback");
-    let page = format!("http://{}/page", origin.address());
-    // As many clients as find room: who is refused in a closed loop is back at once.
-    let (code, stdout, stderr) =
-        run(&["profile", &page, "--seconds-per-size", "4", "--clients", "32", "--json"]);
-    assert_eq!(code, Some(0), "{stderr}");
-    let found: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
-    let overload = &found["overload"];
-    let figure = |name: &str| overload[name].as_f64().unwrap_or_else(|| panic!("no {name} in {overload}"));
-    let (cost, error) = (figure("failure_seconds"), figure("failure_error_seconds"));
-    println!("T_f {:.1} us within {:.1}, truth {:.1} us: {overload}", cost * 1e6, error * 1e6, truth * 1e6);
-    assert!((0.85..1.15).contains(&(cost / truth)), "T_f is {cost:e}, not {truth:e}: {overload}");
-    // 1 / X = 4 ms and T_f = 1 ms: twice X is offered, a third of it is answered.
-    let answered = figure("answered") / figure("offered");
-    assert!((0.28..0.38).contains(&answered), "{answered:.3} answered: {overload}");
+    on_a_steady_machine(|| {
+        /// Of one of the workers, for each who finds no room.
+        const REFUSAL: Duration = Duration::from_millis(8);
+        let settings = OriginSettings {
+            queue: 32,
+            cost: Cost::constant(Duration::from_millis(32)),
+            refusal: REFUSAL,
+            ..OriginSettings::default()
+        };
+        let truth = REFUSAL.as_secs_f64() / f64::from(settings.workers);
+        let origin = Server::start(settings).expect("a free port on loopback");
+        let page = format!("http://{}/page", origin.address());
+        // As many clients as find room: who is refused in a closed loop is back at once.
+        let (code, stdout, stderr) =
+            run(&["profile", &page, "--seconds-per-size", "4", "--clients", "32", "--json"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let found: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        let overload = &found["overload"];
+        let figure =
+            |name: &str| overload[name].as_f64().unwrap_or_else(|| panic!("no {name} in {overload}"));
+        let (cost, error) = (figure("failure_seconds"), figure("failure_error_seconds"));
+        println!(
+            "T_f {:.1} us within {:.1}, truth {:.1} us: {overload}",
+            cost * 1e6,
+            error * 1e6,
+            truth * 1e6
+        );
+        assert!((0.85..1.15).contains(&(cost / truth)), "T_f is {cost:e}, not {truth:e}: {overload}");
+        // 1 / X = 4 ms and T_f = 1 ms: twice X is offered, a third of it is answered.
+        let answered = figure("answered") / figure("offered");
+        assert!((0.28..0.38).contains(&answered), "{answered:.3} answered: {overload}");
+    });
 }
 
 /// The section in a configuration is right.
@@ -146,18 +154,22 @@ fn check(folder: &Path, address: SocketAddr, section: &str) {
 
 #[test]
 fn nginx_is_profiled_with_its_rejections() {
-    let folder = site();
-    let (_nginx, address) = nginx(folder.path());
-    let rejecting = format!("http://{address}/full");
-    let section = profile(folder.path(), address, &["--rejecting", &rejecting]);
-    assert!(section.contains("rejection = "), "{section}");
+    on_a_steady_machine(|| {
+        let folder = site();
+        let (_nginx, address) = nginx(folder.path());
+        let rejecting = format!("http://{address}/full");
+        let section = profile(folder.path(), address, &["--rejecting", &rejecting]);
+        assert!(section.contains("rejection = "), "{section}");
+    });
 }
 
 #[test]
 fn apache_is_profiled() {
-    let folder = site();
-    let (_apache, address) = apache(folder.path());
-    profile(folder.path(), address, &[]);
+    on_a_steady_machine(|| {
+        let folder = site();
+        let (_apache, address) = apache(folder.path());
+        profile(folder.path(), address, &[]);
+    });
 }
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {

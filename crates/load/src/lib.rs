@@ -13,6 +13,7 @@ mod congestion;
 mod open_files;
 mod origin;
 pub mod profile;
+mod steady;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
@@ -25,3 +26,4 @@ pub use origin::{
 };
 pub use plimsoll_core::histogram::Histogram;
 pub use plimsoll_core::random::Random;
+pub use steady::on_a_steady_machine;

@@ -3,7 +3,9 @@
 //! The origin's work is waited for and not computed, so its capacity is exact on a machine that is not.
 
 use plimsoll_load::profile::{Ended, Fit, Highest, Plan, Profile, Progress, Subject, Watch};
-use plimsoll_load::{ClosedLoop, Cost, Origin, OriginHandle, OriginSettings, Outcome, PathClass, Target};
+use plimsoll_load::{
+    ClosedLoop, Cost, Origin, OriginHandle, OriginSettings, Outcome, PathClass, Target, on_a_steady_machine,
+};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -65,59 +67,68 @@ fn close(what: &str, value: f64, wanted: f64) {
 
 #[test]
 fn a_b_and_c_are_right_within_three_percent() {
-    let _alone = alone();
-    let (origin, rejecting) = (
-        origin(|_| ()),
-        origin(|settings| {
-            settings.cost = Cost::constant(Duration::from_millis(3));
-            settings.classes = vec![PathClass::new("rejection", "/", 0)];
-        }),
-    );
-    let plan = Plan { rejecting: Some(subject(&rejecting, "/")), ..plan(&origin, Duration::from_secs(4)) };
-    assert_eq!(plan.longest(), Duration::from_secs(20));
-    let begin = Instant::now();
-    let profile = run(&plan);
-    assert!(begin.elapsed() < Duration::from_secs(22), "{:?}", begin.elapsed());
-    assert_eq!(profile.ended, Ended::Complete);
-    for (highest, kb) in profile.highest.iter().zip(KILOBYTES) {
-        let wanted = f64::from(WORKERS) / (6e-3 + 1e-4 * kb as f64);
-        println!("{highest:?}");
-        close(&format!("rate at {kb} KB"), highest.rate, wanted);
-        assert_eq!(highest.bytes, kb as f64 * 1024.0);
-        assert!(highest.sustained.is_some(), "{highest:?}");
-    }
-    let Fit { per_request_seconds, per_byte_seconds, link_per_byte_seconds } = profile.fit.unwrap();
-    close("a", per_request_seconds, 6e-3 / f64::from(WORKERS));
-    close("b", per_byte_seconds, 1e-4 / 1024.0 / f64::from(WORKERS));
-    close("c", profile.rejecting.as_ref().map_or(0.0, Highest::service_seconds), 3e-3 / f64::from(WORKERS));
-    assert_eq!(link_per_byte_seconds, None, "no link binds this server");
-    println!("workers {:?}, busy clients {:?}", profile.workers(), profile.busy_clients());
-    assert!(
-        profile.workers().is_none_or(|workers| workers.abs_diff(WORKERS) <= 1),
-        "{:?}",
-        profile.workers()
-    );
-    assert!((6..=32).contains(&profile.busy_clients().unwrap()), "{:?}", profile.busy_clients());
-    // What a window leaves behind is worked on unseen, or never read.
-    let seen = |origin: &OriginHandle| origin.served().answers() + origin.served().abandoned;
-    let served = seen(&origin) + seen(&rejecting);
-    assert!(profile.requests.abs_diff(served) < served / 30, "{} of {served}", profile.requests);
+    on_a_steady_machine(|| {
+        let _alone = alone();
+        let (origin, rejecting) = (
+            origin(|_| ()),
+            origin(|settings| {
+                settings.cost = Cost::constant(Duration::from_millis(3));
+                settings.classes = vec![PathClass::new("rejection", "/", 0)];
+            }),
+        );
+        let plan =
+            Plan { rejecting: Some(subject(&rejecting, "/")), ..plan(&origin, Duration::from_secs(4)) };
+        assert_eq!(plan.longest(), Duration::from_secs(20));
+        let begin = Instant::now();
+        let profile = run(&plan);
+        assert!(begin.elapsed() < Duration::from_secs(22), "{:?}", begin.elapsed());
+        assert_eq!(profile.ended, Ended::Complete);
+        for (highest, kb) in profile.highest.iter().zip(KILOBYTES) {
+            let wanted = f64::from(WORKERS) / (6e-3 + 1e-4 * kb as f64);
+            println!("{highest:?}");
+            close(&format!("rate at {kb} KB"), highest.rate, wanted);
+            assert_eq!(highest.bytes, kb as f64 * 1024.0);
+            assert!(highest.sustained.is_some(), "{highest:?}");
+        }
+        let Fit { per_request_seconds, per_byte_seconds, link_per_byte_seconds } = profile.fit.unwrap();
+        close("a", per_request_seconds, 6e-3 / f64::from(WORKERS));
+        close("b", per_byte_seconds, 1e-4 / 1024.0 / f64::from(WORKERS));
+        close(
+            "c",
+            profile.rejecting.as_ref().map_or(0.0, Highest::service_seconds),
+            3e-3 / f64::from(WORKERS),
+        );
+        assert_eq!(link_per_byte_seconds, None, "no link binds this server");
+        println!("workers {:?}, busy clients {:?}", profile.workers(), profile.busy_clients());
+        assert!(
+            profile.workers().is_none_or(|workers| workers.abs_diff(WORKERS) <= 1),
+            "{:?}",
+            profile.workers()
+        );
+        assert!((6..=32).contains(&profile.busy_clients().unwrap()), "{:?}", profile.busy_clients());
+        // What a window leaves behind is worked on unseen, or never read.
+        let seen = |origin: &OriginHandle| origin.served().answers() + origin.served().abandoned;
+        let served = seen(&origin) + seen(&rejecting);
+        assert!(profile.requests.abs_diff(served) < served / 30, "{} of {served}", profile.requests);
+    });
 }
 
 #[test]
 fn failures_of_a_full_queue_cost_this_server_nothing() {
-    let _alone = alone();
-    let origin = origin(|settings| settings.queue = 32);
-    let mut plan = plan(&origin, Duration::from_secs(2));
-    plan.subjects.truncate(1);
-    plan.overload = Some(2.0);
-    let overload = run(&plan).overload.unwrap();
-    println!("{overload:?}");
-    assert!(overload.failed > 0.7 * overload.answered, "twice the rate fails half of it: {overload:?}");
-    let answer = 6.1e-3 / f64::from(WORKERS);
-    let cost = overload.per_failure_seconds;
-    // On a machine that is busy with something else the client may be too late to say.
-    assert!(cost.is_some_and(|cost| cost < 0.1 * answer) || overload.late_seconds > 0.1, "{overload:?}");
+    on_a_steady_machine(|| {
+        let _alone = alone();
+        let origin = origin(|settings| settings.queue = 32);
+        let mut plan = plan(&origin, Duration::from_secs(2));
+        plan.subjects.truncate(1);
+        plan.overload = Some(2.0);
+        let overload = run(&plan).overload.unwrap();
+        println!("{overload:?}");
+        assert!(overload.failed > 0.7 * overload.answered, "twice the rate fails half of it: {overload:?}");
+        let answer = 6.1e-3 / f64::from(WORKERS);
+        let cost = overload.per_failure_seconds;
+        // On a machine that is busy with something else the client may be too late to say.
+        assert!(cost.is_some_and(|cost| cost < 0.1 * answer) || overload.late_seconds > 0.1, "{overload:?}");
+    });
 }
 
 /// Of one size, 16 ms of one of 8 workers, at twice its rate; with what a failure is believed to take of the server.
@@ -139,22 +150,29 @@ fn failing(change: impl FnOnce(&mut OriginSettings), each: u64) -> (OriginHandle
 /// UC 7.5: a server that spends 4 ms of a worker on each client that it has no room for.
 #[test]
 fn what_a_failure_costs_is_right_within_ten_percent() {
-    let _alone = alone();
-    let (origin, profile) = failing(
-        |settings| {
-            settings.queue = 32;
-            settings.refusal = Duration::from_millis(4);
-        },
-        4,
-    );
-    let overload = profile.overload.unwrap();
-    assert!(origin.served().refused > 500, "{:?}", origin.served());
-    // X' 16 + F 4 = 8000 and X' + F = 1000: a third is answered.
-    let answered = overload.answered / overload.offered;
-    assert!((0.30..0.37).contains(&answered), "{answered:.3} answered: {overload:?}");
-    let (cost, truth) = (overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS));
-    println!("T_f {:.1} us, truth {:.1} us, {:+.2} %", cost * 1e6, truth * 1e6, (cost / truth - 1.0) * 100.0);
-    assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+    on_a_steady_machine(|| {
+        let _alone = alone();
+        let (origin, profile) = failing(
+            |settings| {
+                settings.queue = 32;
+                settings.refusal = Duration::from_millis(4);
+            },
+            4,
+        );
+        let overload = profile.overload.unwrap();
+        assert!(origin.served().refused > 500, "{:?}", origin.served());
+        // X' 16 + F 4 = 8000 and X' + F = 1000: a third is answered.
+        let answered = overload.answered / overload.offered;
+        assert!((0.30..0.37).contains(&answered), "{answered:.3} answered: {overload:?}");
+        let (cost, truth) = (overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS));
+        println!(
+            "T_f {:.1} us, truth {:.1} us, {:+.2} %",
+            cost * 1e6,
+            truth * 1e6,
+            (cost / truth - 1.0) * 100.0
+        );
+        assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+    });
 }
 
 /// A server that works on requests whose clients have left: with a line longer than their patience everybody has left
@@ -162,14 +180,21 @@ fn what_a_failure_costs_is_right_within_ten_percent() {
 /// of what an answer costs.
 #[test]
 fn work_for_clients_that_left_is_a_cost_of_failures() {
-    let _alone = alone();
-    let (origin, profile) = failing(|settings| settings.queue = 100_000, 12);
-    let overload = profile.overload.unwrap();
-    assert!(origin.served().abandoned > 1000, "{:?}", origin.served());
-    assert!(overload.answered < 0.05 * overload.offered, "{overload:?}");
-    let (cost, truth) = (overload.per_failure_seconds.unwrap(), 0.5 * 16e-3 / f64::from(WORKERS));
-    println!("T_f {:.1} us, truth {:.1} us, {:+.2} %", cost * 1e6, truth * 1e6, (cost / truth - 1.0) * 100.0);
-    assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+    on_a_steady_machine(|| {
+        let _alone = alone();
+        let (origin, profile) = failing(|settings| settings.queue = 100_000, 12);
+        let overload = profile.overload.unwrap();
+        assert!(origin.served().abandoned > 1000, "{:?}", origin.served());
+        assert!(overload.answered < 0.05 * overload.offered, "{overload:?}");
+        let (cost, truth) = (overload.per_failure_seconds.unwrap(), 0.5 * 16e-3 / f64::from(WORKERS));
+        println!(
+            "T_f {:.1} us, truth {:.1} us, {:+.2} %",
+            cost * 1e6,
+            truth * 1e6,
+            (cost / truth - 1.0) * 100.0
+        );
+        assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+    });
 }
 
 #[test]
