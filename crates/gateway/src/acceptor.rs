@@ -1,4 +1,4 @@
-//! Accepting connections, and giving each to the thread with the fewest.
+//! Accepting connections, and giving each to the thread with the fewest, of those that have rest.
 //!
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so accepting takes no lock. The kernel
 //! spreads connections by hash, which is lopsided when they are few: the accepting thread counts and hands over.
@@ -87,15 +87,16 @@ pub(crate) fn is_full(worker: &Worker) -> bool {
 
 fn place(worker: &Rc<Worker>, io: TcpStream, peer: IpAddr) {
     let _ = io.set_nodelay(true);
-    let mailboxes = &worker.shared.mailboxes;
-    let own = mailboxes[worker.index].connections.load(Relaxed);
-    let counts = mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed));
-    let least = counts.enumerate().min_by_key(|&(_, count)| count);
-    match least {
-        Some((index, count)) if count < own => worker.shared.give(index, io, peer),
-        _ => {
-            mailboxes[worker.index].connections.fetch_add(1, Relaxed);
-            worker.adopt(io, peer);
-        }
+    let (mailboxes, own) = (&worker.shared.mailboxes, worker.index);
+    let rank = |&index: &usize| {
+        let count = mailboxes[index].connections.load(Relaxed);
+        (!worker.balance.has_rest(index), count, index != own)
+    };
+    let index = (0..mailboxes.len()).min_by_key(rank).unwrap_or(own);
+    if index == own {
+        mailboxes[own].connections.fetch_add(1, Relaxed);
+        worker.adopt(io, peer);
+    } else {
+        worker.shared.give(index, io, peer);
     }
 }

@@ -10,7 +10,7 @@
 //! only while they hold something, so an idle connection costs its task alone.
 
 use crate::answer;
-use crate::balance::Counted;
+use crate::balance::Pace;
 use crate::forward::{Asked, Peer};
 use crate::held::Held;
 use crate::http1::Refusal;
@@ -81,7 +81,7 @@ pub(crate) struct Connection {
     pub scratch: Vec<u8>,
     /// The thread that began the request, if another one.
     pub begun_by: Option<usize>,
-    counted: Counted,
+    pace: Pace,
     /// The last to go: counted as free once its socket is closed.
     place: Place,
 }
@@ -108,6 +108,7 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
     })
     .await;
     let peer = Peer::new(peer, &worker.tables().settings.trusted_proxies);
+    let pace = worker.balance.pace();
     let mut connection = Connection {
         place: Place { worker: worker.clone(), slot: slot.clone() },
         client: Client { io, inbox: Inbox::default(), outbox: Outbox::default(), slot },
@@ -118,13 +119,13 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
         outgoing: Heads::default(),
         scratch: Vec::new(),
         begun_by: None,
-        counted: Counted::default(),
+        pace,
     };
     match connection.serve().await {
         Next::RequestOn(thread) => {
             let Connection { worker, client, peer, place, .. } = connection;
             worker.shared.give(thread, client.io, peer.address);
-            // Not before: who counts connections then may count one twice, but does not miss it.
+            // Last, as where it ends; who adds up the threads' counts meanwhile may be off by one.
             drop(place);
         }
         next => connection.close(next).await,
@@ -158,11 +159,12 @@ impl Connection {
     /// The thread that should have this connection from now on, if another one.
     fn other_thread(&mut self) -> Option<usize> {
         let begun_by = self.begun_by.take();
+        self.worker.balance.count(&mut self.pace);
         // What the client sent ahead is in this thread's memory.
         if !self.client.inbox.is_empty() || self.worker.is_draining() {
             return None;
         }
-        self.worker.balance.other_thread(&mut self.counted, begun_by)
+        self.worker.balance.other_thread(&self.pace, begun_by)
     }
 
     /// The longest request body.

@@ -170,6 +170,8 @@ impl Gateway {
             // A panic there was reported by its thread; nothing is left to do here.
             let _ = thread.join();
         }
+        // What was given to a thread that had stopped: a connection is closed.
+        self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();
         if let Some(operator) = &mut self.operator {
             operator.stop();

@@ -125,6 +125,12 @@ impl Mailbox {
         state.sleeps && state.waker.is_some()
     }
 
+    /// Throws away what nobody will take.
+    pub(crate) fn clear(&self) {
+        let messages = std::mem::take(&mut self.lock().messages);
+        drop(messages);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
