@@ -10,6 +10,7 @@ mod arrivals;
 mod body;
 mod client;
 mod congestion;
+mod machine_time;
 mod open_files;
 mod origin;
 pub mod profile;

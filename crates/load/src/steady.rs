@@ -4,6 +4,7 @@
 //! What fails meanwhile has failed for that, and says nothing about what is tested. What fails on a steady machine has
 //! failed.
 
+use crate::machine_time::MachineTime;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,7 +44,7 @@ fn run<End: FnOnce() -> Option<String>>(test: impl Fn(), watch: impl Fn() -> End
 }
 
 struct Watch {
-    before: Option<CoreTime>,
+    before: Option<MachineTime>,
     over: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
 }
@@ -61,43 +62,17 @@ impl Watch {
             }
             latest
         });
-        Watch { before: CoreTime::now(), over, thread }
+        Watch { before: MachineTime::now(), over, thread }
     }
 
     /// What this machine did, if it stood still.
     fn end(self) -> Option<String> {
         self.over.store(true, Relaxed);
         let latest = self.thread.join().unwrap_or_default();
-        let stolen = CoreTime::now().zip(self.before).map_or(0.0, |(now, before)| now.stolen_since(before));
+        let stolen = MachineTime::stolen_since(self.before).unwrap_or(0.0);
         (latest > STILL || stolen > STOLEN).then(|| {
             format!("this machine stood still for {latest:.0?} and {:.1} % of its time", 100.0 * stolen)
         })
-    }
-}
-
-/// Of all cores together, in ticks since the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct CoreTime {
-    stolen: u64,
-    all: u64,
-}
-
-impl CoreTime {
-    /// None where the system does not say.
-    fn now() -> Option<Self> {
-        Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal.
-    fn parse(stat: &str) -> Option<Self> {
-        let times = stat.lines().next()?.strip_prefix("cpu ")?;
-        let times: Vec<u64> = times.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();
-        Some(CoreTime { stolen: *times.get(7)?, all: times.iter().sum() })
-    }
-
-    fn stolen_since(self, earlier: CoreTime) -> f64 {
-        let passed = self.all.saturating_sub(earlier.all).max(1);
-        self.stolen.saturating_sub(earlier.stolen) as f64 / passed as f64
     }
 }
 
@@ -124,15 +99,5 @@ mod tests {
         assert_eq!(runs(1, true), (2, false));
         assert_eq!(runs(1, false), (1, true), "a failure is a failure");
         assert_eq!(runs(9, true), (RUNS, true), "and one that stays is one, too");
-    }
-
-    #[test]
-    fn what_the_host_takes_is_read() {
-        let before = CoreTime::parse("cpu  100 0 50 800 50 0 0 0 100 0\ncpu0 1 2 3\n");
-        let after = CoreTime::parse("cpu  150 0 50 810 50 0 0 40 100 0\n");
-        assert_eq!(before, Some(CoreTime { stolen: 0, all: 1000 }));
-        let stolen = after.zip(before).map(|(after, before)| after.stolen_since(before));
-        assert_eq!(stolen, Some(0.4));
-        assert_eq!(CoreTime::parse("cpu  1 2 3"), None, "a system that does not say");
     }
 }

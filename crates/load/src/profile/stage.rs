@@ -1,9 +1,10 @@
 //! One window of real load on one URL: started, watched, read, ended.
 
-use super::machine::{MachineTime, ThreadTime};
+use super::machine::ThreadTime;
 use super::search::{Bench, OpenWindow, Window};
 use super::{Progress, Stop, Subject, Watch};
 use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
+use crate::machine_time::MachineTime;
 use std::io;
 use std::time::{Duration, Instant};
 
