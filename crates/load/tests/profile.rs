@@ -165,14 +165,14 @@ fn what_a_failure_costs_is_right_within_ten_percent() {
         let answered = overload.answered / overload.offered;
         assert!((0.30..0.37).contains(&answered), "{answered:.3} answered: {overload:?}");
         let (cost, truth) = (overload.per_failure_seconds.unwrap(), 4e-3 / f64::from(WORKERS));
-        println!(
-            "T_f {:.1} us, truth {:.1} us, {:+.2} %",
-            cost * 1e6,
-            truth * 1e6,
-            (cost / truth - 1.0) * 100.0
-        );
-        assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+        assert_within_a_tenth(cost, truth);
     });
+}
+
+fn assert_within_a_tenth(cost: f64, truth: f64) {
+    let error = cost / truth - 1.0;
+    println!("T_f {:.1} us, truth {:.1} us, {:+.2} %", cost * 1e6, truth * 1e6, error * 100.0);
+    assert!(error.abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
 }
 
 /// A server that works on requests whose clients have left: with a line longer than their patience everybody has left
@@ -187,13 +187,7 @@ fn work_for_clients_that_left_is_a_cost_of_failures() {
         assert!(origin.served().abandoned > 1000, "{:?}", origin.served());
         assert!(overload.answered < 0.05 * overload.offered, "{overload:?}");
         let (cost, truth) = (overload.per_failure_seconds.unwrap(), 0.5 * 16e-3 / f64::from(WORKERS));
-        println!(
-            "T_f {:.1} us, truth {:.1} us, {:+.2} %",
-            cost * 1e6,
-            truth * 1e6,
-            (cost / truth - 1.0) * 100.0
-        );
-        assert!((cost / truth - 1.0).abs() < 0.1, "T_f is {cost:e}, not {truth:e}");
+        assert_within_a_tenth(cost, truth);
     });
 }
 
