@@ -18,10 +18,10 @@
 //!   the lesser of server and client, and says which it may have been.
 
 mod fit;
-mod machine;
 mod overload;
 mod search;
 mod stage;
+mod told;
 
 pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};

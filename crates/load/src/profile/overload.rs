@@ -64,7 +64,7 @@ pub(super) struct Undisturbed {
 
 impl Undisturbed {
     pub(super) fn of(highest: &Highest, again: &Window) -> Self {
-        let [first, second] = [(highest.rate, highest.uncertainty), (again.rate(), again.uncertainty())];
+        let [first, second] = [(highest.rate, highest.uncertainty), (again.rate, again.uncertainty())];
         let (rate, uncertainty) = if second.0 > first.0 { second } else { first };
         Undisturbed { rate, uncertainty }
     }
@@ -135,6 +135,7 @@ mod tests {
             ..OpenWindow::default()
         };
         let window = |rate: f64, spread: f64| Window {
+            rate,
             parts: [-1.0, 0.0, 1.0].map(|off| rate * (1.0 + off * spread)).to_vec(),
             ..Window::default()
         };

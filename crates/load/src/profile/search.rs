@@ -4,8 +4,8 @@
 //!    requests fail.
 //! 2. **Between**: bisection for the fewest clients that keep the server busy. They say how many it works on at once.
 //! 3. **Settle**: as many clients as did best once more and longer, in parts; twice as many as keep it busy, if they did as
-//!    well, since just enough leave it idle on their way there and back. Its mean is the highest rate: measured afresh,
-//!    because the best of several noisy windows is too good, and from answer to answer. The parts say how sure it is.
+//!    well, since just enough leave it idle on their way there and back. That is the highest rate: measured afresh, because the
+//!    best of several noisy windows is too good. The parts say how sure it is.
 //! 4. **Confirm**: an open loop, Poisson arrivals at [`FRACTIONS`] of it. A rate is sustained if the requests under
 //!    way do not grow. A closed loop cannot show that, it slows down with its server.
 //!
@@ -47,7 +47,9 @@ pub(super) trait Bench {
 /// What a closed loop did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Window {
-    /// Answers per second in each part of it.
+    /// Answers per second.
+    pub(super) rate: f64,
+    /// The same in each part of it.
     pub(super) parts: Vec<f64>,
     /// Mean body bytes of an answer.
     pub(super) bytes: f64,
@@ -62,18 +64,17 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn rate(&self) -> f64 {
-        self.parts.iter().sum::<f64>() / self.parts.len().max(1) as f64
-    }
-
     /// Half the 95 % confidence interval of the rate, as a share of it (Student's t).
     pub(super) fn uncertainty(&self) -> f64 {
         /// For 1, 2, ... degrees of freedom.
         const T: [f64; 5] = [12.7, 4.3, 3.18, 2.78, 2.57];
+        let Some(t) = self.parts.len().checked_sub(2).and_then(|freedom| T.get(freedom).or(T.last())) else {
+            return f64::INFINITY;
+        };
         let n = self.parts.len() as f64;
-        let (mean, t) = (self.rate(), T.get(self.parts.len().wrapping_sub(2)).or(T.last()));
+        let mean = self.parts.iter().sum::<f64>() / n;
         let squares: f64 = self.parts.iter().map(|rate| (rate - mean).powi(2)).sum();
-        t.map_or(f64::INFINITY, |t| t * (squares / (n - 1.0) / n).sqrt() / mean)
+        t * (squares / (n - 1.0) / n).sqrt() / mean
     }
 }
 
@@ -140,7 +141,7 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
     let clients = search.plenty(busy_clients);
     let left = seconds - search.used;
     let settled = search.bench.closed(clients, left * SETTLED)?;
-    let rate = settled.rate();
+    let rate = settled.rate;
     let mut highest = Highest {
         rate,
         uncertainty: settled.uncertainty(),
@@ -197,10 +198,10 @@ impl Search<'_> {
             let seen = self.measure(clients, window)?;
             if clients == 1 {
                 // Few answers are counted to one more or less; their mean time is not.
-                self.alone = seen.response_seconds.map_or(seen.rate(), |seconds| 1.0 / seconds);
+                self.alone = seen.response_seconds.map_or(seen.rate, |seconds| 1.0 / seconds);
             }
-            window = (ANSWERS / seen.rate()).clamp(seconds * WINDOW, seconds * LONGEST_WINDOW);
-            level = if seen.rate() < RISE * before { level + 1 } else { 0 };
+            window = (ANSWERS / seen.rate).clamp(seconds * WINDOW, seconds * LONGEST_WINDOW);
+            level = if seen.rate < RISE * before { level + 1 } else { 0 };
             let last = level == 2 || seen.failed > FAILING || self.used + window > CLIMB * seconds;
             clients = clients.saturating_mul(2);
             if last || clients > most_clients {
@@ -250,7 +251,7 @@ impl Search<'_> {
         self.used += seconds;
         // Failures make room for answers that come sooner: such a rate is not the server's.
         if window.failed <= FAILING || self.climb.is_empty() {
-            self.climb.push((clients, window.rate()));
+            self.climb.push((clients, window.rate));
             self.climb.sort_by_key(|(clients, _)| *clients);
         }
         Ok(window)
@@ -298,8 +299,9 @@ mod tests {
             let parts = (0..5).map(|_| rate * (1.0 + self.noise * (2.0 * self.random.uniform() - 1.0)));
             let failed = if clients > self.queue { 0.5 } else { 0.0 };
             // Who fails at once comes back at once: too good a rate.
-            let parts = parts.map(|rate| if failed > 0.0 { 3.0 * rate } else { rate }).collect();
-            Ok(Window { parts, bytes: 1024.0, failed, ..Window::default() })
+            let parts: Vec<f64> = parts.map(|rate| if failed > 0.0 { 3.0 * rate } else { rate }).collect();
+            let rate = parts.iter().sum::<f64>() / parts.len() as f64;
+            Ok(Window { rate, parts, bytes: 1024.0, failed, ..Window::default() })
         }
 
         fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
@@ -352,7 +354,7 @@ mod tests {
                 let mut window = self.0.closed(clients, seconds)?;
                 let batch = self.0.capacity() / 17.9;
                 if seconds < 1.0 {
-                    window.parts = vec![(window.rate() / batch).floor() * batch];
+                    window.rate = (window.rate / batch).floor() * batch;
                 }
                 Ok(window)
             }

@@ -1,7 +1,7 @@
 //! One window of real load on one URL: started, watched, read, ended.
 
-use super::machine::ThreadTime;
 use super::search::{Bench, OpenWindow, Window};
+use super::told::{Answers, Teller, Told};
 use super::{Progress, Stop, Subject, Watch};
 use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
 use crate::machine_time::MachineTime;
@@ -31,12 +31,16 @@ pub(super) enum Accept {
 }
 
 impl Accept {
+    /// Whether an answer of this status counts.
+    pub(super) fn counts(self, status: u16) -> bool {
+        self == Accept::Any || (200..300).contains(&status)
+    }
+
     /// Answers that count, their bytes, and what failed.
-    fn counts(self, tally: &Tally) -> (u64, u64, u64) {
-        let counts = |status: u16| self == Accept::Any || (200..300).contains(&status);
+    fn of(self, tally: &Tally) -> (u64, u64, u64) {
         let (mut good, mut bytes, mut failed) = (0, 0, tally.server_errors());
         for (status, answers) in &tally.by_status {
-            if counts(*status) {
+            if self.counts(*status) {
                 good += answers.count;
                 bytes += answers.bytes;
             } else {
@@ -73,9 +77,7 @@ struct Reading {
     good: u64,
     bytes: u64,
     failed: u64,
-    thread_seconds: f64,
-    /// When the last answer was complete (s).
-    answered: f64,
+    told: Told,
 }
 
 impl Reading {
@@ -85,53 +87,43 @@ impl Reading {
     }
 
     fn client_cpu(&self, earlier: &Reading) -> Option<f64> {
-        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.thread_seconds))
+        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.told.processor))
     }
-}
-
-/// Answers per second in each part of a window. Their mean is that from the last answer before the window to the last one in
-/// it: the answers of workers that go in step come in batches, and a window has one batch more or less of them.
-fn parts(readings: &[Reading]) -> Vec<f64> {
-    let good = |reading: &Reading| reading.good as f64;
-    let parts: Vec<f64> = readings.windows(2).map(|two| two[1].per_second(&two[0], good)).collect();
-    let [first, .., last] = readings else { return parts };
-    let (window, between) = ((last.at - first.at).as_secs_f64(), last.answered - first.answered);
-    // Not where it was silent for much of it: then no answer says when a batch began.
-    let scale = if first.good > 0 && last.good > first.good && between > 0.5 * window {
-        (good(last) - good(first)) / between / (parts.iter().sum::<f64>() / parts.len() as f64)
-    } else {
-        1.0
-    };
-    parts.iter().map(|rate| rate * scale).collect()
 }
 
 impl Bench for Stage<'_> {
     fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
-        let thread = ThreadTime::default();
+        let teller = Teller::default();
         let load = ClosedLoop {
             paths: Paths::one(&self.subject.path),
             most: self.budget.requests_left,
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
         };
-        let load = load.start(Some(thread.sink())).map_err(cannot_start)?;
+        let load = load.start(Some(teller.sink(self.accept))).map_err(cannot_start)?;
         let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
             let machine = MachineTime::now();
-            let mut readings = vec![stage.read(load, &thread)];
+            let mut readings = vec![stage.read(load, &teller)];
             for _ in 0..PARTS {
                 stage.wait(load, seconds * (1.0 - BEGIN - END) / f64::from(PARTS), &what, |_| ())?;
-                readings.push(stage.read(load, &thread));
+                readings.push(stage.read(load, &teller));
             }
             let machine_cpu = MachineTime::share_since(machine);
-            stage.patiently(load, seconds, &what, (&thread, &mut readings))?;
+            stage.patiently(load, seconds, &what, (&teller, &mut readings))?;
             stage.must_live(load, &readings)?;
             let (first, last) = (readings[0], readings[readings.len() - 1]);
             let (good, failed) = ((last.good - first.good) as f64, (last.failed - first.failed) as f64);
             load.stop();
+            let moment = |reading: &Reading| (reading.at - load.started()).as_secs_f64();
+            let rate = |first: &Reading, last: &Reading| {
+                let [from, to] = [first, last].map(|reading| (moment(reading), &reading.told.answers));
+                Answers::rate(from, to)
+            };
             Ok(Window {
-                parts: parts(&readings),
+                rate: rate(&first, &last),
+                parts: readings.windows(2).map(|two| rate(&two[0], &two[1])).collect(),
                 bytes: if good > 0.0 { (last.bytes - first.bytes) as f64 / good } else { 0.0 },
                 failed: if failed > 0.0 { failed / (good + failed) } else { 0.0 },
                 response_seconds: load.with_tally(mean_response),
@@ -142,7 +134,7 @@ impl Bench for Stage<'_> {
     }
 
     fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
-        let thread = ThreadTime::default();
+        let teller = Teller::default();
         let load = OpenLoop {
             paths: Paths::one(&self.subject.path),
             most: self.budget.requests_left,
@@ -151,17 +143,17 @@ impl Bench for Stage<'_> {
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
         };
-        let load = load.start(Some(thread.sink())).map_err(cannot_start)?;
+        let load = load.start(Some(teller.sink(self.accept))).map_err(cannot_start)?;
         let what = format!("{rate:.0} requests/s");
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
-            let first = stage.read(load, &thread);
+            let first = stage.read(load, &teller);
             let mut under_way = Vec::new();
             let note = |load: &LoadHandle| {
                 under_way.push((first.at.elapsed().as_secs_f64(), load.in_flight() as f64));
             };
             stage.wait(load, seconds * (1.0 - BEGIN - END), &what, note)?;
-            let last = stage.read(load, &thread);
+            let last = stage.read(load, &teller);
             let tally = load.tally();
             load.stop();
             Ok(OpenWindow {
@@ -243,24 +235,23 @@ impl Stage<'_> {
         load: &LoadHandle,
         seconds: f64,
         what: &str,
-        (thread, readings): (&ThreadTime, &mut Vec<Reading>),
+        (teller, readings): (&Teller, &mut Vec<Reading>),
     ) -> Result<(), Stop> {
         let first = readings[0];
         let mut last = readings[readings.len() - 1];
         let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
         while nothing(&last) && last.at - first.at < self.timeout {
             self.wait(load, seconds, what, |_| ())?;
-            last = self.read(load, thread);
+            last = self.read(load, teller);
             *readings = vec![first, last];
         }
         Ok(())
     }
 
-    fn read(&self, load: &LoadHandle, thread: &ThreadTime) -> Reading {
+    fn read(&self, load: &LoadHandle, teller: &Teller) -> Reading {
         load.with_tally(|tally| {
-            let (good, bytes, failed) = self.accept.counts(tally);
-            let (thread_seconds, answered) = (thread.seconds(), thread.answered());
-            Reading { at: Instant::now(), good, bytes, failed, thread_seconds, answered }
+            let (good, bytes, failed) = self.accept.of(tally);
+            Reading { at: Instant::now(), good, bytes, failed, told: teller.now() }
         })
     }
 
@@ -320,41 +311,6 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Counters at such seconds, of a server that answers eight at once every 20 ms, beginning at zero.
-    fn readings(at: &[f64]) -> Vec<Reading> {
-        let begin = Instant::now();
-        let reading = |&seconds: &f64| {
-            let batches = (seconds / 0.02).floor();
-            let at = begin + Duration::from_secs_f64(seconds);
-            let good = 8 * batches as u64;
-            Reading { at, good, bytes: 0, failed: 0, thread_seconds: 0.0, answered: batches * 0.02 }
-        };
-        at.iter().map(reading).collect()
-    }
-
-    #[test]
-    fn a_batch_more_or_less_is_no_other_rate() {
-        // 11 and 12 batches where 11.5 are due.
-        for at in [[0.205, 0.315, 0.435], [0.219, 0.33, 0.4505]] {
-            let parts = parts(&readings(&at));
-            assert!((parts.iter().sum::<f64>() / 2.0 - 400.0).abs() < 1e-6, "{parts:?}");
-        }
-    }
-
-    #[test]
-    fn where_no_answer_says_when_a_batch_began_its_time_is_the_windows() {
-        let mean = |at: &[f64]| parts(&readings(at)).iter().sum::<f64>() / (at.len() - 1) as f64;
-        assert!((mean(&[0.01, 0.055, 0.1]) - 40.0 / 0.09).abs() < 1e-6, "none before");
-        assert_eq!(mean(&[0.041, 0.045, 0.05]), 0.0, "none at all");
-        let mut silent = readings(&[0.205, 0.305, 0.405]);
-        (silent[1].answered, silent[2].answered) = (0.22, 0.22);
-        let mean = parts(&silent).iter().sum::<f64>() / 2.0;
-        assert!((mean - 80.0 / 0.2).abs() < 1e-6, "silent after its first batch: {mean}");
-        let mut refusing = readings(&[0.205, 0.305, 0.405]);
-        (refusing[1].good, refusing[2].good) = (refusing[0].good, refusing[0].good);
-        assert_eq!(parts(&refusing), [0.0, 0.0], "answers that do not count");
-    }
 
     #[test]
     fn slopes() {
