@@ -88,7 +88,7 @@ fn service_time(profiled: &Profiled, fit: &Fit) -> Section {
             Cell::from(name.clone()),
             (found.bytes / KIB).into(),
             found.rate.into(),
-            (found.uncertainty * 100.0).into(),
+            found.uncertainty.is_finite().then_some(found.uncertainty * 100.0).into(),
             ms(point.seconds).into(),
             ms(fit.seconds(point.bytes)).into(),
             (fit.error(point) * 100.0).into(),

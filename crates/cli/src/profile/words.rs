@@ -52,8 +52,11 @@ pub(crate) fn size(bytes: f64) -> String {
     }
 }
 
-/// A share, in percent.
+/// A share, in percent; a dash where it is not known.
 pub(crate) fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "-".to_owned();
+    }
     let text = format!("{:.1} %", share * 100.0);
     if text == "-0.0 %" { "0.0 %".to_owned() } else { text }
 }
@@ -71,6 +74,6 @@ mod tests {
             [100.0, 1024.0, 1536.0, 262_144.0, 3e6].map(size),
             ["100 B", "1 KiB", "1.5 KiB", "256 KiB", "2.86 MiB"]
         );
-        assert_eq!([-0.0172, -1e-9].map(percent), ["-1.7 %", "0.0 %"]);
+        assert_eq!([-0.0172, -1e-9, f64::INFINITY].map(percent), ["-1.7 %", "0.0 %", "-"]);
     }
 }

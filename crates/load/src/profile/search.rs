@@ -102,7 +102,7 @@ pub(super) struct OpenWindow {
 pub struct Highest {
     /// Requests per second.
     pub rate: f64,
-    /// Half its 95 % confidence interval, as a share of it.
+    /// Half its 95 % confidence interval, as a share of it; infinite where nothing tells.
     pub uncertainty: f64,
     /// Mean body bytes of an answer.
     pub bytes: f64,
