@@ -5,10 +5,10 @@
 //! carries the colour profile; the colour space without one is told again. What a PNG would lose is left alone: pictures
 //! that move, that are turned or cropped by their container, and those of high dynamic range.
 
-use super::png::least_similar;
-use super::raster::{Plane, Raster};
+use super::raster::Raster;
 use super::search::Ladder;
-use super::{GROUNDS, MOST_PIXELS, png};
+use super::similarity::Original;
+use super::{MOST_PIXELS, png};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -110,8 +110,7 @@ pub(super) struct Qualities {
     bench: Bench,
     picture: PathBuf,
     colour: Option<[u16; 3]>,
-    /// As it is seen on the grounds.
-    originals: Vec<Plane>,
+    original: Original,
 }
 
 fn read(path: &Path) -> Result<Raster, String> {
@@ -132,10 +131,8 @@ impl Qualities {
         }
         let bench = Bench::new().map_err(|error| error.to_string())?;
         let picture = bench.decoded(bytes, "picture.png")?;
-        let raster = read(&picture)?;
-        let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
-        let originals = grounds.iter().map(|&ground| raster.luma(ground)).collect();
-        Ok(Qualities { bench, picture, colour, originals })
+        let original = Original::of(&read(&picture)?);
+        Ok(Qualities { bench, picture, colour, original })
     }
 }
 
@@ -170,7 +167,7 @@ impl Ladder for Qualities {
 
     fn similarity(&mut self, written: &[u8]) -> f64 {
         let raster = self.bench.decoded(written, "seen.png").and_then(|path| read(&path));
-        raster.map_or(0.0, |raster| least_similar(&self.originals, &raster))
+        raster.map_or(0.0, |raster| self.original.similarity(&raster))
     }
 }
 

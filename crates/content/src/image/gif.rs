@@ -4,10 +4,11 @@
 //! written shows each kept frame for as long as those that it stands for.
 
 use super::palette::Histogram;
-use super::png::{COLORS, least_similar};
-use super::raster::{Plane, Raster};
+use super::png::COLORS;
+use super::raster::Raster;
 use super::search::Ladder;
-use super::{GROUNDS, within_bounds};
+use super::similarity::Original;
+use super::within_bounds;
 use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
 
 /// One picture of it.
@@ -62,7 +63,7 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
 
 /// Its colours if it is still, its frames if it moves; in two sizes or one.
 pub(super) struct Reductions {
-    originals: Vec<Plane>,
+    original: Original,
     sizes: Vec<Gif>,
     moves: bool,
 }
@@ -72,9 +73,7 @@ const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64
 
 impl Reductions {
     pub(super) fn new(gif: Gif, resizable: bool) -> Self {
-        let first = &gif.frames[0].raster;
-        let grounds = if first.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
-        let originals = grounds.iter().map(|&ground| first.luma(ground)).collect();
+        let original = Original::of(&gif.frames[0].raster);
         let moves = gif.frames.len() > 1;
         let half = |shown: &Shown| {
             let raster = &shown.raster;
@@ -83,7 +82,7 @@ impl Reductions {
         };
         let smaller =
             resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
-        Reductions { originals, sizes: [Some(gif), smaller].into_iter().flatten().collect(), moves }
+        Reductions { original, sizes: [Some(gif), smaller].into_iter().flatten().collect(), moves }
     }
 }
 
@@ -106,8 +105,7 @@ impl Ladder for Reductions {
     }
 
     fn similarity(&mut self, written: &[u8]) -> f64 {
-        let Ok(gif) = read(written) else { return 0.0 };
-        least_similar(&self.originals, &gif.frames[0].raster)
+        read(written).map_or(0.0, |gif| self.original.similarity(&gif.frames[0].raster))
     }
 }
 

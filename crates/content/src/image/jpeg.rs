@@ -1,26 +1,15 @@
 //! JPEG: read, written again with less quality, or smaller.
 
 use super::metadata::Metadata;
-use super::raster::{Plane, Raster};
-use super::search::Ladder;
-use super::similarity::similarity;
-use super::sizes::Sizes;
+use super::qualities::{Codec, Picture};
+use super::raster::Raster;
 use jpeg_decoder::{Decoder, PixelFormat};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
-/// Qualities that are tried: below, blocks show; above, nothing is gained.
-const QUALITY: std::ops::RangeInclusive<usize> = 10..=92;
-/// At this quality a smaller size is not better.
-const GOOD: usize = 45;
-
-/// An image that was read.
-pub(super) struct Jpeg {
-    pub(super) raster: Raster,
-    metadata: Metadata,
-}
+pub(super) const CODEC: Codec = Codec { qualities: 10..=92, read, write };
 
 /// Reads it.
-pub(super) fn read(bytes: &[u8]) -> Result<Jpeg, String> {
+fn read(bytes: &[u8]) -> Result<Picture, String> {
     if !is_complete(bytes) {
         return Err("it is cut short".to_owned());
     }
@@ -34,7 +23,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Jpeg, String> {
     };
     let metadata = Metadata::of(decoder.exif_data(), decoder.icc_profile());
     let (width, height) = (usize::from(info.width), usize::from(info.height));
-    Ok(Jpeg { raster: Raster { width, height, channels, samples }, metadata })
+    Ok(Picture { raster: Raster { width, height, channels, samples }, metadata })
 }
 
 /// Whether its end is there: a decoder may fill what is missing with gray. In what follows the start of the scan, only
@@ -48,44 +37,6 @@ fn is_complete(bytes: &[u8]) -> bool {
         at += if marker == 0xff { 1 } else { 2 + usize::from(u16::from_be_bytes([high, low])) };
     }
     false
-}
-
-/// Its qualities, in three sizes or one.
-pub(super) struct Qualities {
-    sizes: Sizes,
-    metadata: Metadata,
-    original: Plane,
-}
-
-impl Qualities {
-    pub(super) fn new(jpeg: Jpeg, resizable: bool) -> Self {
-        let original = jpeg.raster.luma(0);
-        Qualities { sizes: Sizes::new(jpeg.raster, resizable), metadata: jpeg.metadata, original }
-    }
-}
-
-impl Ladder for Qualities {
-    fn sizes(&self) -> usize {
-        self.sizes.count()
-    }
-
-    fn steps(&self) -> usize {
-        QUALITY.end() - QUALITY.start() + 1
-    }
-
-    fn contented(&self) -> usize {
-        GOOD - QUALITY.start()
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        write(self.sizes.get(size), QUALITY.start() + step, &self.metadata)
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        let Ok(jpeg) = read(written) else { return 0.0 };
-        let plane = jpeg.raster.luma(0);
-        similarity(&self.original, &plane.enlarged(self.original.width, self.original.height))
-    }
 }
 
 fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>> {
@@ -108,25 +59,6 @@ fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_written_is_compared_with_what_was_read() {
-        let samples =
-            (0..96 * 64).flat_map(|at: usize| [(at % 96 * 2 + at / 96 * 7 % 60) as u8, 100, 150]).collect();
-        let jpeg = Jpeg {
-            raster: Raster { width: 96, height: 64, channels: 3, samples },
-            metadata: Metadata::default(),
-        };
-        let mut qualities = Qualities::new(jpeg, true);
-        let similar = [0, 40, 82].map(|step| {
-            let written = qualities.write(0, step).unwrap();
-            qualities.similarity(&written)
-        });
-        assert!(0.2 < similar[0] && similar[0] < similar[1] && similar[1] < similar[2], "{similar:?}");
-        assert!(similar[2] > 0.97, "{similar:?}");
-        let half = qualities.write(2, 82).unwrap();
-        assert_eq!(super::super::dimensions(&half), Some((48, 32)));
-    }
 
     #[test]
     fn orientation_survives() {

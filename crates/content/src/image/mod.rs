@@ -10,6 +10,7 @@ mod jpeg;
 mod metadata;
 mod palette;
 mod png;
+mod qualities;
 mod raster;
 mod search;
 mod similarity;
@@ -17,11 +18,10 @@ mod sizes;
 mod webp;
 
 pub(crate) use avif::check as check_avif;
+use qualities::Qualities;
 pub(crate) use search::Found;
 use search::{Wanted, best};
 
-/// The grounds on which transparent pictures are compared: white, black.
-const GROUNDS: [u8; 2] = [255, 0];
 /// More pixels than this (all frames together) are not taken into memory.
 const MOST_PIXELS: usize = 100_000_000;
 /// A file that is not at least so much smaller stays as it is.
@@ -105,10 +105,10 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
     let (format, (width, height)) = Format::of(bytes).zip(dimensions(bytes)).ok_or(UNKNOWN)?;
     within_bounds(width, height)?;
     let found = match format {
-        Format::Jpeg => best(&mut jpeg::Qualities::new(jpeg::read(bytes)?, resizable), wanted),
+        Format::Jpeg => best(&mut Qualities::new(jpeg::CODEC, bytes, resizable)?, wanted),
         Format::Png => best(&mut png::Palettes::new(png::read(bytes)?, resizable), wanted),
         Format::Gif => best(&mut gif::Reductions::new(gif::read(bytes)?, resizable), wanted),
-        Format::Webp => best(&mut webp::Qualities::new(webp::read(bytes)?, resizable), wanted),
+        Format::Webp => best(&mut Qualities::new(webp::CODEC, bytes, resizable)?, wanted),
         Format::Avif => best(&mut avif::Qualities::new(bytes)?, wanted),
     };
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))

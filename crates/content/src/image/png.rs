@@ -1,10 +1,10 @@
 //! PNG: read, and written with a palette, or smaller.
 
 use super::palette::{Histogram, Palette};
-use super::raster::{Plane, Raster};
+use super::raster::Raster;
 use super::search::Ladder;
-use super::similarity::similarity;
-use super::{GROUNDS, within_bounds};
+use super::similarity::Original;
+use super::within_bounds;
 use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Transformations};
 use std::io::Cursor;
 
@@ -39,20 +39,19 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
 
 /// Its palettes, in two sizes or one.
 pub(super) struct Palettes {
-    originals: Vec<Plane>,
+    original: Original,
     rasters: Vec<Raster>,
     histograms: Vec<Histogram>,
 }
 
 impl Palettes {
     pub(super) fn new(raster: Raster, resizable: bool) -> Self {
-        let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
-        let originals = grounds.iter().map(|&ground| raster.luma(ground)).collect();
+        let original = Original::of(&raster);
         let half = resizable.then(|| raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2)));
         let rasters: Vec<Raster> = [Some(raster), half].into_iter().flatten().collect();
         let of = |raster: &Raster| Histogram::of([raster.samples.as_slice()].into_iter());
         let histograms = rasters.iter().map(of).collect();
-        Palettes { originals, rasters, histograms }
+        Palettes { original, rasters, histograms }
     }
 }
 
@@ -74,17 +73,8 @@ impl Ladder for Palettes {
     }
 
     fn similarity(&mut self, written: &[u8]) -> f64 {
-        let Ok(raster) = read(written) else { return 0.0 };
-        least_similar(&self.originals, &raster)
+        read(written).map_or(0.0, |raster| self.original.similarity(&raster))
     }
-}
-
-/// On the ground on which they differ most.
-pub(super) fn least_similar(originals: &[Plane], raster: &Raster) -> f64 {
-    let of = |(original, ground): (&Plane, &u8)| {
-        similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
-    };
-    originals.iter().zip(&GROUNDS).map(of).fold(1.0, f64::min)
 }
 
 fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {

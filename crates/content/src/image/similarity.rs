@@ -1,4 +1,4 @@
-//! Structural similarity (SSIM) of two luma planes.
+//! Structural similarity (SSIM) of two luma planes, and of two pictures as they are seen.
 //!
 //! `SSIM(x, y) = (2 m_x m_y + C1)(2 c_xy + C2) / ((m_x^2 + m_y^2 + C1)(v_x + v_y + C2))`, m means, v variances, c the
 //! covariance, `C1 = (0.01 * 255)^2`, `C2 = (0.03 * 255)^2`, averaged over windows (Wang, Bovik, Sheikh, Simoncelli,
@@ -8,9 +8,29 @@
 //! Windows are squares of 8 pixels, 4 apart, put together from sums of 4 by 4: as good as the paper's Gaussian for
 //! ranking, and whole numbers until the last step. Nothing is scaled down first, which would flatter.
 
-use super::raster::Plane;
+use super::raster::{Plane, Raster};
 
+/// The grounds on which transparent pictures are compared: white, black.
+const GROUNDS: [u8; 2] = [255, 0];
 const BLOCK: usize = 4;
+
+/// A picture as it is seen, to compare with what becomes of it: on both grounds where it is transparent.
+pub(super) struct Original(Vec<Plane>);
+
+impl Original {
+    pub(super) fn of(raster: &Raster) -> Self {
+        let grounds = if raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
+        Original(grounds.iter().map(|&ground| raster.luma(ground)).collect())
+    }
+
+    /// In the original's size, on the ground on which they differ most.
+    pub(super) fn similarity(&self, raster: &Raster) -> f64 {
+        let on = |(original, ground): (&Plane, &u8)| {
+            similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
+        };
+        self.0.iter().zip(&GROUNDS).map(on).fold(1.0, f64::min)
+    }
+}
 
 /// The sums of a block: of x, of y, of x^2 + y^2, of xy.
 #[derive(Clone, Copy, Default)]

@@ -5,27 +5,17 @@
 //! (WebP Container Specification, "Extended File Format"; RFC 9649, 2.7).
 
 use super::metadata::Metadata;
-use super::png::least_similar;
-use super::raster::{Plane, Raster};
-use super::search::Ladder;
-use super::sizes::Sizes;
-use super::{GROUNDS, within_bounds};
+use super::qualities::{Codec, Picture};
+use super::raster::Raster;
+use super::within_bounds;
 use webp::{BitstreamFeatures, Decoder, Encoder, PixelLayout};
 
-/// Qualities that are tried: below, blocks show; above, nothing is gained.
-const QUALITY: std::ops::RangeInclusive<usize> = 5..=92;
-/// At this quality a smaller size is not better.
-const GOOD: usize = 45;
+pub(super) const CODEC: Codec = Codec { qualities: 5..=92, read, write };
+
 /// The flags of what is in a container.
 const PROFILE: u8 = 0x20;
 const ALPHA: u8 = 0x10;
 const EXIF: u8 = 0x08;
-
-/// An image that was read.
-pub(super) struct Webp {
-    raster: Raster,
-    metadata: Metadata,
-}
 
 /// Whether a file begins as one.
 pub(super) fn is_webp(bytes: &[u8]) -> bool {
@@ -74,7 +64,7 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// Reads it.
-pub(super) fn read(bytes: &[u8]) -> Result<Webp, String> {
+fn read(bytes: &[u8]) -> Result<Picture, String> {
     let features = BitstreamFeatures::new(bytes).ok_or("it is broken")?;
     if features.has_animation() {
         return Err("an animated WebP is not reduced".to_owned());
@@ -87,45 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Webp, String> {
     // Some writers begin it as JPEG does.
     let exif = chunk(bytes, *b"EXIF").map(|exif| exif.strip_prefix(b"Exif\0\0").unwrap_or(exif));
     let metadata = Metadata::of(exif, chunk(bytes, *b"ICCP").map(<[u8]>::to_vec));
-    Ok(Webp { raster, metadata })
-}
-
-/// Its qualities, in three sizes or one.
-pub(super) struct Qualities {
-    sizes: Sizes,
-    metadata: Metadata,
-    /// As it is seen on the grounds.
-    originals: Vec<Plane>,
-}
-
-impl Qualities {
-    pub(super) fn new(webp: Webp, resizable: bool) -> Self {
-        let grounds = if webp.raster.is_transparent() { &GROUNDS[..] } else { &GROUNDS[..1] };
-        let originals = grounds.iter().map(|&ground| webp.raster.luma(ground)).collect();
-        Qualities { sizes: Sizes::new(webp.raster, resizable), metadata: webp.metadata, originals }
-    }
-}
-
-impl Ladder for Qualities {
-    fn sizes(&self) -> usize {
-        self.sizes.count()
-    }
-
-    fn steps(&self) -> usize {
-        QUALITY.end() - QUALITY.start() + 1
-    }
-
-    fn contented(&self) -> usize {
-        GOOD - QUALITY.start()
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        write(self.sizes.get(size), QUALITY.start() + step, &self.metadata)
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        read(written).map_or(0.0, |webp| least_similar(&self.originals, &webp.raster))
-    }
+    Ok(Picture { raster, metadata })
 }
 
 fn write(raster: &Raster, quality: usize, metadata: &Metadata) -> Option<Vec<u8>> {
