@@ -202,7 +202,9 @@ impl Engine {
         if now >= self.responses_due {
             let shared: &Shared = &self.lane.shared;
             let workers = |plant: usize| shared.plants[plant].capacity.workers();
-            let seen = Now { at: now, lanes: &self.counters, monitors: &self.monitors, workers: &workers };
+            let line = |plant: usize| self.census.promises.plants[plant].set_point;
+            let (lanes, monitors) = (&self.counters, &self.monitors);
+            let seen = Now { at: now, lanes, monitors, workers: &workers, line: &line };
             // A rate that has just begun is not known yet.
             self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
         }

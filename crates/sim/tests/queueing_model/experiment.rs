@@ -1,7 +1,8 @@
 //! A run of QM 2.3: a queue, a window of its last departures, and the law that sets the workers' speed from it.
 //!
-//! lambda, c_a^2 and c_s^2 are measured as the engine measures them, from sums over the window; the mean service time is not,
-//! or the predictor would know a plant that is slower than its model. What is judged is the mean delay of the sliding window,
+//! c_a^2 and c_s^2 are measured as the engine measures them, from sums over the window, and so is lambda, which the engine takes from
+//! its monitors. The mean service time is not measured, or the predictor would know a plant that is slower than its model. The
+//! engine's own actuator, a quota, is in the same experiment in `delays.rs`. What is judged is the mean delay of the sliding window,
 //! the paper's user observation window, at every update.
 
 use crate::queue::{Arrivals, Departure, Queue};
@@ -19,13 +20,13 @@ const WARM_UP: usize = 3;
 /// A longer pause than so many mean ones counts as that, for lambda and c_a^2 (as in the engine): one of a Pareto with a shape
 /// below 2 would else take a tenth of lambda away for as long as it is in the window, and the queue is empty long before it ends.
 const MOST_GAP: f64 = 20.0;
+/// What c_a^2 and c_s^2 are taken for at most (as in the engine): the measured one of a Pareto with a shape up to 2 never settles.
+const MOST_VARIABILITY: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Experiment {
     pub(crate) workers: u32,
     pub(crate) arrivals: Arrivals,
-    /// What c_a^2 is taken for at most: the measured one of a Pareto with a shape up to 2 never settles.
-    pub(crate) most_variability: f64,
     /// Arrivals per worker in the first half, and in the second.
     pub(crate) rates: [f64; 2],
     /// The workers' true speed over what they are told.
@@ -48,7 +49,6 @@ impl Experiment {
         Experiment {
             workers,
             arrivals,
-            most_variability: 2.0,
             rates: [0.65, 0.85],
             plant: 1.0,
             feedback: Feedback::PI,
@@ -121,11 +121,8 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
         if departed % experiment.update != 0 || departed < WINDOW {
             continue;
         }
-        let (feed_forward, gain) = if experiment.predicts {
-            model(&window.traffic(experiment.most_variability), experiment.workers)
-        } else {
-            fixed
-        };
+        let (feed_forward, gain) =
+            if experiment.predicts { model(&window.traffic(), experiment.workers) } else { fixed };
         let error = window.delay() - WANTED;
         let seen = Residual {
             feed_forward,
@@ -205,13 +202,14 @@ impl Window {
         self.recent.iter().sum::<f64>() / self.recent.len() as f64
     }
 
-    fn traffic(&self, most_variability: f64) -> Traffic {
+    fn traffic(&self) -> Traffic {
         let count = self.last.len() as f64;
-        let variability = |sums: [f64; 2]| (count * sums[1] / (sums[0] * sums[0]) - 1.0).max(0.0);
+        let variability =
+            |sums: [f64; 2]| (count * sums[1] / (sums[0] * sums[0]) - 1.0).clamp(0.0, MOST_VARIABILITY);
         Traffic {
             rate: count / self.gap[0],
             service_seconds: 1.0,
-            arrival_variability: variability(self.gap).min(most_variability),
+            arrival_variability: variability(self.gap),
             service_variability: variability(self.service),
         }
     }

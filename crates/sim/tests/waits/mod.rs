@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
 use plimsoll_core::door::Outcome;
-use plimsoll_core::promises::{Class, Condition, Delay, Mode, Plant, Promises, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site};
 use plimsoll_core::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
@@ -65,6 +65,7 @@ pub(crate) struct Scene {
     pub(crate) flows: Vec<Flow>,
     pub(crate) site: Site,
     pub(crate) mode: Mode,
+    pub(crate) delay_law: DelayParts,
     pub(crate) seconds: f64,
     pub(crate) seed: u64,
 }
@@ -76,6 +77,8 @@ pub(crate) struct Answer {
     pub(crate) arrived: f64,
     pub(crate) ended: f64,
     pub(crate) completed: bool,
+    /// At which level; 0: turned away.
+    pub(crate) level: u8,
 }
 
 impl Answer {
@@ -86,7 +89,7 @@ impl Answer {
 
 #[derive(Default)]
 struct Clocks {
-    open: BTreeMap<u64, (usize, f64)>,
+    open: BTreeMap<u64, (usize, f64, u8)>,
     answers: Vec<Answer>,
 }
 
@@ -96,19 +99,34 @@ impl Watch for Clocks {
         let (token, completed) = match *event {
             Event::Arrived { token, class, decision, .. } => {
                 let class = usize::from(class);
-                if matches!(decision, Decision::Reject(..)) {
-                    self.answers.push(Answer { class, arrived: ended, ended, completed: false });
-                } else {
-                    self.open.insert(token.0, (class, ended));
+                let level = match decision {
+                    Decision::Start(start) => start.level,
+                    Decision::Wait => 0,
+                    Decision::Reject(..) => {
+                        self.answers.push(Answer {
+                            class,
+                            arrived: ended,
+                            ended,
+                            completed: false,
+                            level: 0,
+                        });
+                        return;
+                    }
+                };
+                self.open.insert(token.0, (class, ended, level));
+                return;
+            }
+            Event::Ordered(Order::Start(token, start)) => {
+                if let Some((.., level)) = self.open.get_mut(&token.0) {
+                    *level = start.level;
                 }
                 return;
             }
-            Event::Ordered(Order::Start(..)) => return,
             Event::Ordered(Order::Drop(token, _)) => (token, false),
             Event::Ended { token, outcome } => (token, outcome == Outcome::Completed),
         };
-        if let Some((class, arrived)) = self.open.remove(&token.0) {
-            self.answers.push(Answer { class, arrived, ended, completed });
+        if let Some((class, arrived, level)) = self.open.remove(&token.0) {
+            self.answers.push(Answer { class, arrived, ended, completed, level });
         }
     }
 }
@@ -138,6 +156,7 @@ impl Scene {
             flows,
             site: Site::new("site", &["full"]),
             mode: Mode::Control,
+            delay_law: DelayParts::default(),
             seconds,
             seed,
         }
@@ -150,7 +169,21 @@ impl Scene {
         let mut promises =
             Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() };
         promises.control.mode = self.mode;
+        promises.control.delay_law = self.delay_law;
         promises
+    }
+
+    /// A lower level costs what the site says of it.
+    fn versions(&self) -> Vec<Version> {
+        let mut cost = 1.0;
+        let from_the_top = self.site.levels.iter().rev().map(|level| {
+            let version = Version { cost: Some(cost * level.cost_ratio.unwrap_or(1.0)), bytes: 1.0 };
+            cost = version.cost.unwrap_or(1.0);
+            version
+        });
+        let mut versions: Vec<Version> = from_the_top.collect();
+        versions.reverse();
+        versions
     }
 
     fn workload(&self) -> Workload {
@@ -192,7 +225,7 @@ impl Scene {
         Workload {
             streams: self.flows.iter().enumerate().map(stream).collect(),
             plants: vec![plant],
-            versions: vec![vec![Version::FULL; self.site.levels.len()]],
+            versions: vec![self.versions()],
             duration: Some(Duration::from_secs_f64(self.seconds)),
         }
     }

@@ -5,7 +5,7 @@ use super::{Now, Promise, Promised, ResponseStatus, UPDATE, WINDOW};
 use crate::control::{DelayLaw, Feedback, Residual};
 use crate::model::Traffic;
 use crate::promises::{Delay, DelayParts};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use libm::{log, sqrt};
 
@@ -21,27 +21,30 @@ const LEAST_SPARE: f64 = 1.03;
 const AIM: f64 = 0.9;
 /// More than so many times too long is a transient.
 const MOST_ERROR: f64 = 8.0;
-/// g and r of the law, per window. Below the law's own, since a quota is dithered, and what is lent makes the slope at
-/// D_ref larger than the slope there is.
-const GAIN: f64 = 2.0;
-const ZERO: f64 = 0.5;
-/// g', of the recent departures, where a mean was promised.
-const GAIN_RECENT: f64 = 0.5;
+/// g and r of the law, per window, where a share was promised: below the law's own, since lateness comes in bursts, and what is
+/// lent makes the slope at D_ref larger than the slope there is.
+const SHARE_GAIN: f64 = 2.0;
+const SHARE_ZERO: f64 = 0.5;
 /// A longer pause than so many mean ones counts as that: the queue is empty long before it ends, and what c_a^2 would make of it
 /// is no wait. Of Poisson's none is that long; of a Pareto with a shape below 2 the variance is all in those.
 const MOST_GAP: f64 = 20.0;
 /// A class below with less of its rate is nobody who could yield.
 const SILENT: f64 = 0.01;
-/// What one update of a class that misses its promise with all there is adds to the pressure, and the most of it.
-const PRESSURE: f64 = 0.02;
-const MOST_PRESSURE: f64 = 0.5;
+/// What an error of 1 adds to the pressure: over a window, or over the time in which the levels follow, if that is longer.
+const PRESSED: f64 = 1.0;
+const FOLLOWED_SECONDS: f64 = 5.0;
+/// What it loses over that time while nobody is in the way; with such a part of the workers left to ask for, as much as it may gain.
+const EASED: f64 = 0.02;
+const MUCH_IDLE: f64 = 0.4;
+/// A class from which nothing was heard in the time of so many updates is gone.
+const SILENT_UPDATES: f64 = 100.0;
+/// The load line leaves so many times the work of the classes with a delay.
+const OWN_SPARE: f64 = 1.05;
 
 /// All of them, in the order of their ranks.
 #[derive(Default)]
 pub(super) struct Delays {
     loops: Vec<DelayLoop>,
-    /// By plant.
-    pressure: Vec<f64>,
 }
 
 struct DelayLoop {
@@ -55,8 +58,15 @@ struct DelayLoop {
     /// Workers that the law asks for, and the least it may ask for.
     wanted: f64,
     least: f64,
+    /// Arrivals per second; the share of the workers that their work takes, and the same followed as slowly as the pressure.
+    rate: f64,
+    load: f64,
+    share: f64,
     /// All workers would give what was promised: if it is missed, others are in the way.
     possible: bool,
+    /// The part by which it lowers the load line, and when it was last seen that it must.
+    pressure: f64,
+    updated: Instant,
     /// Nobody ranks below it who could yield: its late requests are answered instead of started.
     lowest: bool,
     status: ResponseStatus,
@@ -76,14 +86,6 @@ impl Delays {
             });
         }
         self.loops.sort_by_key(|one| (one.promised.plant, one.promised.rank, one.promised.class));
-        let plants = self.loops.iter().map(|one| one.promised.plant + 1).max().unwrap_or(0);
-        self.pressure.resize(plants, 0.0);
-        for (plant, pressure) in self.pressure.iter_mut().enumerate() {
-            // Of a promise that is gone nobody would take it off again.
-            if self.loops.iter().all(|one| one.promised.plant != plant) {
-                *pressure = 0.0;
-            }
-        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -99,38 +101,53 @@ impl Delays {
     }
 
     pub(super) fn pressure(&self, plant: usize) -> f64 {
-        self.pressure.get(plant).copied().unwrap_or(0.0)
+        self.of(plant).map(|one| one.pressure).fold(0.0, f64::max)
     }
 
     pub(super) fn sheds(&self, plant: usize) -> bool {
-        self.loops
-            .iter()
-            .any(|one| one.promised.plant == plant && one.lowest && one.delay.percentile.is_some())
+        self.of(plant).any(|one| one.lowest && one.delay.percentile.is_some())
+    }
+
+    fn of(&self, plant: usize) -> impl Iterator<Item = &DelayLoop> {
+        self.loops.iter().filter(move |one| one.promised.plant == plant)
     }
 
     pub(super) fn run(&mut self, now: &Now<'_>) {
-        let mut left: Option<(usize, f64)> = None;
+        let mut left = Left::default();
         for one in &mut self.loops {
             let plant = one.promised.plant;
             let workers = f64::from((now.workers)(plant));
-            let mut free = left.filter(|(known, _)| *known == plant).map_or(workers, |(_, free)| free);
+            if left.plant != Some(plant) {
+                left = Left { plant: Some(plant), workers, share: 0.0 };
+            }
             let updated = one.update(now, workers);
-            let quota = one.wanted.min(free.max(LEAST));
-            free -= quota;
-            left = Some((plant, free));
+            let quota = one.wanted.min(left.workers.max(LEAST));
+            left.workers -= quota;
+            left.share += one.share;
             one.promised.quota.set_workers(quota);
             one.status.quota = Some(quota);
             one.status.at_limit = quota <= one.least || quota >= workers || quota < one.wanted;
             if let Some(seen) = updated {
                 one.judge(&seen);
                 let has_all = quota >= workers || quota < one.wanted;
-                let presses = one.status.missed && one.possible && has_all && !one.lowest;
-                let pressure = &mut self.pressure[plant];
-                let step = if presses { PRESSURE } else { -0.25 * PRESSURE };
-                *pressure = (*pressure + step).clamp(0.0, MOST_PRESSURE);
+                let idle = (!has_all).then_some(1.0 - one.wanted / workers);
+                one.press(&seen, idle, 1.0 - OWN_SPARE * left.share / (now.line)(plant));
+                one.updated = now.at;
+            } else if now.at.since(one.updated).as_secs_f64() * one.rate > SILENT_UPDATES * UPDATE as f64 {
+                one.pressure = 0.0;
             }
         }
     }
+}
+
+/// Of one plant, on the way down its ranks.
+#[derive(Default)]
+struct Left {
+    plant: Option<usize>,
+    /// Workers that nobody above asks for.
+    workers: f64,
+    /// What the work of those above takes, of all workers.
+    share: f64,
 }
 
 impl DelayLoop {
@@ -141,16 +158,25 @@ impl DelayLoop {
             DelayParts::PredictorP => Feedback::P,
             DelayParts::Predictor => Feedback::None,
         };
+        let law = match delay.percentile {
+            None => DelayLaw::new(feedback),
+            Some(_) => DelayLaw::with_gains(feedback, SHARE_GAIN, SHARE_ZERO),
+        };
         DelayLoop {
             promised,
             delay,
             parts,
             offset: None,
-            law: DelayLaw::with_gains(feedback, GAIN, ZERO).with_recent(GAIN_RECENT),
+            law,
             window,
             wanted: f64::INFINITY,
             least: LEAST,
+            rate: 0.0,
+            load: 0.0,
+            share: 0.0,
             possible: false,
+            pressure: 0.0,
+            updated: Instant::default(),
             lowest: false,
             status: ResponseStatus::default(),
         }
@@ -169,6 +195,7 @@ impl DelayLoop {
             service_variability: seen.service_variability,
         };
         self.promised.quota.set_most_gap(Duration::from_secs_f64((MOST_GAP / traffic.rate).min(1e6)));
+        (self.rate, self.load) = (traffic.rate, traffic.load() / workers);
         let target = self.delay.target.as_secs_f64();
         let (feed_forward, gain, error, recent_error) = match self.late() {
             None => {
@@ -244,12 +271,37 @@ impl DelayLoop {
     }
 
     fn judge(&mut self, seen: &Seen) {
-        let missed = match self.late() {
-            None => seen.response > MISSED_MEAN * self.delay.target.as_secs_f64(),
-            Some(late) => seen.late > MISSED_SHARE * late,
-        };
-        self.status.missed = missed && seen.departures >= EVIDENCE;
+        let most = if self.delay.percentile.is_none() { MISSED_MEAN } else { MISSED_SHARE };
+        self.status.missed = 1.0 + self.error(seen) > most && seen.departures >= EVIDENCE;
         (self.status.response, self.status.late) = (seen.response, seen.late);
+    }
+
+    /// By what part of it the promise is missed.
+    fn error(&self, seen: &Seen) -> f64 {
+        let reached = match self.late() {
+            None => seen.response / self.delay.target.as_secs_f64(),
+            Some(late) => seen.late / late,
+        };
+        reached - 1.0
+    }
+
+    /// With all workers its own, what it is late by is for others in service: the load line is lowered until it is in time. An
+    /// integral that is slower than the window it looks at, and than the levels that follow the line; and no lower than
+    /// leaves room for the work of all that were promised a delay, or they would be degraded themselves. Of a class that has `idle`
+    /// of the workers left to ask for nobody is in the way, whatever the window remembers.
+    fn press(&mut self, seen: &Seen, idle: Option<f64>, most: f64) {
+        let followed = seen.fresh / (FOLLOWED_SECONDS * self.rate);
+        let windows = (seen.fresh / WINDOW as f64).min(followed);
+        self.share += if self.share > 0.0 { windows * (self.load - self.share) } else { self.load };
+        let error = self.error(seen).clamp(-1.0, 1.0);
+        let in_the_way = idle.is_none() && self.possible && !self.lowest && seen.departures >= EVIDENCE;
+        let pressed = PRESSED * if in_the_way { error } else { error.min(0.0) };
+        let eased = match idle {
+            Some(idle) if idle > MUCH_IDLE => PRESSED,
+            _ if in_the_way => 0.0,
+            _ => EASED,
+        };
+        self.pressure = (self.pressure + windows * pressed - followed * eased).clamp(0.0, most.max(0.0));
     }
 }
 
@@ -271,8 +323,8 @@ mod tests {
     use crate::quota::{Quota, Turn};
     use alloc::sync::Arc;
 
-    /// What the feedback goes around while the prediction grows, before the first window is full and after it.
-    fn around(parts: DelayParts) -> [(f64, f64); 3] {
+    /// Of 100 ms, with nobody below it yet.
+    fn promised(parts: DelayParts) -> DelayLoop {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let promised = Promised {
             class: 0,
@@ -283,7 +335,12 @@ mod tests {
             quota: Arc::new(Quota::new(Turn::Quota, Some(delay.target))),
             below: Vec::new(),
         };
-        let mut one = DelayLoop::new(promised, delay, parts);
+        DelayLoop::new(promised, delay, parts)
+    }
+
+    /// What the feedback goes around while the prediction grows, before the first window is full and after it.
+    fn around(parts: DelayParts) -> [(f64, f64); 3] {
+        let mut one = promised(parts);
         let mut at = |departures: u64, predicted| {
             one.around(&Seen { departures: departures as f64, ..Seen::default() }, (predicted, 0.1))
         };
@@ -295,6 +352,36 @@ mod tests {
         assert_eq!(around(DelayParts::Feedback), [(3.0, 0.1), (4.0, 0.1), (4.0, 0.1)]);
         for parts in [DelayParts::Both, DelayParts::PredictorP, DelayParts::Predictor] {
             assert_eq!(around(parts), [(3.0, 0.1), (4.0, 0.1), (6.0, 0.1)]);
+        }
+    }
+
+    /// A class that needs half of the workers, has them all or such a part left to ask for, and takes so long (s); the pressure
+    /// after so many seconds at 200/s.
+    fn pressed(one: &mut DelayLoop, idle: Option<f64>, response: f64, seconds: u32) -> f64 {
+        (one.rate, one.load) = (200.0, 0.5);
+        let seen = Seen { departures: 1000.0, fresh: 10.0, response, ..Seen::default() };
+        (0..20 * seconds).for_each(|_| one.press(&seen, idle, 0.3));
+        one.pressure
+    }
+
+    #[test]
+    fn who_is_late_with_all_workers_presses_until_it_is_in_time_and_no_longer_than_it_needs_them() {
+        let mut one = promised(DelayParts::Both);
+        one.possible = true;
+        let slowly = pressed(&mut one, None, 0.11, 5);
+        assert!((0.05..0.15).contains(&slowly), "a tenth late for a window: {slowly}");
+        assert_eq!(pressed(&mut one, None, 0.1, 60), slowly, "in time");
+        assert_eq!(pressed(&mut one, None, 0.3, 60), 0.3, "its own work has room");
+        let eased = pressed(&mut one, Some(0.2), 0.11, 5);
+        assert!((0.25..0.3).contains(&eased), "what is left to ask for is chance: {eased}");
+        assert_eq!(
+            pressed(&mut one, Some(0.5), 0.3, 5),
+            0.0,
+            "nobody is in the way, whatever the window remembers"
+        );
+        for (possible, lowest) in [(false, false), (true, true)] {
+            (one.possible, one.lowest) = (possible, lowest);
+            assert_eq!(pressed(&mut one, None, 0.3, 60), 0.0, "nobody who yields would help");
         }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Now<'a> {
     pub(crate) monitors: &'a [ClassMonitor],
     /// By plant.
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
+    /// U*, by plant, as promised.
+    pub(crate) line: &'a dyn Fn(usize) -> f64,
 }
 
 /// What a loop says of its class.
