@@ -89,10 +89,15 @@ impl Mix {
     }
 }
 
-/// The ratio of the last class's mean to the first's, of what arrived after a quarter of the time.
+/// The ratio of each class's mean to the first's, of what arrived after a quarter of the time.
+fn ratios(mix: &Mix, scene: &Scene, heard: &Heard) -> Vec<f64> {
+    let mean = |class| heard.mean(class, 0.25 * scene.seconds);
+    (0..mix.deltas.len()).map(|class| mean(class) / mean(0)).collect()
+}
+
+/// That of the last class.
 fn ratio(mix: &Mix, scene: &Scene, heard: &Heard) -> f64 {
-    let from = 0.25 * scene.seconds;
-    heard.mean(mix.last(), from) / heard.mean(0, from)
+    ratios(mix, scene, heard)[mix.last()]
 }
 
 /// Ratios of windows of 1,000 requests, in the order in which they ended.
@@ -114,28 +119,57 @@ fn infeasible(heard: &Heard) -> bool {
     status.classes[0].response.expect("a promise").infeasible
 }
 
-/// The mean ratio over all seeds, the mean spread of its windows, and how often it was called infeasible.
-fn over_seeds(mix: &Mix, load: f64, requests: f64) -> (f64, f64, usize) {
-    let (mut ratios, mut spreads, mut told) = (Vec::new(), Vec::new(), 0);
+/// What was found over all seeds.
+struct Found {
+    /// Of each class to the first.
+    ratios: Vec<f64>,
+    /// Mean of the last class's windows.
+    spread: f64,
+    /// How often it was called infeasible.
+    told: usize,
+}
+
+impl Found {
+    /// Of the last class to the first.
+    fn ratio(&self) -> f64 {
+        self.ratios[self.ratios.len() - 1]
+    }
+}
+
+fn over_seeds(mix: &Mix, load: f64, requests: f64) -> Found {
+    let (mut sums, mut spreads, mut told) = (vec![0.0; mix.deltas.len()], Vec::new(), 0);
     for seed in SEEDS {
         let scene = mix.scene(load, requests, seed);
         let heard = scene.run();
-        ratios.push(ratio(mix, &scene, &heard));
+        sums.iter_mut().zip(ratios(mix, &scene, &heard)).for_each(|(sum, ratio)| *sum += ratio);
         let mut windows = windows(mix, &scene, &heard);
         spreads.push(percentile(&mut windows, 0.95) - percentile(&mut windows, 0.05));
         told += usize::from(infeasible(&heard));
     }
-    let found = (mean(&ratios), mean(&spreads), told);
+    let ratios = sums.iter().map(|sum| sum / SEEDS.count() as f64).collect();
+    let found = Found { ratios, spread: mean(&spreads), told };
     println!(
-        "{} workers, 1:{:.3} at {:.0} %: ratio {:.3}, 5th to 95th percentile {:.2}, infeasible {} of 20",
+        "{} workers, {:.3?} at {:.0} %: {:.3?}, 5th to 95th percentile {:.2}, infeasible {} of 20",
         mix.workers,
-        mix.target(),
+        mix.deltas,
         100.0 * load,
-        found.0,
-        found.1,
-        found.2
+        found.ratios,
+        found.spread,
+        found.told
     );
     found
+}
+
+/// Each class to each other one.
+fn assert_ratios(mix: &Mix, found: &[f64], load: f64) {
+    for (one, other) in (0..found.len()).flat_map(|other| (0..other).map(move |one| (one, other))) {
+        let (reached, wanted) = (found[other] / found[one], mix.deltas[other] / mix.deltas[one]);
+        let off = reached / wanted - 1.0;
+        assert!(
+            off.abs() <= 0.05,
+            "classes {one} and {other}: {reached:.3} instead of {wanted:.3} at {load}"
+        );
+    }
 }
 
 fn holds(mix: &Mix, load: f64) -> f64 {
@@ -143,12 +177,11 @@ fn holds(mix: &Mix, load: f64) -> f64 {
 }
 
 fn holds_over(mix: &Mix, load: f64, requests: f64) -> f64 {
-    let (found, spread, told) = over_seeds(mix, load, requests);
-    let off = found / mix.target() - 1.0;
-    assert!(off.abs() <= 0.05, "{found:.3} instead of {} at {load}", mix.target());
-    assert!(told <= 2, "called infeasible with {told} of 20 seeds");
+    let found = over_seeds(mix, load, requests);
+    assert_ratios(mix, &found.ratios, load);
+    assert!(found.told <= 2, "called infeasible with {} of 20 seeds", found.told);
     says_what_it_reached(mix, load);
-    spread
+    found.spread
 }
 
 /// The deltas that status shows are those of the last windows: in the ratio of the means that the clients had then.
@@ -190,6 +223,33 @@ fn three_classes() {
 #[test]
 fn eight_workers() {
     holds(&EIGHT, 0.9);
+}
+
+/// Classes whose requests cost differently: the ratio is that of response times, service included. Of three to one arrivals at 1:2
+/// strict priority gives 1:4.8 (1 and 4 ms) and 1:3.8 (4 and 1 ms) at 80 %.
+#[test]
+fn unequal_service_times() {
+    let requests = 60_000.0;
+    for (services, mix) in
+        [(&[1.0, 4.0][..], &TWO), (&[4.0, 1.0], &TWO), (&[1.0, 4.0, 2.0], &THREE), (&[2.0, 1.0, 4.0], &THREE)]
+    {
+        let total: f64 = mix.arrivals.iter().sum();
+        let work: f64 = mix.arrivals.iter().zip(services).map(|(share, ms)| share / total * ms * 1e-3).sum();
+        for load in [0.8, 0.9] {
+            let mut sums = vec![0.0; mix.deltas.len()];
+            for seed in SEEDS {
+                let mut scene = Mix { service: work, ..*mix }.scene(load, requests, seed);
+                for (flow, ms) in scene.flows.iter_mut().zip(services) {
+                    flow.service = Some(Duration::from_secs_f64(ms * 1e-3));
+                }
+                let heard = scene.run();
+                sums.iter_mut().zip(ratios(mix, &scene, &heard)).for_each(|(sum, ratio)| *sum += ratio);
+            }
+            let found: Vec<f64> = sums.iter().map(|sum| sum / SEEDS.count() as f64).collect();
+            println!("services of {services:?} ms, {:?} at {load}: {found:.3?}", mix.deltas);
+            assert_ratios(mix, &found, load);
+        }
+    }
 }
 
 /// At 90 % a window of 1,000 requests is a few busy periods, and near the limit it takes some tens of them to settle.
@@ -251,22 +311,29 @@ fn strict_priority_is_what_the_formula_says() {
 /// than 1.04 of its share, that of 1:3 in front of eight workers at 90 % 1.015, and of 1:2:3 there 1.03.
 #[test]
 fn what_is_missed_by_little_is_said() {
-    for (mix, load) in [(&THREE, 0.7), (&EIGHT_THREE, 0.9), (&EIGHT_OF_THREE, 0.9)] {
-        let (found, _, told) = over_seeds(mix, load, 100_000.0);
-        assert!((0.85..0.95).contains(&(found / mix.target())), "{found} at {load}");
-        assert!(told >= 18, "said with {told} of 20 seeds only");
+    for (mix, load) in [(&TWO, 0.6), (&THREE, 0.7), (&EIGHT_THREE, 0.9), (&EIGHT_OF_THREE, 0.9)] {
+        let found = over_seeds(mix, load, 100_000.0);
+        assert!((0.85..0.95).contains(&(found.ratio() / mix.target())), "{} at {load}", found.ratio());
+        assert!(found.told >= 18, "said with {} of 20 seeds only", found.told);
     }
 }
 
+/// Every load of 40 to 90 % at which strict priority gives less than was asked for, but for those in the test above.
 #[test]
 fn what_cannot_be_had_is_said() {
-    let single = [(&TWO, 0.4), (&TWO, 0.5), (&THREE_TO_ONE, 0.4), (&THREE_TO_ONE, 0.5), (&THREE_TO_ONE, 0.6)];
-    let others =
-        [(&THREE, 0.4), (&THREE, 0.6), (&EIGHT, 0.4), (&EIGHT, 0.6), (&EIGHT, 0.8), (&EIGHT_THREE, 0.8)];
-    for (mix, load) in single.into_iter().chain(others) {
-        let (found, _, told) = over_seeds(mix, load, 20_000.0);
-        assert!(found < 0.95 * mix.target(), "{found} at {load}");
-        assert!(told >= 18, "said with {told} of 20 seeds only");
+    let beyond: [(&Mix, &[f64]); 6] = [
+        (&TWO, &[0.4, 0.5]),
+        (&THREE_TO_ONE, &[0.4, 0.5, 0.6, 0.7]),
+        (&THREE, &[0.4, 0.5, 0.6]),
+        (&EIGHT, &[0.4, 0.5, 0.6, 0.7, 0.8]),
+        (&EIGHT_THREE, &[0.4, 0.5, 0.6, 0.7, 0.8]),
+        (&EIGHT_OF_THREE, &[0.4, 0.5, 0.6, 0.7, 0.8]),
+    ];
+    for (mix, load) in beyond.into_iter().flat_map(|(mix, loads)| loads.iter().map(move |load| (mix, *load)))
+    {
+        let found = over_seeds(mix, load, 20_000.0);
+        assert!(found.ratio() < 0.95 * mix.target(), "{} at {load}", found.ratio());
+        assert!(found.told >= 18, "said with {} of 20 seeds only", found.told);
     }
 }
 
@@ -274,21 +341,21 @@ fn what_cannot_be_had_is_said() {
 /// undone for the slower ones alone.
 fn strict_holds(mix: &Mix, loads: &[f64]) {
     for load in loads {
-        let (mut ratios, mut first) = (Vec::new(), Vec::new());
+        let (mut sums, mut first) = (vec![0.0; mix.deltas.len()], Vec::new());
         for seed in SEEDS {
             let mut scene = mix.scene(*load, 40_000.0, seed);
             scene.site.strict_ratios = true;
             let heard = scene.run();
-            ratios.push(ratio(mix, &scene, &heard));
+            sums.iter_mut().zip(ratios(mix, &scene, &heard)).for_each(|(sum, ratio)| *sum += ratio);
             first.push(heard.mean(0, 0.25 * scene.seconds) / SERVICE);
         }
-        let (found, first) = (mean(&ratios), mean(&first));
+        let (found, first): (Vec<f64>, f64) =
+            (sums.iter().map(|sum| sum / SEEDS.count() as f64).collect(), mean(&first));
         println!(
-            "{} workers, strict 1:{} at {load}: {found:.3}, first {first:.3}",
-            mix.workers,
-            mix.target()
+            "{} workers, strict {:.3?} at {load}: {found:.3?}, first {first:.3}",
+            mix.workers, mix.deltas
         );
-        assert!((found / mix.target() - 1.0).abs() <= 0.05, "{found} at {load}");
+        assert_ratios(mix, &found, *load);
         // Of all alike, if their ratios are right: the most that the first may have to wait for the others' sake.
         let strict = mix.strict_priority(*load);
         let shares = || mix.arrivals.iter().zip(mix.deltas);
@@ -387,9 +454,9 @@ fn pools(mix: &Mix, load: f64, processes: u32, gains: Option<[f64; 3]>) -> (f64,
     for seed in SEEDS {
         let mut scene = mix.scene(load, 40_000.0, seed);
         scene.shared = true;
-        let capacity = f64::from(mix.workers) / SERVICE;
+        let services = vec![SERVICE / f64::from(mix.workers); mix.deltas.len()];
         let deltas = mix.deltas.to_vec();
-        let settings = PoolSettings { processes, deltas, gains, period: 1000, capacity };
+        let settings = PoolSettings { processes, deltas, gains, period: 1000, services };
         let mut pools = Pools::new(&scene.promises(), settings).expect("the promises are valid");
         let heard = scene.run_with(&mut pools);
         ratios.push(ratio(mix, &scene, &heard));
@@ -411,7 +478,7 @@ fn pools(mix: &Mix, load: f64, processes: u32, gains: Option<[f64; 3]>) -> (f64,
 /// allocation without feedback has none, since a processor that is shared is lent to whoever has work.
 #[test]
 fn the_papers_pools_hold_it_with_several_times_the_spread() {
-    let (_, own, _) = over_seeds(&THREE_TO_ONE, 0.9, 40_000.0);
+    let own = over_seeds(&THREE_TO_ONE, 0.9, 40_000.0).spread;
     let (found, spread) = pools(&THREE_TO_ONE, 0.9, 32, Some([1.0; 3]));
     assert!((2.55..=3.45).contains(&found), "{found}");
     assert!((3.0..=12.0).contains(&(spread / own)), "{spread} beside {own}");

@@ -4,8 +4,9 @@
 //! that are at work. Every period, of so many departures as the paper's 1,000 mean requests:
 //!
 //! 1. the load is predicted, an exponential average over about five periods (PR 5.1);
-//! 2. the processor is shared out by M/M/1, `rho_i + (1 - sum rho) (S_i / delta_i) / sum_l (S_l / delta_l)`. (The printed eq. 4
-//!    does not sum to 1: `sum_l delta_l` stands where `1 / sum_l (1 / delta_l)` belongs, and equal S is assumed, here too.)
+//! 2. the processor is shared out by M/M/1, `rho_i + (1 - sum rho) (S_i / delta_i) / sum_l (S_l / delta_l)`: a class with the
+//!    share p_i is an M/M/1 queue of `T_i = S_i / (p_i - rho_i)`. (The printed eq. 4 assumes equal S and does not sum to 1:
+//!    `sum_l delta_l` stands where `1 / sum_l (1 / delta_l)` belongs.)
 //! 3. PID corrects that (eq. 7): `p_i = P share_i + K_P e_i + K_I sum e_i + K_D (e_i - e_i before)`, in processes, where
 //!    `e_i = ln(T_i / delta_i)` less its mean over the classes, so that the corrections sum to zero. (The printed error,
 //!    `(delta_i / delta_1) T_1 - T_i`, is positive for who is too fast, and gives it more.)
@@ -35,8 +36,8 @@ pub struct PoolSettings {
     pub gains: Option<[f64; 3]>,
     /// Departures of a period.
     pub period: u32,
-    /// Mean requests per second that the server can do.
-    pub capacity: f64,
+    /// Mean service time (s) by the classes' numbers, of the whole server.
+    pub services: Vec<f64>,
 }
 
 /// A front of pools, before one plant.
@@ -133,7 +134,8 @@ impl Pools {
             let measured = f64::from(pool.arrivals) / seconds;
             pool.rate += if pool.rate == 0.0 { measured } else { FRESH * (measured - pool.rate) };
         }
-        let shares = self.shares();
+        let rates: Vec<f64> = self.pools.iter().map(|pool| pool.rate).collect();
+        let shares = shares(&rates, &self.settings.services, &self.settings.deltas);
         let processes = f64::from(self.settings.processes);
         let wanted: Vec<f64> = match self.settings.gains {
             None => shares,
@@ -147,16 +149,6 @@ impl Pools {
             pool.processes = processes;
             (pool.arrivals, pool.departures, pool.responses) = (0, 0, 0.0);
         }
-    }
-
-    /// Of the processor, by M/M/1. S is the same for all classes: that is all that the paper has.
-    fn shares(&self) -> Vec<f64> {
-        let load = |pool: &Pool| pool.rate / self.settings.capacity;
-        let all: f64 = self.pools.iter().map(load).sum();
-        let spare = (1.0 - all).max(0.0);
-        let weights: f64 = self.settings.deltas.iter().map(|delta| 1.0 / delta).sum();
-        let own = |(pool, delta): (&Pool, &f64)| load(pool) / all.max(1.0) + spare / delta / weights;
-        self.pools.iter().zip(&self.settings.deltas).map(own).collect()
     }
 
     /// PID, in processes.
@@ -179,6 +171,15 @@ impl Pools {
 }
 
 const START: Start = Start { plant: 0, level: 1, reason: Reason::Full };
+
+/// Of the processor, by M/M/1.
+fn shares(rates: &[f64], services: &[f64], deltas: &[f64]) -> Vec<f64> {
+    let loads: Vec<f64> = rates.iter().zip(services).map(|(rate, service)| rate * service).collect();
+    let all: f64 = loads.iter().sum();
+    let weights: Vec<f64> = services.iter().zip(deltas).map(|(service, delta)| service / delta).collect();
+    let spare = (1.0 - all).max(0.0) / weights.iter().sum::<f64>();
+    loads.iter().zip(&weights).map(|(load, weight)| load / all.max(1.0) + spare * weight).collect()
+}
 
 /// Whole numbers that sum to `all`, each at least 1, as near as can be to these shares of it.
 fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
@@ -235,6 +236,24 @@ impl Front for Pools {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_sum_to_one_and_give_the_ratios() {
+        let (deltas, services) = ([1.0, 2.0, 3.0], [0.01, 0.04, 0.02]);
+        for load in [0.3, 0.6, 0.9, 0.99] {
+            // 3:2:1 arrivals, 0.13 s of work in six.
+            let rates = [3.0, 2.0, 1.0].map(|part| part * load / 0.13);
+            let shares = shares(&rates, &services, &deltas);
+            assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?}");
+            let responses = [0, 1, 2].map(|n| services[n] / (shares[n] - rates[n] * services[n]));
+            for n in [1, 2] {
+                let ratio = responses[n] / responses[0];
+                assert!((ratio / deltas[n] - 1.0).abs() < 1e-9, "{responses:?} at {load}");
+            }
+        }
+        let overloaded = shares(&[120.0, 20.0, 10.0], &services, &deltas);
+        assert!((overloaded.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{overloaded:?}");
+    }
 
     #[test]
     fn whole_processes_sum_to_all_and_nobody_has_none() {

@@ -19,6 +19,8 @@ pub(crate) struct Flow {
     pub(crate) class: Class,
     pub(crate) rate: Vec<Phase>,
     pub(crate) process: Process,
+    /// Mean service time, where it is not the scene's.
+    pub(crate) service: Option<Duration>,
 }
 
 impl Flow {
@@ -26,7 +28,7 @@ impl Flow {
         let paths = vec![format!("/{name}")];
         let class = Class::new(name, Condition { paths, ..Condition::default() });
         let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
-        Flow { class, rate, process: Process::Poisson }
+        Flow { class, rate, process: Process::Poisson, service: None }
     }
 
     /// Another rate from a second on.
@@ -195,7 +197,7 @@ impl Scene {
             weight: 1.0,
             bytes: 1000.0,
             bytes_law: Law::Deterministic,
-            service: None,
+            service: flow.service,
             service_law: None,
         };
         let stream = |(number, flow): (usize, &Flow)| Stream {
