@@ -130,9 +130,10 @@ fn slows_down(mode: &str, until: f64) -> Checked {
 fn without_any_tuning_a_server_that_slows_to_half_is_used_and_comes_back() {
     on_a_steady_machine(|| {
         assert_eq!(slows_down("control", 24.0), Ok(()));
+        // It ends in the incident, so only what is judged there counts.
         let twin = slows_down("off", 14.0);
         eprintln!("without control: {twin:?}");
-        assert!(twin.is_err(), "the twin without control must fail");
+        assert!(twin.is_err_and(|what| what.contains("while slow")), "the twin without control must fail");
     });
 }
 

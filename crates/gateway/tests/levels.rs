@@ -95,7 +95,7 @@ fn who_waits_too_long_is_told_so() {
     let mut second = client(&gateway);
     second.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     let head = second.head().expect("an answer");
-    assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=wait-timeout"));
+    assert_eq!((status(&head), field(&head, "x-plimsoll")), (503, Some("level=0; reason=wait-timeout")));
     go.store(true, SeqCst);
     assert_eq!(first.answer().0, 200);
     settled(&gateway);

@@ -76,3 +76,23 @@ fn the_twin_that_stays_with_one_worker_answers_a_part() {
     let rate = answered(&scene.run());
     assert!(rate < 0.5 * RATE, "{rate}");
 }
+
+/// With a limit on the response time the search does not go up while service takes longer; without, it does.
+#[test]
+fn a_guard_keeps_the_limit_where_it_was() {
+    let most = |guard: Option<Duration>| {
+        let found = (101..=105).map(|seed| {
+            let mut scene = scene(FaultKind::Slower(20.0), 0, seed);
+            scene.plant.response_time_limit = guard;
+            scene.seconds = OVER as f64;
+            scene.run().workers.iter().max().copied().unwrap_or(0)
+        });
+        found.collect::<Vec<_>>()
+    };
+    let (guarded, free) = (most(Some(Duration::from_millis(200))), most(None));
+    println!("workers found at most with a guard {guarded:?}, without {free:?}");
+    assert!(
+        guarded.iter().all(|most| *most <= 16) && free.iter().any(|most| *most > 16),
+        "{guarded:?} {free:?}"
+    );
+}

@@ -15,7 +15,7 @@
 //! the variance of the window's mean is left, of chance that is new with every update; measured a quarter at g = 4.
 //!
 //! **The recent departures once more.** A queue that takes 400 departures to settle shows in a window of 1,000 when it is half
-//! over. So the error of the last fiftieth, `e'`, is added with a gain g' of its own: `g e + g' e'` takes the place of `g e`.
+//! over. So the error of the last twentieth, `e'`, is added with a gain g' of its own: `g e + g' e'` takes the place of `g e`.
 //! The long window remembers what is still to be made up for, the short one sees what is being added; together they are
 //! what a proportional and derivative part would be, without a difference of noisy means. With g' = 1 the true margin stays
 //! above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a third of what g alone leaves

@@ -352,8 +352,18 @@ mod tests {
     /// A quarter of a second of a plant of `workers` with `speed` departures a second each: about `in_service` at once, and
     /// never more than the limit.
     fn quarter(finder: &mut WorkersFinder, plant: (f64, f64), in_service: f64, random: &mut Random) {
-        let mut counted =
-            Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits: false, slow: false };
+        slow_quarter(finder, plant, in_service, random, false);
+    }
+
+    /// The same, and whether its service takes longer than the guard.
+    fn slow_quarter(
+        finder: &mut WorkersFinder,
+        plant: (f64, f64),
+        in_service: f64,
+        random: &mut Random,
+        slow: bool,
+    ) {
+        let mut counted = Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits: false, slow };
         let limit = f64::from(finder.limit());
         for _ in 0..250 {
             let wanted = in_service * (0.5 + random.uniform());
@@ -399,6 +409,19 @@ mod tests {
             let finder = after(90, workers, 500.0);
             let limit = f64::from(finder.limit());
             assert!(finder.found() && (0.85 * workers..=1.7 * workers).contains(&limit), "{limit}");
+        }
+    }
+
+    #[test]
+    fn the_limit_is_not_raised_while_service_takes_longer_than_the_guard() {
+        for slow in [false, true] {
+            let (mut finder, mut random) = (WorkersFinder::new(BOUNDS, 16), Random::new(7));
+            let mut most = 0;
+            for _ in 0..4 * 90 {
+                slow_quarter(&mut finder, (40.0, 10.0), 500.0, &mut random, slow);
+                most = most.max(finder.limit());
+            }
+            assert_eq!(most > 16, !slow, "{most}, slow: {slow}");
         }
     }
 

@@ -71,8 +71,9 @@ const PROPORTIONAL: f64 = 20.0;
 const SLOW: f64 = 0.1;
 /// ln w of two classes this far apart is strict priority.
 const REACH: f64 = 3.0;
-/// From here on it nearly is.
+/// From here on it nearly is; where ratios cannot be had weights go so much further, and no more.
 const NEARLY: f64 = 0.5 * REACH;
+const SPENT: f64 = 0.9;
 /// What an error of 1 over a whole window adds to a hold, in mean response times.
 const HOLD: f64 = 0.5;
 /// What a window takes of a hold that is not needed, in mean response times.
@@ -93,10 +94,12 @@ impl RatioLaw {
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
         let steps = steps(reached, self.unit, window);
+        // Where they cannot be had the end of the range brings little, and is a long way back.
+        let reach = if self.is_infeasible() { NEARLY + SPENT } else { REACH };
         for ((own, unmet), (one, step)) in
             self.integral.iter_mut().zip(&mut self.unmet).zip(reached.iter().zip(&steps))
         {
-            *own = (*own + INTEGRAL * step).clamp(-REACH, REACH);
+            *own = (*own + INTEGRAL * step).clamp(-reach, reach);
             unmet.add(*step, one.share, fresh);
         }
         if self.strict {
