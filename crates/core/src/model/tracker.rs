@@ -3,7 +3,8 @@
 //! `mean += gain (sample - mean)`, unless the samples that lie on one side of the mean in a row are, together, more than
 //! 4.5 standard deviations off: then the load has changed, averaging with what was before would only delay the answer by
 //! several periods, and the mean becomes that of the run. A run of one is a plain outlier test; longer ones find at low
-//! rates, where one sample says little, what is there all the same. The variance of the innovations is learned, floored
+//! rates, where one sample says little, what is there all the same. What follows a step, or the beginning, is averaged with it for
+//! some periods: a quarter of a second of a hundred requests a second is off by a fifth. The variance of the innovations is learned, floored
 //! by what Poisson arrivals would show, so that bursty traffic is not taken for a step at every burst.
 //!
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
@@ -17,6 +18,8 @@ pub struct Tracker {
     mean: f64,
     variance: f64,
     samples: u32,
+    /// Samples that the mean is of: since the last step, with those that were it.
+    since: u32,
     rose: bool,
     run: Run,
 }
@@ -37,6 +40,8 @@ const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
 /// Below so many the gain is the smallest.
 const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
+/// So many samples from a step on are simply averaged, four periods: a mean of more would be slow where the load goes on to rise.
+const FRESH: u32 = 4 * Tracker::SAMPLES_PER_PERIOD;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 const STEP_DEVIATIONS: f64 = 4.5;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
@@ -83,6 +88,9 @@ impl Tracker {
     #[inline(always)]
     fn sink(&mut self, most: u64, seconds: f64) -> u64 {
         let mut taken = 0;
+        if self.fresh_gain() > SMALLEST_GAIN {
+            return 0;
+        }
         while taken < most && !self.run.above {
             let run_seconds = self.run.seconds + seconds;
             let squared = self.mean * self.mean;
@@ -99,6 +107,7 @@ impl Tracker {
         if taken > 0 {
             self.run.samples += taken as u32;
             self.samples = self.samples.saturating_add(taken as u32);
+            self.since = self.since.saturating_add(taken as u32);
             self.rose = false;
         }
         taken
@@ -130,12 +139,18 @@ impl Tracker {
         self.samples = self.samples.saturating_add(1);
         let expected = self.mean * seconds;
         let gain = if expected < FEW { SMALLEST_GAIN } else { (GAIN * sqrt(expected / AMPLE)).min(GAIN) };
-        self.mean += step.unwrap_or(gain * innovation);
+        self.since = if step.is_some() { self.run.samples } else { self.since.saturating_add(1) };
+        self.mean += step.unwrap_or(gain.max(self.fresh_gain()) * innovation);
         self.rose = step.is_some() && above && self.run.samples == 1;
         if step.is_some() {
             self.run = Run::default();
         }
         step.is_some()
+    }
+
+    /// That of the latest of the samples that are averaged.
+    fn fresh_gain(&self) -> f64 {
+        if self.since > FRESH { 0.0 } else { 1.0 / f64::from(self.since.max(1)) }
     }
 
     /// How far the run's rate is off the mean, if that is a step.
@@ -210,6 +225,22 @@ mod tests {
             "a fall to a fifth, seen after {noticed:?} samples"
         );
         assert!(tracker.mean() < 30.0);
+    }
+
+    /// 28 requests in a sample, and more in the first: a second after it the mean is of all that came.
+    #[test]
+    fn the_first_sample_after_a_step_is_one_of_several() {
+        let mut tracker = Tracker::default();
+        for count in [38, 28, 27, 29, 28] {
+            tracker.count(count, 0.25);
+        }
+        assert!((tracker.mean() - 120.0).abs() < 1e-9, "{}", tracker.mean());
+        (0..400).for_each(|_| {
+            tracker.count(28, 0.25);
+        });
+        let steady = tracker.mean();
+        tracker.count(38, 0.25);
+        assert!((tracker.mean() - steady) / 40.0 < 0.02, "later ones weigh no more than ever");
     }
 
     #[test]
