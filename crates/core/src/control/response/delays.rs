@@ -64,8 +64,9 @@ struct DelayLoop {
     share: f64,
     /// All workers would give what was promised: if it is missed, others are in the way.
     possible: bool,
-    /// The part by which it lowers the load line, and when it was last seen that it must.
+    /// The part by which it lowers the load line.
     pressure: f64,
+    /// When enough of its requests had ended for an update.
     updated: Instant,
     /// Nobody ranks below it who could yield: its late requests are answered instead of started.
     lowest: bool,
