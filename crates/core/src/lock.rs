@@ -26,51 +26,27 @@ impl<T> Lock<T> {
 
 #[cfg(test)]
 mod tests {
-    use crate::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
+    use crate::door::{Arrival, Outcome, Service, Target, Token, Verdicts};
     use crate::promises::{Class, Condition, Delay, Plant, Promises, Site};
     use crate::time::{Duration, Instant};
     use crate::{Engine, Lane};
     use alloc::vec;
     use core::cell::Cell;
-    use core::net::{IpAddr, Ipv4Addr};
 
     super::std::thread_local! {
         /// How often this thread took a lock.
         pub(super) static TAKEN: Cell<u64> = const { Cell::new(0) };
     }
 
-    struct Request(&'static str);
-
-    impl RequestView for Request {
-        fn method(&self) -> &str {
-            "GET"
-        }
-        fn host(&self) -> &str {
-            "h"
-        }
-        fn path(&self) -> &str {
-            self.0
-        }
-        fn header(&self, _: &str) -> Option<&str> {
-            None
-        }
-        fn client(&self) -> IpAddr {
-            IpAddr::V4(Ipv4Addr::LOCALHOST)
-        }
-    }
-
-    fn arrive(lane: &mut Lane, path: &'static str, number: u64, verdicts: &mut Verdicts) -> Arrival {
-        let target = lane.classify(&Request(path)).expect("any host");
+    fn arrive(lane: &mut Lane, class: u16, number: u64, verdicts: &mut Verdicts) -> Arrival {
+        let target = Target { class, site: 0, client: 0, exempt: false, kind: 0, announced_us: 0, blocks: 0 };
         lane.arrive(Instant::from_nanos(number), target, Token(number), verdicts)
     }
 
     #[test]
     fn who_need_not_wait_takes_no_lock_whatever_was_promised() {
         let mut site = Site::new("site", &["full"]);
-        let class = |name: &str| {
-            let paths = vec![["/", name].concat()];
-            Class::new(name, Condition { paths, ..Condition::default() })
-        };
+        let class = |name: &str| Class::new(name, Condition::default());
         let delay = Delay { target: Duration::from_millis(100), percentile: Some(95.0) };
         let mean = Class { delay: Some(Delay { percentile: None, ..delay }), ..class("mean") };
         let share = Class { delay: Some(delay), ..class("share") };
@@ -83,15 +59,14 @@ mod tests {
         let taken = || TAKEN.with(Cell::get);
         let before = taken();
         for number in 0..1000 {
-            let path = ["/mean", "/share", "/ratio", "/"][number as usize % 4];
-            let arrival = arrive(lane, path, number, &mut verdicts);
+            let arrival = arrive(lane, number as u16 % 4, number, &mut verdicts);
             let Arrival::Serve(mut permit) = arrival else { panic!("there is room: {arrival:?}") };
             let service = Service { response_bytes: 1024, representative: true, cost: None };
             lane.release(Instant::from_nanos(number), &mut permit, service, &mut verdicts);
             lane.depart(Instant::from_nanos(number), permit, Outcome::Completed, &mut verdicts);
         }
         assert_eq!(taken(), before);
-        let all = (0..9).map(|number| arrive(lane, "/mean", number, &mut verdicts));
+        let all = (0..9).map(|number| arrive(lane, 0, number, &mut verdicts));
         assert!(all.last().is_some_and(|arrival| matches!(arrival, Arrival::Wait(..))));
         assert!(taken() > before, "who waits does");
     }

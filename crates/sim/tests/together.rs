@@ -2,7 +2,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::Site;
+use plimsoll_core::promises::{Mode, Site};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use waits::{Flow, Heard, Scene, mean};
@@ -62,6 +62,17 @@ fn the_lowest_class_is_degraded_and_then_rejected_before_a_delay_is_missed() {
         assert!(own[0] > 0.999, "who was promised pays nothing: {own:?} beside {best_effort}/s");
         assert!(degraded.contains(&rest[1]), "{rest:?} of {best_effort}/s");
         assert!((rest[2] - rejected).abs() < 0.1 * rejected + 0.015, "{rest:?} of {best_effort}/s");
+    }
+}
+
+/// With control off everybody is served in full, and who was promised waits with the rest.
+#[test]
+fn the_twin_without_control_fails() {
+    for best_effort in [200.0, 600.0] {
+        let heard = Scene { mode: Mode::Off, ..crowded(best_effort, *SEEDS.start()) }.run();
+        let response = heard.mean(0, FROM);
+        assert!(response > 0.1, "{response} beside {best_effort}/s");
+        assert_eq!(shares(&heard, 1)[1], 0.0, "degraded");
     }
 }
 

@@ -3,9 +3,10 @@
 //! `mean += gain (sample - mean)`, unless the samples that lie on one side of the mean in a row are, together, more than
 //! 4.5 standard deviations off: then the load has changed, averaging with what was before would only delay the answer by
 //! several periods, and the mean becomes that of the run. A run of one is a plain outlier test; longer ones find at low
-//! rates, where one sample says little, what is there all the same. What follows a step, or the beginning, is averaged with it for
-//! some periods: a quarter of a second of a hundred requests a second is off by a fifth. The variance of the innovations is learned, floored
-//! by what Poisson arrivals would show, so that bursty traffic is not taken for a step at every burst.
+//! rates, where one sample says little, what is there all the same. What follows a step, or the beginning, is averaged
+//! with it for some periods: a quarter of a second of a hundred requests a second is off by a fifth. The variance of the
+//! innovations is learned, floored by what Poisson arrivals would show, so that bursty traffic is not taken for a step at
+//! every burst.
 //!
 //! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
 //! eight periods for a step that is plain to see in one).
