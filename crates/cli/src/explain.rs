@@ -1,15 +1,15 @@
 //! `plimsoll explain FILE`: what the configuration makes of one request, and why.
 //!
-//! Where it belongs is the engine's own word ([`explain`](plimsoll_core::explain::explain)); here it is put in sentences.
+//! Where it belongs is the engine's own word ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
 
 use crate::arguments::ExplainArguments;
 use crate::failure::Failure;
 use crate::promised::{self, Promised};
 use crate::{source, text};
 use plimsoll_config::Configuration;
-use plimsoll_core::door::RequestView;
-use plimsoll_core::explain::{Explanation, Identified, Part};
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
+use plimsoll_core::request::RequestView;
+use plimsoll_core::request::explain::{Explanation, Identified, Part};
 use plimsoll_gateway::admin::json::Json;
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let (promises, seed) = (&configuration.promises, configuration.gateway.seed);
-    let explanation = plimsoll_core::explain::explain(promises, seed, &Asked(arguments))
+    let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let Some(explanation) = explanation else {
         return if arguments.json {

@@ -6,10 +6,10 @@
 
 use crate::plan::contracts;
 use deadline::Deadlines;
-use plimsoll_core::door::Outcome;
-use plimsoll_core::plan::{PlantPlan, Verdict};
 use plimsoll_core::promises::Mode;
-use plimsoll_core::status::{ClassStatus, Counts, Status};
+use plimsoll_core::promises::plan::{PlantPlan, Verdict};
+use plimsoll_core::request::Outcome;
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
 use response::Responses;
 
@@ -123,8 +123,8 @@ fn line(said: &mut Said, class: &ClassStatus, status: &Status) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::reason::Reason;
-    use plimsoll_core::status::PlantStatus;
+    use plimsoll_core::request::Reason;
+    use plimsoll_core::telemetry::status::PlantStatus;
 
     fn status(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
         let mut counts = Counts::default();
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn costs_that_moved_make_a_warning_with_the_table_once() {
-        use plimsoll_core::plan::Row;
         use plimsoll_core::promises::Guarantee;
+        use plimsoll_core::promises::plan::Row;
         let with = |seconds, sum: f64| {
             let row = Row {
                 site: "shop".to_owned(),

@@ -6,7 +6,7 @@
 use crate::failure::Failure;
 use crate::{promised, text};
 use plimsoll_config::{Backend, Configuration, Rewrite};
-use plimsoll_core::plan::{self, Ceiling, PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{self, Ceiling, PlantPlan, Verdict};
 use plimsoll_core::promises::{
     Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
 };

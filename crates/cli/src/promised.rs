@@ -1,7 +1,7 @@
 //! What classes were promised of their response times, in words: for the plan, its refusal, and `explain`.
 
 use crate::text;
-use plimsoll_core::plan::{DelayRow, PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{DelayRow, PlantPlan, Verdict};
 use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::admin::json::Json;

@@ -7,8 +7,9 @@
 //! It prints too what a decision and a control step cost where a hundred sites with five classes each share a plant,
 //! every other one with a contract, all of them busy.
 
-use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdict, Verdicts};
 use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, Site};
+use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};

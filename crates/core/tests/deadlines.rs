@@ -1,14 +1,15 @@
 //! Deadlines at the door: what was reserved is given back, whatever way a request takes, and an honest refusal.
 
 use plimsoll_core::control::Trends;
-use plimsoll_core::door::{
-    Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
 use plimsoll_core::promises::{
     Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
+};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::collections::BTreeMap;

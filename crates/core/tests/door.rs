@@ -1,11 +1,12 @@
 //! The door's contract: every request is accounted for once, whatever its way through.
 
-use plimsoll_core::door::{
-    Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
 use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
+};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};

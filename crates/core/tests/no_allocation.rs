@@ -1,7 +1,7 @@
 //! The fast path allocates nothing: counted, not believed.
 
-use plimsoll_core::door::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
 use plimsoll_core::promises::{Plant, Promises, Site};
+use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,8 +1,9 @@
 //! A shell that knows the future may put ticks off: what comes of it is the same, bit for bit.
 
-use plimsoll_core::door::{Arrival, Outcome, Readings, RequestView, Service, Token, Verdicts};
 use plimsoll_core::promises::{Guarantee, Plant, Promises, Site};
 use plimsoll_core::random::Random;
+use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,14 +1,15 @@
 //! Reload: what stays keeps what was learned, what goes is accounted to its end, and traffic does not notice.
 
-use plimsoll_core::door::{
-    Arrival, Outcome, Permit, Readings, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
 use plimsoll_core::promises::{
     Class, Condition, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
 };
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, Status};
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{
+    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
+};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::net::{IpAddr, Ipv4Addr};

@@ -19,7 +19,7 @@
 //! Their memory stays with it: what one thread allocates and another frees costs both a lock.
 
 use crate::upstream::pool::{Lease, Upstream};
-use plimsoll_core::door::{Permit, Token};
+use plimsoll_core::request::{Permit, Token};
 use std::io::IoSlice;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};

@@ -10,7 +10,7 @@ use crate::http1::request::RequestHead;
 use crate::http1::response::ResponseHead;
 use crate::settings::{Rewrite, Settings};
 use plimsoll_core::promises::Network;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
 use std::io::Write;
 use std::net::IpAddr;
 

@@ -13,7 +13,7 @@ use crate::tables::{Exchange, Tables};
 use crate::ticker::Ticker;
 use crate::worker::{Shared, Worker};
 use plimsoll_core::promises::Promises;
-use plimsoll_core::status::Status;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 
 use crate::slot::{Decision, Slot};
 use crate::worker::Worker;
-use plimsoll_core::door::{Outcome, Permit, Service, Token};
+use plimsoll_core::request::{Outcome, Permit, Service, Token};
 use std::rc::Rc;
 
 /// A request that the engine knows of. Dropped without [`depart`](Held::depart), it was abandoned.

@@ -9,7 +9,7 @@ use crate::held::Held;
 use crate::http1::Refusal;
 use crate::outbox::Bytes;
 use crate::serve::Serving;
-use plimsoll_core::door::{Outcome, Service};
+use plimsoll_core::request::{Outcome, Service};
 
 impl Connection {
     /// Serves a file. The plant, which is this machine, is free once the file is open: how fast its client takes it

@@ -11,7 +11,7 @@
 //! else wakes it, it looks before it sleeps again. The tests try every order.
 
 use crate::ahead::Begun;
-use plimsoll_core::door::{Permit, Token, Verdict};
+use plimsoll_core::request::{Permit, Token, Verdict};
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

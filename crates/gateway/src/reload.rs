@@ -11,7 +11,7 @@ use crate::settings::{Backend, Settings};
 use crate::worker::Shared;
 use plimsoll_core::control::Trends;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::status::PlantStatus;
+use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Difference, Engine};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;

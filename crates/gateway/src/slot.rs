@@ -7,8 +7,8 @@
 //! waiting, so that a verdict that comes too late is known for one.
 
 use crate::ahead::Begun;
-use plimsoll_core::door::{Permit, Token};
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Permit, Token};
 use plimsoll_core::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

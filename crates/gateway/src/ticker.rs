@@ -3,7 +3,7 @@
 use crate::settings::Backend;
 use crate::worker::Shared;
 use plimsoll_core::Engine;
-use plimsoll_core::door::Readings;
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

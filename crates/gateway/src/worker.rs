@@ -16,7 +16,7 @@ use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::tables::{Exchange, Tables};
 use crate::{acceptor, connection};
 use plimsoll_core::Lane;
-use plimsoll_core::door::{Outcome, Permit, Token, Verdict, Verdicts};
+use plimsoll_core::request::{Outcome, Permit, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

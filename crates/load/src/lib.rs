@@ -25,6 +25,6 @@ pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
 };
-pub use plimsoll_core::histogram::Histogram;
 pub use plimsoll_core::random::Random;
+pub use plimsoll_core::telemetry::Histogram;
 pub use steady::on_a_steady_machine;

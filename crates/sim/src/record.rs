@@ -5,11 +5,11 @@
 
 use crate::plant::Busy;
 use plimsoll_core::control::ResponseStatus;
-use plimsoll_core::door::Outcome;
-use plimsoll_core::histogram::Histogram;
 use plimsoll_core::promises::MAX_LEVELS;
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::Status;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::Histogram;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 
 /// The most rows of a record.
@@ -24,7 +24,7 @@ pub struct Row {
     pub length: Duration,
     /// By plant.
     pub plants: Vec<PlantRow>,
-    /// By class, numbered as in [`Target::class`](plimsoll_core::door::Target::class).
+    /// By class, numbered as in [`Target::class`](plimsoll_core::request::Target::class).
     pub classes: Vec<ClassRow>,
 }
 

@@ -1,6 +1,6 @@
 //! A request as it arrives: what a gateway sees of it, and the truth that only the server knows.
 
-use plimsoll_core::door::RequestView;
+use plimsoll_core::request::RequestView;
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -23,10 +23,11 @@ use crate::workload::Workload;
 use clients::Clients;
 use due::{Due, Next};
 use flight::{Ended, Flights, Stage};
-use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use service::ServicePlan;
 

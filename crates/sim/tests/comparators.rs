@@ -4,8 +4,8 @@
 //! theory (Erlang's loss formula, a bucket without burst) and are held to it. Then the paper AC's own experiment: its
 //! mix of types on one server, SAC against CAC.
 
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Plant, Promises, Site};
+use plimsoll_core::request::Outcome;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{
     self, Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream,

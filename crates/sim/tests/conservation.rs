@@ -7,10 +7,10 @@
 //! Small workloads by chance: pools and shared cores, links, faults, short listen queues, impatience, retries, several
 //! streams and classes, with and without an end. The gateway's engine, observing too, and each comparator meet them.
 
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Class, Condition, Mode, Plant, Promises, Site};
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{

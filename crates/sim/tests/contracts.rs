@@ -7,7 +7,7 @@
 mod parties;
 
 use parties::{Party, Run, Shared, US};
-use plimsoll_core::plan::{PlantPlan, Verdict, plan, told};
+use plimsoll_core::promises::plan::{PlantPlan, Verdict, plan, told};
 use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;

@@ -6,7 +6,7 @@ mod scenario;
 
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
 use plimsoll_sim::workload::{Arrivals, Input, Law, LogFormat, Replay, Workload};
 use plimsoll_sim::{Error, Setup};
 use scenario::Scenario;

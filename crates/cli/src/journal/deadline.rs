@@ -3,8 +3,8 @@
 //! A miss now and then is in the nature of an estimate; what is told is a share of them, over [`WINDOW`] looks.
 
 use crate::promised;
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, Status};
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use std::collections::VecDeque;
 
 /// Looks, one a period, that a share is of.
@@ -71,7 +71,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::status::DeadlineStatus;
+    use plimsoll_core::telemetry::status::DeadlineStatus;
     use plimsoll_core::time::Duration;
 
     fn class(missed: u64, dropped: u64, started: u64) -> ClassStatus {

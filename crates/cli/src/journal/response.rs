@@ -5,8 +5,8 @@
 //! once it has stood for [`STEADY`] periods: what wavers is not news each period.
 
 use crate::promised;
-use plimsoll_core::plan::{DelayRow, PlantPlan, Verdict};
-use plimsoll_core::status::{ClassStatus, PlantStatus, Status};
+use plimsoll_core::promises::plan::{DelayRow, PlantPlan, Verdict};
+use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
 
 /// Periods that a state stands before it counts.
 const STEADY: u32 = 5;
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use plimsoll_core::control::ResponseStatus;
     use plimsoll_core::promises::{Delay, Mode};
-    use plimsoll_core::status::SiteStatus;
+    use plimsoll_core::telemetry::status::SiteStatus;
     use plimsoll_core::time::{Duration, Instant};
 
     fn class(name: &str, response: ResponseStatus) -> ClassStatus {

@@ -2,10 +2,10 @@
 
 use super::inputs::Contender;
 use super::promises::Promised;
-use plimsoll_core::door::Outcome;
-use plimsoll_core::histogram::Histogram;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::Histogram;
 use plimsoll_sim::{ClassRow, Row, Run};
 
 /// The figures of one contender.

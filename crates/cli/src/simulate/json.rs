@@ -4,7 +4,7 @@ use super::Simulated;
 use super::figures::{ClassFigures, Figures, PlantFigures, Share, classes};
 use super::inputs::{Contender, Kind};
 use super::summary::notes;
-use plimsoll_core::histogram::Histogram;
+use plimsoll_core::telemetry::Histogram;
 use plimsoll_gateway::admin::json::Json;
 use plimsoll_sim::{ClassRow, Heavy, LogNotes, Row, Run};
 

@@ -5,8 +5,8 @@ use super::inputs::Contender;
 use super::promises::{DeadlineFigures, DelayFigures, RatioFigures};
 use super::summary::{grouped, headline, notes, short};
 use super::{Simulated, promised_page};
-use plimsoll_core::door::Outcome;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
 use plimsoll_report::{
     Block, Cell, Chart, Color, Column, Fact, Page, Section, Series, Style, Table, Verdict,
 };

@@ -6,7 +6,7 @@ use super::page::series;
 use super::promises::DelayFigures;
 use super::summary::short;
 use crate::promised;
-use plimsoll_core::histogram::Histogram;
+use plimsoll_core::telemetry::Histogram;
 use plimsoll_report::{Chart, Section, Style};
 
 /// `None` where nothing was promised and nothing looked for.

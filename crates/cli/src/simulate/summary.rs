@@ -4,7 +4,7 @@ use super::figures::{Figures, Share};
 use super::inputs::Kind;
 use super::{Simulated, promises};
 use crate::text;
-use plimsoll_core::histogram::Histogram;
+use plimsoll_core::telemetry::Histogram;
 use plimsoll_sim::LogNotes;
 use std::path::Path;
 use std::time::Duration;

@@ -18,27 +18,23 @@
 //!
 //! A new law is one more file here and one line in `utilization.rs`.
 
-mod allotment;
-pub(crate) mod deadlines;
-mod delay;
-mod demand;
-mod feed_forward;
-mod governed;
-mod paper;
+pub(crate) mod allocation;
+pub(crate) mod deadline;
+pub(crate) mod delay;
+pub(crate) mod ratio;
 pub(crate) mod response;
-mod share;
-mod sharing;
-pub mod tuning;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
-pub use deadlines::budget::{Account, Share, left};
-pub use deadlines::trend::{Asked, Day, Forecast, HOURS, Trends};
-pub use delay::{DelayLaw, Feedback, RECENT, Residual, slope};
-pub use demand::Demand;
-pub use feed_forward::{Aim, FeedForward};
-pub use paper::PaperPi;
-pub use response::{RatioLaw, Reached, ResponseStatus, Turn};
+pub use crate::admission::aces::forecast::{Asked, Day, Forecast, HOURS, Trends};
+pub use crate::admission::aces::formula::{Account, Share, left};
+pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
+pub use ratio::law::{RatioLaw, Reached, Turn};
+pub use response::ResponseStatus;
+pub use utilization::demand::Demand;
+pub use utilization::feed_forward::{Aim, FeedForward};
+pub use utilization::paper::PaperPi;
+pub use utilization::tuning;
 
 /// What a law sees at the end of a period.
 #[derive(Clone, Debug)]

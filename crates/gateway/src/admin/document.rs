@@ -5,11 +5,13 @@
 
 use super::json::Json;
 use plimsoll_core::control::ResponseStatus;
-use plimsoll_core::door::Outcome;
-use plimsoll_core::plan::{DelayRow, PlantPlan};
 use plimsoll_core::promises::Mode;
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, DeadlineStatus, PlantStatus, SiteStatus, Status, TypeStatus};
+use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::{
+    ClassStatus, DeadlineStatus, PlantStatus, SiteStatus, Status, TypeStatus,
+};
 use std::time::Duration;
 
 /// The document, indented.

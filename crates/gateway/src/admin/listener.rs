@@ -6,7 +6,7 @@
 
 use super::{Page, Pulse, RELOAD, ReloadOrder, reloaded, route, text};
 use crate::reload::Reloads;
-use plimsoll_core::status::Status;
+use plimsoll_core::telemetry::status::Status;
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::poll_fn;

@@ -8,10 +8,10 @@ mod response;
 
 use super::document::{classes, delay_of, mode_word, plants};
 use crate::reload::Reloads;
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, PlantStatus, SiteStatus, Status};
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, SiteStatus, Status};
 use std::fmt::Write;
 
 /// All metrics.

@@ -19,7 +19,7 @@ use crate::reload::{Reloaded, Reloads};
 pub use document::{delay_json, render_status, status_json};
 pub use listener::serve;
 pub use metrics::{render_metrics, render_reloads};
-use plimsoll_core::status::Status;
+use plimsoll_core::telemetry::status::Status;
 pub use pulse::{Health, Pulse};
 
 /// An answer of the admin listener.

@@ -4,7 +4,7 @@
 //! status says when the last tick ran, in the engine's time. If that stands still between two looks that are far enough
 //! apart, the loops stand still; no clock needs to be shared with the engine.
 
-use plimsoll_core::status::Status;
+use plimsoll_core::telemetry::status::Status;
 use std::time::{Duration, Instant};
 
 /// What the looks so far say.

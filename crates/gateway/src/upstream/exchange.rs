@@ -21,7 +21,7 @@ use crate::held::Held;
 use crate::http1::Refusal;
 use crate::pace::Pace;
 use crate::worker::Worker;
-use plimsoll_core::door::{Outcome, Service};
+use plimsoll_core::request::{Outcome, Service};
 use plimsoll_core::time::Instant;
 use std::rc::Rc;
 use std::sync::Arc;

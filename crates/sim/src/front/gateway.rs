@@ -2,9 +2,10 @@
 
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
-use plimsoll_core::door::{Arrival, Outcome, Permit, Readings, Service, Target, Token, Verdict, Verdicts};
 use plimsoll_core::promises::Promises;
-use plimsoll_core::status::Status;
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 

@@ -13,9 +13,10 @@ pub use gateway::Gateway;
 pub use pools::{PoolSettings, Pools};
 
 use crate::request::Request;
-use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::Status;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 
 /// What decides. The run calls it as the gateway calls the engine, and does what it says.

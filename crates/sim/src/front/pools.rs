@@ -18,9 +18,10 @@
 
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
-use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::Promises;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
 use plimsoll_core::{Engine, Lane};
 use std::collections::VecDeque;

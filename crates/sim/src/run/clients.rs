@@ -1,8 +1,8 @@
 //! What clients do by themselves: leave when their patience is at its end, and come again.
 
 use crate::request::Request;
-use plimsoll_core::door::Token;
 use plimsoll_core::random::Random;
+use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

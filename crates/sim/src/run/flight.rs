@@ -1,7 +1,7 @@
 //! Requests under way, each in a slot that is used again.
 
 use crate::request::Request;
-use plimsoll_core::door::Token;
+use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
 
 /// Where a request is.

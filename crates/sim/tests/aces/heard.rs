@@ -1,8 +1,8 @@
 //! A run, and what became of each request by the clients' own clocks.
 
 use crate::plant::BOUND;
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Admission, Class, Condition, Plant, Promises, Site};
+use plimsoll_core::request::Outcome;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::Workload;

@@ -7,10 +7,11 @@
 
 use crate::heard::{Fate, Heard, listen_to};
 use crate::plant::{plant, poisson, stream, workload};
-use plimsoll_core::door::{Outcome, Readings, Service, Target, Token};
 use plimsoll_core::promises::{Class, Condition, Plant, Promises, Site};
 use plimsoll_core::random::Random;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::Request;
 use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order, Start};

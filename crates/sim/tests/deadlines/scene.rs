@@ -1,9 +1,9 @@
 //! Types of requests in front of one server, some classes with a deadline, and how long each request took.
 
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Admission, Class, Condition, LAST_PRIORITY, Mode, Plant, Promises, Site};
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::Status;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{

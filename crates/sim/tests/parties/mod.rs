@@ -181,7 +181,7 @@ fn page(host: &str, path: &str) -> Page {
 pub(crate) struct Run {
     rows: Vec<Row>,
     classes: Vec<usize>,
-    pub(crate) status: plimsoll_core::status::Status,
+    pub(crate) status: plimsoll_core::telemetry::status::Status,
 }
 
 impl Run {

@@ -1,7 +1,7 @@
 //! A plan for one plant, one site and one stream, its periods, and what is printed when it fails: seed and commit.
 
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::Promises;
+use plimsoll_core::request::Outcome;
 use plimsoll_sim::workload::{
     Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Plant, Process, Stream, Version,
     Workload,

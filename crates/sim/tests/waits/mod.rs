@@ -1,9 +1,9 @@
 //! Classes of one site in front of one server, and how long each request took.
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
-use plimsoll_core::door::Outcome;
 use plimsoll_core::promises::{Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site};
-use plimsoll_core::status::Status;
+use plimsoll_core::request::Outcome;
+use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{

@@ -10,21 +10,15 @@
 //! workers go to its delays in the order of their ranks, each as many as its law asks for, while there are any. What is
 //! promised and cannot be kept so presses on the plant's load line: the lowest classes are degraded, then rejected.
 
-mod delays;
-mod ratio;
-mod unmet;
-mod window;
-
-pub use ratio::{RatioLaw, Reached, Turn};
-
-use crate::monitor::ClassMonitor;
+use crate::control::delay::loops::Delays;
+use crate::control::ratio::law::{RatioLaw, Reached};
+use crate::engine::shared::LaneCounters;
 use crate::promises::DelayParts;
-use crate::quota::Quota;
-use crate::shared::LaneCounters;
+use crate::scheduling::quota::Quota;
+use crate::telemetry::departure_window::{Seen, Window};
+use crate::telemetry::monitor::ClassMonitor;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
-use delays::Delays;
-use window::{Seen, Window};
 
 /// N: departures in a window.
 pub(crate) const WINDOW: u64 = 1000;
@@ -41,7 +35,7 @@ pub(crate) struct Promised {
     pub(crate) site: usize,
     pub(crate) plant: usize,
     /// Of its line in the queue.
-    pub(crate) rank: crate::queue::Rank,
+    pub(crate) rank: crate::scheduling::queue::Rank,
     pub(crate) promise: Promise,
     pub(crate) quota: Arc<Quota>,
     /// The classes of its plant that rank below it.

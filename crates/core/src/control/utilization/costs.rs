@@ -1,12 +1,12 @@
 //! What requests cost, as far as it is known: what was told, learned of service times, or reported by the plant.
 
 use super::{OwnSite, UtilizationLoop};
-use crate::control::governed::Governed;
+use crate::control::utilization::class_view::Governed;
+use crate::engine::shared::LaneCounters;
 use crate::model::EVIDENCE;
-use crate::monitor::ClassMonitor;
-use crate::plan::Known;
 use crate::promises::Costs;
-use crate::shared::LaneCounters;
+use crate::promises::plan::Known;
+use crate::telemetry::monitor::ClassMonitor;
 use alloc::{sync::Arc, vec::Vec};
 
 /// A linear model as sure as this of a contract's pages is believed rather than what was told.
@@ -35,7 +35,7 @@ impl Mean {
 impl UtilizationLoop {
     /// Notes what the classes' requests cost, where that may have moved: most classes are quiet most of the time, and
     /// the others are asked several times a period.
-    pub(super) fn price(&mut self, monitors: &[ClassMonitor]) {
+    pub(crate) fn price(&mut self, monitors: &[ClassMonitor]) {
         for index in 0..self.classes.len() {
             let class = &self.classes[index];
             if class.stale || monitors[class.class].active || self.reported_line.is_some() {
@@ -49,7 +49,7 @@ impl UtilizationLoop {
     }
 
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
-    pub(super) fn cost(&self, governed: &Governed, level: usize, monitors: &[ClassMonitor]) -> Option<f64> {
+    pub(crate) fn cost(&self, governed: &Governed, level: usize, monitors: &[ClassMonitor]) -> Option<f64> {
         if !governed.here[level] {
             return Some(0.0);
         }
@@ -80,7 +80,7 @@ impl UtilizationLoop {
 
     /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
     /// something of the contract's page size; else what was told; else the mean cost of a full response.
-    pub(super) fn known(&self, site: &OwnSite, monitors: &[ClassMonitor]) -> Option<Known> {
+    pub(crate) fn known(&self, site: &OwnSite, monitors: &[ClassMonitor]) -> Option<Known> {
         let own = self.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
         let own = own.map(|class| (class, &monitors[class.class]));
         let weight = |monitor: &ClassMonitor| monitor.rate.mean().max(1e-6);

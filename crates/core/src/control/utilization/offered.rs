@@ -2,12 +2,12 @@
 
 use super::{Period, UtilizationLoop};
 use crate::control::Demand;
-use crate::control::governed::Governed;
-use crate::control::sharing::{Load, Sharing};
+use crate::control::allocation::sharing::{Load, Sharing};
+use crate::control::utilization::class_view::Governed;
 
 impl UtilizationLoop {
     /// Offered load as a function of one m, of the rates and costs known now.
-    pub(super) fn demand(&self, period: &Period<'_>) -> Demand {
+    pub(crate) fn demand(&self, period: &Period<'_>) -> Demand {
         let top = self.classes.iter().filter(|c| c.ours && !c.exempt).map(|c| c.top).max().unwrap_or(0);
         let mut demand = Demand { top: top as u8, ..Demand::default() };
         for class in &self.classes {
@@ -26,7 +26,7 @@ impl UtilizationLoop {
     }
 
     /// The same of a plant that is shared, with its parts by site and priority.
-    pub(super) fn parts(&mut self, period: &Period<'_>, sharing: &mut Sharing) -> Demand {
+    pub(crate) fn parts(&mut self, period: &Period<'_>, sharing: &mut Sharing) -> Demand {
         sharing.clear();
         for (number, class) in self.classes.iter().enumerate() {
             let monitor = &period.monitors[class.class];
@@ -81,7 +81,7 @@ impl UtilizationLoop {
     }
 
     /// R times the cost at the level given in this period, of each site and of all.
-    pub(super) fn served(&mut self, period: &Period<'_>) -> f64 {
+    pub(crate) fn served(&mut self, period: &Period<'_>) -> f64 {
         let mut sum = 0.0;
         let mut model = 0.0;
         let mut guaranteed = (0.0, 0.0);

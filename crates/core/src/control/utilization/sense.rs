@@ -1,10 +1,10 @@
 //! Measured utilization, and what it teaches.
 
 use super::{Period, UtilizationLoop};
-use crate::control::governed::Governed;
+use crate::control::utilization::class_view::Governed;
 use crate::model::Served;
-use crate::monitor::PlantTotals;
 use crate::promises::Sense;
+use crate::telemetry::monitor::PlantTotals;
 use crate::time::Duration;
 
 /// Above this a measured utilization says nothing of the cost.
@@ -12,7 +12,7 @@ const SATURATED: f64 = 0.95;
 
 impl UtilizationLoop {
     /// Measured utilization, and what it teaches.
-    pub(super) fn sense(&mut self, period: &Period<'_>, window: &PlantTotals) {
+    pub(crate) fn sense(&mut self, period: &Period<'_>, window: &PlantTotals) {
         let capacity_ns = period.seconds * 1e9 * f64::from(self.plant.workers);
         let gap = (window.busy_ns as f64 / capacity_ns).min(1.0);
         let sensed = match (self.plant.sense, period.reported) {

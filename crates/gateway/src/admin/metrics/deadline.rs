@@ -2,7 +2,7 @@
 //! there are no samples.
 
 use super::{Exposition, Kind, Value, classes, of, plants, upstream};
-use plimsoll_core::status::{DeadlineStatus, Status, TypeStatus};
+use plimsoll_core::telemetry::status::{DeadlineStatus, Status, TypeStatus};
 
 /// Of a class with a deadline.
 type Promised = (&'static str, &'static str, fn(&DeadlineStatus) -> f64);

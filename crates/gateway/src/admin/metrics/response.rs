@@ -3,8 +3,8 @@
 
 use super::{Exposition, Kind, Value, classes, delay_of, of, plants, upstream};
 use plimsoll_core::control::ResponseStatus;
-use plimsoll_core::plan::DelayRow;
-use plimsoll_core::status::Status;
+use plimsoll_core::promises::plan::DelayRow;
+use plimsoll_core::telemetry::status::Status;
 
 /// Of a class with a delay.
 type Promised = (&'static str, &'static str, fn(&DelayRow) -> Option<f64>);

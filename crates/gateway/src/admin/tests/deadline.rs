@@ -1,7 +1,7 @@
 //! Deadlines in the document and in the metrics.
 
 use super::*;
-use plimsoll_core::status::{DeadlineStatus, TypeStatus};
+use plimsoll_core::telemetry::status::{DeadlineStatus, TypeStatus};
 
 fn promised() -> Status {
     let mut status = sample();

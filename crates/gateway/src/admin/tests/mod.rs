@@ -6,11 +6,11 @@ mod listener;
 mod response;
 
 use super::*;
-use plimsoll_core::door::Outcome;
-use plimsoll_core::plan::{PlantPlan, Row};
+use plimsoll_core::promises::plan::{PlantPlan, Row};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
-use plimsoll_core::reason::Reason;
-use plimsoll_core::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus};
+use plimsoll_core::request::Outcome;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus};
 use std::time::{Duration, Instant};
 
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.

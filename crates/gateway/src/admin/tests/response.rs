@@ -2,8 +2,8 @@
 
 use super::*;
 use plimsoll_core::control::ResponseStatus;
-use plimsoll_core::plan::DelayRow;
 use plimsoll_core::promises::Delay;
+use plimsoll_core::promises::plan::DelayRow;
 
 /// A class with a delay, two with a ratio, one with nothing; an upstream whose workers were found.
 fn promised() -> Status {

@@ -5,8 +5,8 @@ use super::queues::{Place, Queues, Waiter};
 use super::settings::Settings;
 use crate::request::Request;
 use plimsoll_core::control::{Account, Asked, Forecast, HOURS, Share, Trends, left};
-use plimsoll_core::door::Token;
-use plimsoll_core::reason::Reason;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
 
 /// A thousand quanta of a thousandth fit into one second, for all the rounding.

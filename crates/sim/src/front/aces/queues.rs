@@ -7,7 +7,7 @@
 //! When the backup would hold more than it may, room is made: by clearing it, as the paper does, or more gently ("other
 //! methods [...] can be explored").
 
-use plimsoll_core::door::Token;
+use plimsoll_core::request::Token;
 use std::collections::BTreeMap;
 
 /// Who is dropped when the backup queue is full.

@@ -1,0 +1,228 @@
+//! The paper AC's budget of a period, as an expert's override of the decision by unfinished work: the words that threads share.
+//!
+//! ```text
+//! C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p  >=  own estimate
+//! ```
+//!
+//! in service-seconds, C = s T. The formula, with the shares of WFA, is [`left`]; what was carried and what is predicted are
+//! written once a period by `tick` (`control/deadlines/periods.rs`). T is the shortest deadline that the plant has to keep,
+//! as AC's is its bound of the response time.
+//!
+//! What was used belongs to a period: its word has the period's number ([`Tagged`]), so that one who is done, or
+//! refused, or leaves in a later period corrects nothing there. An account is of a band of ranks: all of one priority. What is
+//! in service stands before everybody, since nothing is preempted; the paper's own door (the comparator) charges it to who
+//! it is of.
+//!
+//! Who waits does so in the order of ranks and deadlines, as with admission by unfinished work, and what can no longer be in
+//! time is dropped as late: there is no second queue here (docs/decisions/0009-deadlines.md).
+
+use crate::admission::aces::forecast::Asked;
+use crate::admission::aces::formula::{Account, Share, left};
+use crate::admission::unfinished_work::Workers;
+use crate::scheduling::queue::Rank;
+use crate::sync::tagged::Tagged;
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// A plant's.
+#[derive(Clone, Default)]
+pub(crate) struct Budget {
+    /// By slot of the backlog: the place of its account.
+    places: Vec<usize>,
+    /// By band, the highest first; for life.
+    accounts: Vec<(u16, Arc<Words>)>,
+    /// By place, if there are any.
+    shares: Vec<Share>,
+    /// T.
+    pub(crate) period: Duration,
+    /// When the next period begins (ns).
+    next_ns: Arc<AtomicU64>,
+}
+
+/// Of one band (us).
+#[derive(Default)]
+pub(crate) struct Words {
+    used: Tagged,
+    predicted: AtomicU64,
+    carried: AtomicU64,
+    /// What came in the period, admitted or not.
+    requests: AtomicU64,
+    asked: AtomicU64,
+}
+
+/// Bands above those of classes: exempt requests, and those inside a contract.
+const WITHOUT_SHARE: u16 = 2;
+
+impl Words {
+    fn account(&self) -> Account {
+        let seconds = |word: &AtomicU64| word.load(Ordering::Relaxed) as f64 * 1e-6;
+        let used = self.used.get().1 as f64 * 1e-6;
+        Account { predicted: seconds(&self.predicted), used, carried: seconds(&self.carried) }
+    }
+
+    /// What came since the last call.
+    pub(crate) fn take_asked(&self) -> Asked {
+        let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
+        Asked { requests: take(&self.requests), seconds: take(&self.asked) as f64 * 1e-6 }
+    }
+
+    /// A period begins.
+    pub(crate) fn begin(&self, tag: u16, predicted: f64, carried_us: u64) {
+        self.predicted.store((predicted * 1e6) as u64, Ordering::Relaxed);
+        self.carried.store(carried_us, Ordering::Relaxed);
+        self.used.begin(tag);
+    }
+}
+
+impl Budget {
+    /// Follows the backlog's slots, which are for life; `shares` are of the priorities that classes have, the highest first.
+    pub(crate) fn follow(
+        &mut self,
+        slots: impl Iterator<Item = Rank> + Clone,
+        shares: &[Share],
+        period: Duration,
+    ) {
+        for rank in slots.clone() {
+            if let Err(place) = self.accounts.binary_search_by_key(&rank.band, |(band, _)| *band) {
+                self.accounts.insert(place, (rank.band, Arc::default()));
+            }
+        }
+        let place = |rank: Rank| self.accounts.iter().take_while(|(band, _)| *band < rank.band).count();
+        self.places = slots.map(place).collect();
+        let above = self.accounts.iter().filter(|(band, _)| *band < WITHOUT_SHARE).count();
+        self.shares = core::iter::repeat_n(Share::ANY, above).chain(shares.iter().copied()).collect();
+        self.period = period;
+    }
+
+    /// Band and words of each account, the highest first.
+    pub(crate) fn accounts(&self) -> &[(u16, Arc<Words>)] {
+        &self.accounts
+    }
+
+    pub(crate) fn set_next(&self, next: Instant) {
+        self.next_ns.store(next.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Charges one that arrives to the period; returns its number.
+    pub(crate) fn reserve(&self, slot: usize, work_us: u64) -> u16 {
+        let words = &self.accounts[self.places[slot]].1;
+        words.requests.fetch_add(1, Ordering::Relaxed);
+        words.asked.fetch_add(work_us, Ordering::Relaxed);
+        words.used.join(work_us)
+    }
+
+    /// One that was charged then was estimated wrong, or took nothing at all.
+    pub(crate) fn correct(&self, slot: usize, tag: u16, (work_us, took_us): (u64, u64)) {
+        self.accounts[self.places[slot]].1.used.correct(tag, (work_us, took_us));
+    }
+
+    /// Whether what was left before this one was charged is enough for it; if not, when it might be, if ever.
+    pub(crate) fn admits(
+        &self,
+        slot: usize,
+        work_us: u64,
+        workers: &Workers,
+    ) -> Result<(), Option<Duration>> {
+        let (place, work) = (self.places[slot], work_us as f64 * 1e-6);
+        let capacity = f64::from(workers.all.max(1)) * self.period.as_secs_f64();
+        let accounts = self.accounts.iter().enumerate().map(|(q, (_, words))| {
+            let account = words.account();
+            let own = if q == place { work } else { 0.0 };
+            Account { used: (account.used - own).max(0.0), ..account }
+        });
+        // Half of the unit that is counted in.
+        if work <= left(capacity, accounts, &self.shares, place) + 0.5e-6 {
+            return Ok(());
+        }
+        let most = self.shares.get(place).map_or(1.0, |share| share.most) * capacity;
+        let next = Instant::from_nanos(self.next_ns.load(Ordering::Relaxed));
+        Err((work <= most).then(|| next.since(workers.at).max(Duration::from_micros(1))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: usize = 0;
+    const SECOND: usize = 1;
+    const EXEMPT: usize = 2;
+
+    /// Two priorities and exempt requests, in the order of slots; a second.
+    fn budget(shares: &[Share]) -> Budget {
+        let second = Some(Duration::from_secs(1));
+        let slots = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::EXEMPT];
+        let mut budget = Budget::default();
+        budget.follow(slots.into_iter(), shares, Duration::from_secs(1));
+        budget.set_next(Instant::ZERO + Duration::from_secs(1));
+        budget
+    }
+
+    fn workers(all: u32) -> Workers {
+        let at = Instant::ZERO + Duration::from_millis(400);
+        Workers { all, idle: true, left: (0.0, 0.0), at, empty: true }
+    }
+
+    /// How many of 10 ms are admitted now.
+    fn admitted(budget: &Budget, slot: usize) -> u32 {
+        let mut count = 0;
+        loop {
+            let tag = budget.reserve(slot, 10_000);
+            if budget.admits(slot, 10_000, &workers(1)).is_err() {
+                budget.correct(slot, tag, (10_000, 0));
+                return count;
+            }
+            count += 1;
+        }
+    }
+
+    fn words(budget: &Budget, slot: usize) -> &Words {
+        &budget.accounts()[budget.places[slot]].1
+    }
+
+    #[test]
+    fn a_period_admits_its_work_and_counts_what_it_took() {
+        let budget = budget(&[]);
+        let tag = budget.reserve(FIRST, 10_000);
+        assert_eq!(admitted(&budget, FIRST), 99);
+        budget.correct(FIRST, tag, (10_000, 4_000));
+        assert_eq!(admitted(&budget, FIRST), 0);
+        budget.correct(FIRST, tag, (10_000, 0));
+        assert_eq!(admitted(&budget, FIRST), 1);
+        let Asked { requests, seconds } = words(&budget, FIRST).take_asked();
+        assert!(requests == 104 && (seconds - 1.04).abs() < 1e-9, "admitted or not: {requests}, {seconds}");
+        // Half a period's work is carried over; who is done now belongs to the last.
+        words(&budget, FIRST).begin(1, 0.0, 500_000);
+        budget.correct(FIRST, tag, (10_000, 900_000));
+        assert_eq!(admitted(&budget, FIRST), 50);
+    }
+
+    #[test]
+    fn lower_priorities_have_what_is_predicted_to_remain() {
+        let budget = budget(&[]);
+        words(&budget, FIRST).begin(1, 0.6, 0);
+        words(&budget, EXEMPT).begin(1, 0.1, 0);
+        assert_eq!(admitted(&budget, SECOND), 30);
+        assert_eq!(admitted(&budget, FIRST), 90);
+    }
+
+    #[test]
+    fn shares_are_of_the_priorities_that_classes_have() {
+        let budget = budget(&[Share { least: 0.0, most: 0.7 }, Share { least: 0.2, most: 1.0 }]);
+        words(&budget, EXEMPT).begin(1, 0.1, 0);
+        assert_eq!(admitted(&budget, FIRST), 70);
+        assert_eq!(admitted(&budget, SECOND), 20);
+    }
+
+    #[test]
+    fn a_refusal_says_when_the_next_period_begins() {
+        let budget = budget(&[]);
+        assert_eq!(admitted(&budget, FIRST), 100);
+        budget.reserve(FIRST, 10_000);
+        assert_eq!(budget.admits(FIRST, 10_000, &workers(1)), Err(Some(Duration::from_millis(600))));
+        assert_eq!(budget.admits(FIRST, 10_000, &workers(2)), Ok(()));
+        budget.reserve(FIRST, 2_100_000);
+        assert_eq!(budget.admits(FIRST, 2_100_000, &workers(2)), Err(None));
+    }
+}

@@ -1,0 +1,104 @@
+//! The periods of a plant whose admission is by AC's budget: what is predicted, and what is carried over.
+//!
+//! Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate times the mean estimate
+//! of late ([`Forecast`]). Carried is what waits, of each priority, and what is left of all that is in service, which
+//! stands before the highest.
+
+use super::forecast::{Forecast, HOURS, Trends};
+use crate::admission::aces::budget::Budget;
+use crate::engine::shared::SharedPlant;
+use crate::time::{Duration, Instant};
+use alloc::{string::String, vec::Vec};
+
+/// A plant's.
+#[derive(Default)]
+pub(crate) struct Periods {
+    name: String,
+    /// By band.
+    forecasts: Vec<(u16, Forecast)>,
+    /// When the period that lasts began, and in which hour.
+    began: Option<(Instant, usize)>,
+    due: Instant,
+    /// Its number.
+    number: u16,
+}
+
+/// The hour of a time of day.
+fn hour(day: Duration) -> usize {
+    (day.as_secs() / 3600) as usize % HOURS
+}
+
+impl Periods {
+    /// The plant's name, which may change at a reload.
+    pub(crate) fn rename(&mut self, name: &str) {
+        if self.name != name {
+            *self = Periods { name: name.into(), ..Periods::default() };
+        }
+    }
+
+    /// Ends a period if it is over, and begins the next; says when that will be. `day` is the time since midnight.
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        day: Duration,
+        plant: &SharedPlant,
+        known: &Trends,
+    ) -> Instant {
+        let Some(budget) = plant.backlog.budget() else {
+            self.began = None;
+            return Instant::FAR;
+        };
+        let Some((began, ended)) = self.began else {
+            return self.begin(now, hour(day), budget);
+        };
+        if now < self.due.min(began + budget.period) {
+            return self.due.min(began + budget.period);
+        }
+        let (seconds, begun) = (now.since(began).as_secs_f64(), hour(day));
+        self.number = self.number.wrapping_add(1);
+        let in_service = plant.backlog.in_service(Some(now)).0 as u64;
+        for (place, (band, words)) in budget.accounts().iter().enumerate() {
+            let predicted = self.forecast(*band, known).turn(&words.take_asked(), seconds, (ended, begun));
+            let carried = plant.backlog.waiting_us(*band) + if place == 0 { in_service } else { 0 };
+            // Of a period that was cut long the next is not.
+            words.begin(self.number, predicted * budget.period.as_secs_f64() / seconds, carried);
+        }
+        self.begin(now, begun, budget)
+    }
+
+    fn begin(&mut self, now: Instant, hour: usize, budget: &Budget) -> Instant {
+        // After a late tick the grid is kept, unless the period would be a sliver.
+        let due = (self.due + budget.period).max(now + budget.period / 2).min(now + budget.period);
+        (self.began, self.due) = (Some((now, hour)), due);
+        budget.set_next(due);
+        due
+    }
+
+    fn forecast(&mut self, band: u16, known: &Trends) -> &mut Forecast {
+        let place = match self.forecasts.iter().position(|(own, _)| *own == band) {
+            Some(place) => place,
+            None => {
+                let day = known.get(&self.name, band).cloned().unwrap_or_default();
+                self.forecasts.push((band, Forecast::of(day)));
+                self.forecasts.len() - 1
+            }
+        };
+        &mut self.forecasts[place].1
+    }
+
+    /// Takes over what was learned before. The first periods may have ended already.
+    pub(crate) fn recall(&mut self, known: &Trends) {
+        for (band, forecast) in &mut self.forecasts {
+            if let Some(day) = known.get(&self.name, *band) {
+                forecast.recall(day);
+            }
+        }
+    }
+
+    /// Adds what was learned here.
+    pub(crate) fn tell(&self, trends: &mut Trends) {
+        for (band, forecast) in &self.forecasts {
+            trends.set(&self.name, *band, forecast.day().clone());
+        }
+    }
+}

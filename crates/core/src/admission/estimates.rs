@@ -1,0 +1,279 @@
+//! What the requests of one site's types are expected to cost: words that threads share.
+//!
+//! By type and level, and once more for those whose cost was announced: of them it is what a second announced really
+//! takes that is learned. `arrive` reads an estimate, `release` adds what a request took, `tick` learns from the sums
+//! ([`ServiceTime`]). An estimate is one word, so that its mean and its deviation never tear.
+//!
+//! A body of whole blocks costs as many slopes more ([`SizeLaw`](crate::model::SizeLaw)); the estimate is of the rest.
+
+use crate::admission::unfinished_work::{SURE, Terms};
+use crate::model::ServiceTime;
+use crate::request::types::Kind;
+use crate::time::Duration;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use libm::sqrt;
+
+/// The estimates of a site.
+pub(crate) struct Estimates {
+    kinds: usize,
+    levels: usize,
+    rows: Vec<Row>,
+    /// Of the types that came, the longest and the most variable.
+    dearest: Word,
+    /// The most that was announced of late (us), of what can be done in time.
+    announced: AtomicU32,
+    /// The part of the room for the dearest that is kept, in millionths.
+    room: AtomicU32,
+}
+
+/// A cost in one word: mean above, deviation below.
+#[derive(Default)]
+struct Word(AtomicU64);
+
+impl Word {
+    fn get(&self) -> Cost {
+        let word = self.0.load(Ordering::Relaxed);
+        Cost { mean_us: (word >> 32) as u32, deviation_us: word as u32 }
+    }
+
+    fn set(&self, cost: Cost) {
+        self.0.store(u64::from(cost.mean_us) << 32 | u64::from(cost.deviation_us), Ordering::Relaxed);
+    }
+}
+
+/// One type at one level.
+#[derive(Default)]
+pub(crate) struct Row {
+    estimate: Word,
+    /// What each block of a body takes (ns).
+    block_ns: AtomicU64,
+    /// Blocks, their squares, and their products with what the requests took (us).
+    blocks: [AtomicU64; 3],
+    requests: AtomicU64,
+    sum_us: AtomicU64,
+    squares_us2: AtomicU64,
+    /// Refused; and refused because it takes too long even alone.
+    refused: AtomicU32,
+    too_dear: AtomicU32,
+    /// The next that takes too long is let in all the same.
+    invited: AtomicU32,
+}
+
+/// A cost in microseconds, with its standard deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    pub(crate) mean_us: u32,
+    pub(crate) deviation_us: u32,
+}
+
+/// What is kept free before a deadline, so that cheap requests do not fill the queue to the brim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// What the dearest costs, as far as room is kept for it.
+    pub(crate) dearest: Cost,
+    /// The most that is ever kept free (us).
+    pub(crate) most_us: f64,
+}
+
+impl Cost {
+    /// The time that surely does.
+    fn needs_us(self) -> f64 {
+        f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
+    }
+
+    /// What is enough for both: one may take longer and the other vary more.
+    pub(crate) fn max(self, other: Cost) -> Cost {
+        Cost {
+            mean_us: self.mean_us.max(other.mean_us),
+            deviation_us: self.deviation_us.max(other.deviation_us),
+        }
+    }
+
+    /// With what its body takes, which varies as AC found of files.
+    fn and_sized(self, sized_us: u64) -> Cost {
+        let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
+        let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
+        Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
+    }
+
+    /// As much of it as needs no more than this.
+    fn within(self, most_us: f64) -> Cost {
+        let mean = f64::from(self.mean_us).min(most_us);
+        let deviation = f64::from(self.deviation_us).min((most_us - mean) / SURE);
+        Cost { mean_us: mean as u32, deviation_us: deviation as u32 }
+    }
+}
+
+/// The part of a deadline for which one worker may have work waiting, whatever room the dearest would need; s workers for
+/// the square root of s-th part of it, since the more there are the evener their queue is. With one worker the language
+/// model's trace has 0.85 of the capacity so, and its largest requests half of what all get; with a longer queue 0.90
+/// and a third.
+const LEAST_QUEUE: f64 = 0.5;
+/// The coefficient of variation of a service time of known size (AC 2).
+const SIZED_VARIES: f64 = 0.1;
+/// The part of what was announced that fades at each look.
+const FADE: u32 = 20;
+
+/// Of announced costs the unit is a millionth of what was announced.
+const ANNOUNCED: u64 = 1_000_000;
+
+impl Estimates {
+    pub(crate) fn new(kinds: usize, levels: usize) -> Self {
+        let mut rows = Vec::new();
+        rows.resize_with(2 * kinds * levels, Row::default);
+        let (dearest, announced, room) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Estimates { kinds, levels, rows, dearest, announced, room }
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The room that is kept before so many workers.
+    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Room {
+        let known = self.dearest.get();
+        let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
+        let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
+        let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
+        let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
+        let part = f64::from(self.room.load(Ordering::Relaxed)) * 1e-6;
+        Room { dearest: dearest.within(part * most_us), most_us }
+    }
+
+    /// How much of the room for the dearest is kept, from 0 to 1.
+    pub(crate) fn set_room(&self, part: f64) {
+        self.room.store((part * 1e6) as u32, Ordering::Relaxed);
+    }
+
+    /// Somebody announced this cost.
+    pub(crate) fn saw(&self, cost: Cost, terms: &Terms) {
+        if terms.deadline.is_some_and(|deadline| Duration::from_micros(cost.mean_us.into()) <= deadline) {
+            self.announced.fetch_max(cost.mean_us, Ordering::Relaxed);
+        }
+    }
+
+    /// What was announced counts for less the longer ago it was.
+    pub(crate) fn fade(&self) {
+        let seen = self.announced.load(Ordering::Relaxed);
+        // A larger one that comes now is not lost for long: others like it come.
+        self.announced.store(seen - seen.div_ceil(FADE), Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_dearest(&self, cost: Cost) {
+        self.dearest.set(cost);
+    }
+
+    /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
+    fn row(&self, kind: Kind, level: u8) -> &Row {
+        let announced = kind.announced_us > 0;
+        let kind = usize::from(kind.number).min(self.kinds - 1);
+        let level = usize::from(level.max(1)).min(self.levels) - 1;
+        &self.rows[(usize::from(announced) * self.kinds + kind) * self.levels + level]
+    }
+
+    pub(crate) fn cost(&self, kind: Kind, level: u8) -> Cost {
+        let row = self.row(kind, level);
+        let known = row.get();
+        let announced_us = kind.announced_us;
+        if announced_us == 0 {
+            return if kind.blocks > 0 { known.and_sized(row.sized_us(kind.blocks)) } else { known };
+        }
+        let of = |part: u32| {
+            u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
+        };
+        Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
+    }
+
+    /// Takes what one took.
+    pub(crate) fn note(&self, kind: Kind, level: u8, took_ns: u64) {
+        let row = self.row(kind, level);
+        match u64::from(kind.announced_us) {
+            0 if kind.blocks > 0 => row.note_sized(took_ns / 1000, kind.blocks),
+            0 => _ = row.note(took_ns / 1000),
+            announced => _ = row.note((took_ns / 1000).saturating_mul(ANNOUNCED) / announced),
+        }
+    }
+
+    /// One that is refused, or that takes `too_dear` a time even alone.
+    pub(crate) fn refuse(&self, kind: Kind, level: u8, too_dear: bool) {
+        let row = self.row(kind, level);
+        row.refused.fetch_add(1, Ordering::Relaxed);
+        row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
+    }
+
+    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`Row::invite`].
+    pub(crate) fn is_invited(&self, kind: Kind, level: u8) -> bool {
+        let invited = &self.row(kind, level).invited;
+        invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
+    }
+}
+
+/// What came of one type since the last look.
+pub(crate) struct Seen {
+    pub(crate) requests: u64,
+    pub(crate) sum_us: u64,
+    pub(crate) squares_us2: u64,
+    /// Blocks of bodies, their squares, and their products with what the requests took (us).
+    pub(crate) blocks: [u64; 3],
+    pub(crate) refused: u64,
+    pub(crate) too_dear: bool,
+}
+
+impl Row {
+    pub(crate) fn get(&self) -> Cost {
+        self.estimate.get()
+    }
+
+    pub(crate) fn set(&self, cost: Cost) {
+        self.estimate.set(cost);
+    }
+
+    /// Lets one in.
+    pub(crate) fn invite(&self) {
+        self.invited.store(1, Ordering::Relaxed);
+    }
+
+    /// What each block takes.
+    pub(crate) fn set_block(&self, us: f64) {
+        self.block_ns.store((us * 1e3) as u64, Ordering::Relaxed);
+    }
+
+    fn sized_us(&self, blocks: u16) -> u64 {
+        u64::from(blocks).saturating_mul(self.block_ns.load(Ordering::Relaxed)) / 1000
+    }
+
+    /// Of a body of so many blocks: the rest is the type's own.
+    fn note_sized(&self, took: u64, blocks: u16) {
+        let sized = self.sized_us(blocks);
+        let took = sized + self.note(took.saturating_sub(sized));
+        let blocks = u64::from(blocks);
+        for (sum, value) in self.blocks.iter().zip([blocks, blocks * blocks, blocks.saturating_mul(took)]) {
+            sum.fetch_add(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what it counts for.
+    fn note(&self, took: u64) -> u64 {
+        let Cost { mean_us, deviation_us } = self.get();
+        let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
+        let took = took.min(clip.max(1));
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.sum_us.fetch_add(took, Ordering::Relaxed);
+        self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
+        took
+    }
+
+    /// What came since the last call.
+    pub(crate) fn take(&self) -> Seen {
+        let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
+        Seen {
+            requests: take(&self.requests),
+            sum_us: take(&self.sum_us),
+            squares_us2: take(&self.squares_us2),
+            blocks: self.blocks.each_ref().map(take),
+            refused: self.refused.swap(0, Ordering::Relaxed).into(),
+            too_dear: self.too_dear.swap(0, Ordering::Relaxed) > 0,
+        }
+    }
+}

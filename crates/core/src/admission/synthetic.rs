@@ -1,0 +1,234 @@
+//! Admission by instantaneous synthetic utilization: an expert's override of the decision by unfinished work.
+//!
+//! ```text
+//! sum over current requests of C_i / D_i, the own one among them, over s workers  <=  1 / (1 + sqrt(1/2)) = 0.586
+//! ```
+//!
+//! UC 3, which writes 0.58; Abdelzaher, Sharma and Lu, "A utilization bound for aperiodic tasks and priority driven
+//! scheduling". *Current* are those that arrived, were admitted, and whose deadline is not past, done or not. Where the
+//! server falls idle nothing of them can delay anybody any more, and all are given back.
+//!
+//! The theorem is of one processor that preempts, of costs that are known, and of the shortest deadline first. A web server
+//! does none of that: here it is a rule of thumb with two fifths in reserve. C is the estimate's mean. Over several workers
+//! the sum is shared evenly. And so that a higher class is not refused for what a lower one holds, each counts those of its
+//! own and higher priorities alone: a lower one may then be late for what higher ones bring after it, as they never knew of it.
+//!
+//! In constant time, and without anybody who cleans up: the sum of a rank is kept by when requests arrived, in parts of
+//! a thirty-second of its deadline, each one word ([`Tagged`]); those that are too old to count are passed over, and their
+//! words taken by later ones. So a request counts up to a thirty-second of its deadline too long, and nothing leaks. Reserving
+//! comes before looking, as in `backlog.rs`.
+//!
+//! Not the default. With small requests, where the server falls idle now and then, it does as much as admission by
+//! unfinished work at twice the capacity, with shorter waits, and 7 % less at the capacity; with requests of a fifth of the
+//! deadline it gives a quarter of the server away, and who takes more than 0.58 of the deadline of all workers is never let
+//! in (docs/measurements.md).
+
+use crate::admission::unfinished_work::Workers;
+use crate::scheduling::queue::Rank;
+use crate::sync::tagged::Tagged;
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use core::f64::consts::FRAC_1_SQRT_2;
+
+/// Of the deadline, so many parts tell when a request arrived.
+const PARTS: u16 = 32;
+/// Words of a rank: those that count, and the next power of two.
+const WORDS: usize = 64;
+/// The schedulable bound.
+const BOUND: f64 = 1.0 / (1.0 + FRAC_1_SQRT_2);
+
+/// A plant's current requests, by slot of the backlog.
+#[derive(Clone, Default)]
+pub(crate) struct Synthetic(Vec<(Rank, Arc<Current>)>);
+
+/// Those of one rank.
+struct Current {
+    part_us: u64,
+    deadline_us: f64,
+    /// Work, by when it arrived.
+    arrived: Vec<Tagged>,
+}
+
+impl Current {
+    fn new(rank: Rank) -> Self {
+        let mut arrived = Vec::new();
+        arrived.resize_with(WORDS, Tagged::default);
+        let deadline_us = rank.deadline_ns / 1000;
+        Current {
+            part_us: (deadline_us / u64::from(PARTS)).max(1),
+            deadline_us: deadline_us.max(1) as f64,
+            arrived,
+        }
+    }
+
+    fn part(&self, now: Instant) -> u16 {
+        (now.as_nanos() / 1000 / self.part_us) as u16
+    }
+
+    fn word(&self, part: u16) -> &Tagged {
+        &self.arrived[usize::from(part) % WORDS]
+    }
+
+    /// Work (us) of those whose deadline is not past.
+    fn work_us(&self, now: Instant) -> u64 {
+        let part = self.part(now);
+        let still = |age: u16| {
+            let counted = part.wrapping_sub(age);
+            let (tag, us) = self.word(counted).get();
+            if tag == counted { us } else { 0 }
+        };
+        (0..=PARTS).map(still).sum()
+    }
+
+    /// The server is idle. Who arrives in this moment on another thread is of this part, and stays.
+    fn give_back(&self, now: Instant) {
+        let part = self.part(now);
+        for word in &self.arrived {
+            let (tag, us) = word.get();
+            if tag != part && us > 0 {
+                word.subtract(tag, us);
+            }
+        }
+    }
+}
+
+impl Synthetic {
+    /// Follows the backlog's slots, which are for life.
+    pub(crate) fn grown(mut self, ranks: impl Iterator<Item = Rank>) -> Self {
+        let known = self.0.len();
+        self.0.extend(ranks.skip(known).map(|rank| (rank, Arc::new(Current::new(rank)))));
+        self
+    }
+
+    /// Counts one that arrives; returns when.
+    pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
+        let current = &self.0[slot].1;
+        let part = current.part(now);
+        current.word(part).add(part, work_us);
+        part
+    }
+
+    /// One is refused, or leaves before it was started: it delays nobody.
+    pub(crate) fn forget(&self, slot: usize, part: u16, work_us: u64) {
+        self.0[slot].1.word(part).subtract(part, work_us);
+    }
+
+    /// Whether one that is counted keeps the sum below the bound; if not, when it might, if ever.
+    pub(crate) fn admits(
+        &self,
+        slot: usize,
+        work_us: u64,
+        workers: &Workers,
+    ) -> Result<(), Option<Duration>> {
+        let (rank, own) = &self.0[slot];
+        let counted =
+            || self.0.iter().filter(|(other, _)| other.band <= rank.band && other.deadline_ns < u64::MAX);
+        if workers.empty {
+            self.0.iter().for_each(|(_, current)| current.give_back(workers.at));
+        }
+        let sum = counted()
+            .map(|(_, current)| current.work_us(workers.at) as f64 / current.deadline_us)
+            .sum::<f64>();
+        let most = BOUND * f64::from(workers.all.max(1));
+        if sum <= most {
+            Ok(())
+        } else if work_us as f64 / own.deadline_us > most {
+            Err(None)
+        } else {
+            // As if they had come evenly.
+            Err(Some(Duration::from_micros(((sum - most) / sum * own.deadline_us) as u64 + 1)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: usize = 0;
+    const SECOND: usize = 1;
+
+    /// Two ranks with a deadline of a second, and one without.
+    fn synthetic() -> Synthetic {
+        let second = Some(Duration::from_secs(1));
+        let ranks = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::ordinary(3, None)];
+        Synthetic::default().grown(ranks.into_iter())
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis((1 << 40) + ms)
+    }
+
+    fn workers(ms: u64, all: u32, empty: bool) -> Workers {
+        Workers { all, idle: empty, left: (0.0, 0.0), at: at(ms), empty }
+    }
+
+    /// How many of 10 ms are admitted at a moment.
+    fn admitted(synthetic: &Synthetic, slot: usize, workers: &Workers) -> u32 {
+        let mut count = 0;
+        loop {
+            let part = synthetic.reserve(slot, workers.at, 10_000);
+            if synthetic.admits(slot, 10_000, workers).is_err() {
+                synthetic.forget(slot, part, 10_000);
+                return count;
+            }
+            count += 1;
+        }
+    }
+
+    #[test]
+    fn the_sum_stays_below_the_bound_for_a_deadline() {
+        let synthetic = synthetic();
+        assert_eq!(admitted(&synthetic, FIRST, &workers(0, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(999, 1, false)), 0);
+        // A thirty-second more, at most.
+        assert_eq!(admitted(&synthetic, FIRST, &workers(1063, 1, false)), 58);
+        // Four workers carry four times as much.
+        assert_eq!(admitted(&synthetic, FIRST, &workers(1063, 4, false)), 3 * 58 + 2);
+    }
+
+    #[test]
+    fn a_refusal_says_when_there_is_room() {
+        let synthetic = synthetic();
+        admitted(&synthetic, FIRST, &workers(0, 1, false));
+        synthetic.reserve(FIRST, at(0), 10_000);
+        let Err(Some(room)) = synthetic.admits(FIRST, 10_000, &workers(0, 1, false)) else {
+            panic!("it is full")
+        };
+        assert!(room > Duration::ZERO && room < Duration::from_millis(20), "{room:?}");
+        // One that is too much even alone never finds any.
+        synthetic.reserve(SECOND, at(5000), 700_000);
+        assert_eq!(synthetic.admits(SECOND, 700_000, &workers(5000, 1, true)), Err(None));
+    }
+
+    #[test]
+    fn an_idle_server_has_all_given_back_but_what_arrives_now() {
+        let synthetic = synthetic();
+        assert_eq!(admitted(&synthetic, FIRST, &workers(0, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(100, 1, true)), 58);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(101, 1, true)), 0);
+    }
+
+    #[test]
+    fn a_higher_class_is_not_refused_for_what_a_lower_one_holds() {
+        let synthetic = synthetic();
+        assert_eq!(admitted(&synthetic, SECOND, &workers(0, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(0, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, SECOND, &workers(1063, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(1063, 1, false)), 58);
+        assert_eq!(admitted(&synthetic, SECOND, &workers(1063, 1, false)), 0);
+    }
+
+    #[test]
+    fn who_leaves_early_or_late_leaks_nothing() {
+        let synthetic = synthetic();
+        let part = synthetic.reserve(FIRST, at(0), 500_000);
+        synthetic.forget(FIRST, part, 500_000);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(10, 1, false)), 58);
+        // Two seconds later the words are others': to take back an old one is too late, and harmless.
+        let late = synthetic.reserve(FIRST, at(20), 0);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 58);
+        synthetic.forget(FIRST, late, 500_000);
+        assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 0);
+    }
+}

@@ -1,0 +1,303 @@
+//! Who gets how much of a plant: contracts first, by priority inside each site, and what is left by weight.
+//!
+//! The law of the plant says how much it may carry in the next period, T: its load line and what the trim makes of it.
+//! That is shared out each period anew, by what arrives:
+//!
+//! 1. *Fixed*: requests inside a contract, and exempt ones, are served at full quality whatever is decided here.
+//! 2. *Contracts* (UC 5.1): a site may spend `U*_i = a R_max + b W_max`; what is fixed counts against it. The highest m
+//!    that this carries is its m_site.
+//! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend
+//!    `U*_j = U* - sum of higher groups, at the level that they are given - sum of rejecting all lower ones`.
+//! 4. *Excess* (UC 5.3): what T leaves goes to those who want more, by weighted max-min fairness over all that a site gets:
+//!    there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
+//!    site without a contract has U* = 0 and lives of this. What a site has then is spent by priority again. So m is never
+//!    below m_site, and this is UC's max(m_site, m_best_effort), with a m_best_effort for each site where UC has one for
+//!    all: whose contract carries more than its share of the plant is held to it as long as others are overloaded, and
+//!    takes what they leave. (One m for all would give most to the site that asks most.)
+//!
+//! No site has an integrator: m_site and m follow from rates and costs each period anew, and the one trim of the plant
+//! moves T. So nothing winds up while the other governs, and there is nothing to track (the paper's loops must). A trim
+//! takes from the excess first, and from what contracts spend beyond what is fixed only when there is no excess left:
+//! then all by the same factor.
+//!
+//! Of two resources (UC eq. 9) each group counts with what it takes more of. The sum of maxima is at least the maximum of
+//! sums: where sites differ in their bottleneck, a little of the plant stays unused.
+
+use crate::control::Demand;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// What a site may spend.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    /// U*_i; 0 of a site without a contract.
+    pub(crate) promised: f64,
+    /// What is served whatever is decided here.
+    pub(crate) fixed: f64,
+    pub(crate) weight: f64,
+    /// It may take of the excess.
+    pub(crate) shares: bool,
+    /// Its groups, highest priority first.
+    pub(crate) groups: Range<usize>,
+}
+
+/// Classes of one site and one priority: they have one m.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    /// Offered load as a function of m.
+    pub(crate) demand: Demand,
+    /// What it may take: set here.
+    pub(crate) target: f64,
+    /// The m that the site's own contract carries: set here.
+    pub(crate) site_level: f64,
+}
+
+/// Sets the groups' targets. `capacity` is T less what other loops send here, `drain` as in [`Demand::offered`]. A
+/// group's demand is a whole group's; `drain` says how much of what waits it must carry.
+pub(crate) fn share_out(claims: &[Claim], groups: &mut [Group], capacity: f64, drain: f64) {
+    let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
+    let own = |(claim, rejecting): (&Claim, &f64)| {
+        // What waits is drained within the budget. A site's own backlog takes nothing from the others.
+        own_levels(claim, groups, drain).min((claim.promised - claim.fixed).max(*rejecting))
+    };
+    let mut spent: Vec<f64> = claims.iter().zip(&rejecting).map(own).collect();
+    let fixed: f64 = claims.iter().map(|claim| claim.fixed).sum();
+    let contracts: f64 = spent.iter().sum();
+    let left = capacity - fixed;
+    if contracts > left {
+        let least: f64 = rejecting.iter().sum();
+        let fits = ((left - least) / (contracts - least).max(1e-12)).clamp(0.0, 1.0);
+        for (spent, rejecting) in spent.iter_mut().zip(&rejecting) {
+            *spent = rejecting + fits * (*spent - rejecting);
+        }
+    } else {
+        let needs = claims.iter().zip(&spent).map(|(claim, spent)| {
+            let full = at_level(groups, claim, drain, |demand| f64::from(demand.top));
+            Need {
+                least: claim.fixed + spent,
+                most: claim.fixed + if claim.shares { full.max(*spent) } else { *spent },
+                weight: claim.weight,
+            }
+        });
+        let needs: Vec<Need> = needs.collect();
+        let level = fill(&needs, capacity);
+        for ((spent, need), claim) in spent.iter_mut().zip(&needs).zip(claims) {
+            *spent = need.at(level) - claim.fixed;
+        }
+    }
+    for (claim, spent) in claims.iter().zip(spent) {
+        // What is wanted exactly must not fall short by rounding.
+        let budget = spent * (1.0 + 1e-9) + 1e-12;
+        spend(&mut groups[claim.groups.clone()], budget, drain, |group, target, _| group.target = target);
+    }
+}
+
+fn at_level(groups: &[Group], claim: &Claim, drain: f64, m: impl Fn(&Demand) -> f64) -> f64 {
+    groups[claim.groups.clone()].iter().map(|group| group.demand.offered(m(&group.demand), drain)).sum()
+}
+
+/// The levels that a site's contract carries: sets each group's m_site; returns what is spent at them.
+pub(crate) fn own_levels(claim: &Claim, groups: &mut [Group], drain: f64) -> f64 {
+    let own = (claim.promised - claim.fixed).max(0.0);
+    spend(&mut groups[claim.groups.clone()], own, drain, |group, _, m| group.site_level = m)
+}
+
+/// Spends a budget by priority; tells each group's target and the m that it carries; returns what was spent.
+fn spend(groups: &mut [Group], budget: f64, drain: f64, mut tell: impl FnMut(&mut Group, f64, f64)) -> f64 {
+    // Of lower groups only what arrives: what waits of them comes after everything of higher ones, and takes nothing from
+    // them.
+    let mut rejecting_lower: f64 = groups.iter().map(|group| group.demand.offered(0.0, 0.0)).sum();
+    let mut spent = 0.0;
+    for group in groups {
+        rejecting_lower -= group.demand.offered(0.0, 0.0);
+        let target = budget - spent - rejecting_lower;
+        let m = group.demand.solve(target, drain);
+        spent += group.demand.offered(m, drain);
+        tell(group, target, m);
+    }
+    spent
+}
+
+/// What a site gets at least, and wants at most.
+struct Need {
+    least: f64,
+    most: f64,
+    weight: f64,
+}
+
+impl Need {
+    fn at(&self, level: f64) -> f64 {
+        (self.weight * level).min(self.most).max(self.least)
+    }
+}
+
+/// Weighted max-min fairness: the level at which all together get `total`, or everybody has what they want.
+fn fill(needs: &[Need], total: f64) -> f64 {
+    // What all get is piecewise linear in the level: a site begins to gain at one point and has enough at another.
+    let mut bends: Vec<(f64, f64)> = (needs.iter())
+        .flat_map(|need| [(need.least / need.weight, need.weight), (need.most / need.weight, -need.weight)])
+        .collect();
+    bends.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let mut given: f64 = needs.iter().map(|need| need.least).sum();
+    let (mut level, mut slope) = (0.0, 0.0);
+    for (bend, change) in bends {
+        let more = slope * (bend - level);
+        if given + more >= total && slope > 0.0 {
+            return level + (total - given) / slope;
+        }
+        given += more;
+        level = bend;
+        slope += change;
+    }
+    level
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So much at full, a fifth of it at light, `reject` if all are rejected.
+    fn group(full: f64, reject: f64) -> Group {
+        let mut demand = Demand { top: 2, ..Demand::default() };
+        demand.arriving[..3].copy_from_slice(&[
+            reject,
+            (0.2 * full).max(1.5 * reject),
+            full.max(2.0 * reject),
+        ]);
+        Group { demand, ..Group::default() }
+    }
+
+    fn claim(promised: f64, groups: Range<usize>) -> Claim {
+        Claim { promised, fixed: 0.0, weight: 1.0, shares: true, groups }
+    }
+
+    fn taken(groups: &[Group]) -> Vec<f64> {
+        groups.iter().map(|g| g.demand.offered(g.demand.solve(g.target, 0.0), 0.0)).collect()
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
+    }
+
+    #[test]
+    fn a_contract_is_kept_before_best_effort_gets_anything() {
+        let claims = [claim(0.5, 0..1), claim(0.0, 1..2)];
+        let mut groups = [group(0.4, 0.0), group(3.0, 0.0)];
+        share_out(&claims, &mut groups, 0.85, 0.0);
+        let taken = taken(&groups);
+        assert!(close(taken[0], 0.4) && close(taken[1], 0.45), "{taken:?}");
+    }
+
+    #[test]
+    fn who_exceeds_its_contract_is_held_to_it_and_takes_what_others_leave() {
+        let mut groups = [group(2.0, 0.0), group(2.0, 0.0)];
+        let share = |claims: &[Claim; 2], groups: &mut [Group; 2]| {
+            share_out(claims, groups, 0.9, 0.0);
+            taken(groups)
+        };
+        // The contract carries more than half of the plant: best effort has the rest.
+        let claims = [claim(0.6, 0..1), claim(0.0, 1..2)];
+        let got = share(&claims, &mut groups);
+        assert!(close(got[0], 0.6) && close(got[1], 0.3), "{got:?}");
+        // It carries less: each has half.
+        let claims = [claim(0.3, 0..1), claim(0.0, 1..2)];
+        let got = share(&claims, &mut groups);
+        assert!(close(got[0], 0.45) && close(got[1], 0.45), "{got:?}");
+        // Held to it on an idle plant too, if it does not share.
+        let policed = [Claim { shares: false, ..claims[0].clone() }, claims[1].clone()];
+        let got = share(&policed, &mut groups);
+        assert!(close(got[0], 0.3) && close(got[1], 0.6), "{got:?}");
+        // What is fixed counts against the contract.
+        let fixed = [Claim { fixed: 0.25, ..policed[0].clone() }, claims[1].clone()];
+        let got = share(&fixed, &mut groups);
+        assert!(close(got[0], 0.05) && close(got[1], 0.6), "{got:?}");
+        // The other wants little: the rest is the first one's.
+        groups[1] = group(0.1, 0.0);
+        let got = share(&claims, &mut groups);
+        assert!(close(got[0], 0.8) && close(got[1], 0.1), "{got:?}");
+    }
+
+    #[test]
+    fn a_backlog_of_best_effort_takes_nothing_from_a_contract() {
+        let claims = [claim(0.4, 0..1), claim(0.0, 1..2)];
+        let mut groups = [group(1.0, 0.0), group(1.0, 0.0)];
+        groups[1].demand.waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
+        share_out(&claims, &mut groups, 0.8, 1.0);
+        assert!(close(taken(&groups)[0], 0.4), "{groups:?}");
+        assert_eq!(groups[1].demand.solve(groups[1].target, 1.0), 0.0);
+    }
+
+    #[test]
+    fn priorities_higher_first_and_the_cost_of_rejecting_lower_ones_counts() {
+        let claims = [claim(0.0, 0..3)];
+        let mut groups = [group(0.5, 0.0), group(1.0, 0.01), group(1.0, 0.05)];
+        share_out(&claims, &mut groups, 0.7, 0.0);
+        let taken = taken(&groups);
+        assert!(close(taken[0], 0.5) && close(taken[1], 0.15) && close(taken[2], 0.05), "{taken:?}");
+        let levels = groups.each_ref().map(|group| group.demand.solve(group.target, 0.0));
+        assert!(levels[0] == 2.0 && levels[1] < 1.0 && levels[2] == 0.0, "{levels:?}");
+    }
+
+    #[test]
+    fn when_the_plant_carries_less_than_promised_all_give_the_same_share() {
+        let claims = [claim(0.4, 0..1), claim(0.4, 1..2), claim(0.0, 2..3)];
+        let mut groups = [group(1.0, 0.0), group(0.2, 0.0), group(1.0, 0.0)];
+        share_out(&claims, &mut groups, 0.3, 0.0);
+        let taken = taken(&groups);
+        assert!(close(taken[0], 0.2) && close(taken[1], 0.1) && close(taken[2], 0.0), "{taken:?}");
+    }
+
+    #[test]
+    fn what_is_left_is_shared_by_weight_and_need() {
+        let given = |needs: &[(f64, f64, f64)], total| {
+            let needs: Vec<Need> = needs
+                .iter()
+                .map(|(least, most, weight)| Need { least: *least, most: *most, weight: *weight })
+                .collect();
+            let level = fill(&needs, total);
+            needs.iter().map(|need| need.at(level)).collect::<Vec<_>>()
+        };
+        let equal =
+            |a: Vec<f64>, b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| close(*a, *b));
+        assert!(equal(given(&[(0.0, 0.1, 1.0), (0.0, 5.0, 1.0), (0.0, 5.0, 2.0)], 1.0), &[0.1, 0.3, 0.6]));
+        assert!(equal(given(&[(0.0, 0.1, 1.0), (0.0, 0.2, 9.0), (0.0, 0.0, 1.0)], 1.0), &[0.1, 0.2, 0.0]));
+        assert!(equal(given(&[(0.5, 5.0, 1.0), (0.0, 5.0, 1.0)], 0.8), &[0.5, 0.3]));
+        assert!(equal(given(&[(0.5, 5.0, 1.0), (0.0, 5.0, 1.0)], 1.2), &[0.6, 0.6]));
+        assert!(equal(given(&[], 1.0), &[]));
+    }
+
+    /// Whatever is offered: nothing beyond the capacity, m at least m_site, and nothing left while somebody wants more.
+    #[test]
+    fn properties_of_every_sharing() {
+        let mut random = crate::random::Random::new(11);
+        let mut uniform = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+        for _ in 0..2000 {
+            let mut groups: Vec<Group> = Vec::new();
+            let mut claims = Vec::new();
+            for site in 0..4 {
+                let first = groups.len();
+                for _ in 0..=(site % 3) {
+                    groups.push(group(uniform(), 0.01 * uniform()));
+                }
+                let promised = if uniform() < 0.5 { 0.3 * uniform() } else { 0.0 };
+                let weight = 0.5 + uniform();
+                claims.push(Claim { weight, ..claim(promised, first..groups.len()) });
+            }
+            let capacity = 0.3 + uniform();
+            share_out(&claims, &mut groups, capacity, 0.0);
+            let (least, full): (f64, f64) = (groups.iter())
+                .map(|g| (g.demand.arriving[0], g.demand.arriving[2]))
+                .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+            let total: f64 = taken(&groups).iter().sum();
+            assert!(
+                close(total, capacity.max(least).min(full)),
+                "{total} of {capacity}: {claims:?} {groups:?}"
+            );
+            let promised: f64 = claims.iter().map(|claim| claim.promised).sum();
+            if promised + least < capacity {
+                let m = |g: &Group| g.demand.solve(g.target, 0.0);
+                assert!(groups.iter().all(|g| m(g) >= g.site_level - 1e-9), "{claims:?} {groups:?}");
+            }
+        }
+    }
+}

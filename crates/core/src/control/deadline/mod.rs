@@ -1,0 +1,155 @@
+//! What `tick` does for deadlines: learns what each type costs (`types.rs`), and what higher ranks take of a plant (`rates.rs`).
+//!
+//! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
+//! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
+//! counted here as what it is, unfinished work.
+//!
+//! An expert may have AC's budget all the same: `budget.rs` is its formula, `trend.rs` its prediction, both the paper's own
+//! door's too (the comparator in the simulator); `periods.rs` is what `tick` does for it.
+
+mod rates;
+mod types;
+
+use crate::admission::aces::forecast::Trends;
+use crate::admission::aces::periods::Periods;
+use crate::admission::estimates::Estimates;
+use crate::admission::unfinished_work::Terms;
+use crate::engine::shared::{LaneCounters, Shared, SharedPlant};
+use crate::promises::registry::Census;
+use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
+use crate::request::types::types_of;
+use crate::scheduling::queue::Standing;
+use crate::telemetry::monitor::sum_over;
+use crate::telemetry::status::{DeadlineStatus, TypeStatus};
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use rates::PlantRates;
+use types::{SiteTypes, Told};
+
+/// What is learned where deadlines are promised.
+#[derive(Default)]
+pub(crate) struct Deadlines {
+    /// Of sites with a plant that has deadlines to keep.
+    types: Vec<SiteTypes>,
+    /// By plant.
+    rates: Vec<PlantRates>,
+    /// By plant, of admission by budget; and what was known before.
+    periods: Vec<Periods>,
+    known: Trends,
+}
+
+impl Deadlines {
+    /// New promises; what is known of the costs of types that stay is kept.
+    pub(crate) fn promise(&mut self, census: &Census) {
+        let promises = &census.promises;
+        let keeping = promises.keeping_deadlines();
+        for (site, numbers) in promises.sites.iter().zip(&census.sites) {
+            let before = self.types.iter().position(|types| types.site == numbers.site);
+            let before = before.map(|place| self.types.swap_remove(place));
+            if site.plants().any(|plant| keeping[plant]) {
+                let told = Told {
+                    site: numbers.site,
+                    kinds: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
+                    levels: site.levels.iter().map(|level| level.name.clone()).collect(),
+                    unit_us: unit_us(site, &promises.plants[site.plant]),
+                    least_deadline_us: least_deadline_us(site),
+                };
+                self.types.push(SiteTypes::new(told, before));
+            }
+        }
+        let promised = |types: &SiteTypes| census.sites.iter().any(|numbers| numbers.site == types.site);
+        self.types.retain(promised);
+        self.rates.resize_with(promises.plants.len(), PlantRates::default);
+        // What a plant that is gone has learned is not forgotten.
+        self.known = self.trends();
+        self.periods.resize_with(promises.plants.len(), Periods::default);
+        for (periods, plant) in self.periods.iter_mut().zip(&promises.plants) {
+            periods.rename(&plant.name);
+        }
+    }
+
+    /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
+    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[SharedPlant]) -> Instant {
+        let known = &self.known;
+        let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
+        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+    }
+
+    /// What was learned of how rates go on.
+    pub(crate) fn trends(&self) -> Trends {
+        let mut trends = self.known.clone();
+        self.periods.iter().for_each(|periods| periods.tell(&mut trends));
+        trends
+    }
+
+    /// Takes over what was learned before.
+    pub(crate) fn remember(&mut self, known: Trends) {
+        self.periods.iter_mut().for_each(|periods| periods.recall(&known));
+        self.known.extend(known);
+    }
+
+    /// Nothing is to be learned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
+    /// Learns what requests cost and how fast work comes, from the last `seconds`.
+    pub(crate) fn follow(&mut self, plants: &[SharedPlant], seconds: f64) {
+        self.types.iter_mut().for_each(|types| types.learn(seconds));
+        for (plant, rates) in plants.iter().zip(&mut self.rates).filter(|(plant, _)| plant.has_deadlines) {
+            rates.follow(&plant.backlog, seconds, plant.capacity.workers());
+        }
+    }
+
+    fn of(&self, site: u16) -> Option<&SiteTypes> {
+        self.types.iter().find(|types| types.site == site)
+    }
+
+    /// What the requests of a site are expected to cost.
+    pub(crate) fn estimates(&self, site: u16) -> Option<Arc<Estimates>> {
+        self.of(site).map(|types| types.estimates.clone())
+    }
+
+    /// What is known of a site's types.
+    pub(crate) fn status(&self, site: u16) -> Vec<TypeStatus> {
+        self.of(site).map_or_else(Vec::new, SiteTypes::status)
+    }
+}
+
+/// What the status says of a class with a deadline, at the plant that it is served by.
+pub(crate) fn status(
+    shared: &Shared,
+    counters: &[Arc<LaneCounters>],
+    class: usize,
+    plant: usize,
+) -> Option<DeadlineStatus> {
+    let (own, plant) = (&shared.classes[class], &shared.plants[plant]);
+    let deadline = own.terms.deadline?;
+    let missed = sum_over(counters, class, |counters| counters.timing.late.get());
+    let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+    Some(DeadlineStatus { deadline, wait, missed })
+}
+
+/// What admission of a class is asked for.
+pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
+    let class = site.classes.get(place);
+    let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
+    let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
+    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
+}
+
+/// AC's server answers a thousand static requests a second (Table 1).
+const STATIC_US: f64 = 1000.0;
+
+/// What a quantum of 1 takes, until it is learned: what is told of the site's requests is told of dynamic ones.
+fn unit_us(site: &Site, plant: &Plant) -> f64 {
+    let [_, (_, dynamic), ..] = DEFAULT_TYPES;
+    let told = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
+    told.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
+}
+
+/// The shortest deadline of a site's classes (us).
+fn least_deadline_us(site: &Site) -> f64 {
+    let own = site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline);
+    own.min().map_or(f64::INFINITY, |deadline| deadline.as_secs_f64() * 1e6)
+}

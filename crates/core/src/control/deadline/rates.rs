@@ -1,0 +1,58 @@
+//! What higher ranks take of a plant.
+
+use crate::admission::unfinished_work::{Backlog, Taken};
+use alloc::vec::Vec;
+use libm::sqrt;
+
+/// How fast each rank brings work to a plant.
+#[derive(Default)]
+pub(crate) struct PlantRates {
+    slots: Vec<SlotRates>,
+}
+
+/// Of one rank.
+#[derive(Clone, Default)]
+struct SlotRates {
+    /// Started work (us) and its squares (us^2) at the last look.
+    last: [u64; 2],
+    /// How fast both grow (1/s), by the last looks and by the last ten or so.
+    fast: [f64; 2],
+    slow: [f64; 2],
+}
+
+/// What one look counts for against all before.
+const FAST: f64 = 0.5;
+const SLOW: f64 = 0.1;
+/// Deviations of the quick mean that chance does not do.
+const RISEN: f64 = 2.5;
+
+impl PlantRates {
+    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. The mean of the last
+    /// looks takes the place of the longer one where it is so far above that chance does not do it: a load that rises is
+    /// seen at once. As the mean of a few looks it is unsure, more so than that of many.
+    pub(crate) fn follow(&mut self, backlog: &Backlog, seconds: f64, workers: u32) {
+        let slots = backlog.slots();
+        self.slots.resize(slots.len(), SlotRates::default());
+        for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
+            let (work, squares) = slot.started();
+            for (index, now) in [work, squares].into_iter().enumerate() {
+                let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
+                own.fast[index] += FAST * (rate - own.fast[index]);
+                own.slow[index] += SLOW * (rate - own.slow[index]);
+                own.last[index] = now;
+            }
+        }
+        let s = f64::from(workers.max(1));
+        for (rank, slot) in slots {
+            let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
+            let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;
+            let (fast, slow) = (sum(|own| own.fast[0]) / s, sum(|own| own.slow[0]) / s);
+            // Of compound Poisson arrivals the variance in w is w times the rate of squares; and s workers do it.
+            let noise_us = sum(|own| own.slow[1]).max(sum(|own| own.fast[1])) / (s * s);
+            let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
+            let has_risen = fast - slow > RISEN * unsure(FAST);
+            let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
+            slot.set_taken(&Taken { part: part.min(1.0), noise_us, unsure });
+        }
+    }
+}

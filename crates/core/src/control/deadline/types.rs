@@ -1,0 +1,222 @@
+//! What the types of one site cost: learned from what was released since the last look, and published for the door.
+//!
+//! A type never seen costs its quantum of what those cost that were seen. One that takes too long even alone would never be
+//! seen again, and a wrong estimate would last for ever: so one of it is let in now and then, the more seldom the better
+//! it is known (`TIMES_KNOWN`).
+
+use crate::admission::estimates::{Cost, Estimates};
+use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
+use crate::telemetry::status::TypeStatus;
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+/// The types of one site.
+pub(crate) struct SiteTypes {
+    /// Its number.
+    pub(crate) site: u16,
+    /// Names and quanta.
+    kinds: Vec<(String, f64)>,
+    levels: Vec<String>,
+    /// What a quantum of 1 takes before anything is known (us).
+    unit_us: f64,
+    /// The shortest of its classes' deadlines.
+    least_deadline_us: f64,
+    pub(crate) estimates: Arc<Estimates>,
+    /// By row: types by levels, then the same of announced costs.
+    learners: Vec<ServiceTime>,
+    sizes: Vec<SizeLaw>,
+    requests: Vec<u64>,
+    /// For how long (s) nobody came for it.
+    absent: Vec<f64>,
+    /// The part of all that was refused of late.
+    turned_away: f64,
+    /// For how long (s) all who came were too dear.
+    refused: Vec<f64>,
+}
+
+/// What is known of a site's types beforehand.
+pub(crate) struct Told {
+    pub(crate) site: u16,
+    pub(crate) kinds: Vec<(String, f64)>,
+    pub(crate) levels: Vec<String>,
+    pub(crate) unit_us: f64,
+    pub(crate) least_deadline_us: f64,
+}
+
+/// Room is kept for types that came in the last so many seconds.
+const OF_LATE: f64 = 60.0;
+/// A type that takes too long even alone is let in once in so many times what it takes, for each request that is known of
+/// it, and no more seldom than once in [`RARELY`] times: so that one per cent of a worker goes into looking.
+const TIMES_KNOWN: f64 = 5.0;
+const RARELY: f64 = 100.0;
+/// Room for the dearest is kept as far as requests are refused, and wholly from this part of them on: a queue that
+/// overflows now and then loses more by being short than anybody gains.
+const REFUSED: f64 = 0.1;
+/// What one look counts for against all before.
+const LOOK: f64 = 0.2;
+/// A second announced is a second, until it is known better; in millionths.
+const AS_ANNOUNCED: f64 = 1e6;
+/// Who announces a cost is taken to know it so well, until it is known better.
+const ANNOUNCED_VARIES: f64 = 0.05;
+
+impl SiteTypes {
+    /// What `before` knew of the same types stays known; all of it if nothing changed.
+    pub(crate) fn new(told: Told, before: Option<SiteTypes>) -> Self {
+        let same = |known: &SiteTypes| {
+            known.kinds == told.kinds && known.levels == told.levels && known.unit_us == told.unit_us
+        };
+        let before = match before {
+            Some(known) if same(&known) => {
+                return SiteTypes { least_deadline_us: told.least_deadline_us, ..known };
+            }
+            other => other,
+        };
+        let Told { site, kinds, levels, unit_us, least_deadline_us } = told;
+        let estimates = Arc::new(Estimates::new(kinds.len(), levels.len()));
+        let known = |kind: &str, level: &str, announced: bool| {
+            let before = before.as_ref()?;
+            let kind = before.kinds.iter().position(|(name, _)| name == kind)?;
+            let level = before.levels.iter().position(|name| name == level)?;
+            let row = (usize::from(announced) * before.kinds.len() + kind) * before.levels.len() + level;
+            let known = (before.learners[row].clone(), before.sizes[row].clone(), before.requests[row]);
+            Some(known).filter(|(one, ..)| one.is_known())
+        };
+        let (mut learners, mut sizes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for announced in [false, true] {
+            for (kind, quantum) in &kinds {
+                for level in &levels {
+                    let prior = if announced {
+                        ServiceTime::varying(AS_ANNOUNCED, ANNOUNCED_VARIES)
+                    } else {
+                        ServiceTime::expected(quantum * unit_us)
+                    };
+                    let found = known(kind, level, announced);
+                    let (learner, size, count) = found.unwrap_or((prior, SizeLaw::default(), 0));
+                    learners.push(learner);
+                    sizes.push(size);
+                    requests.push(count);
+                }
+            }
+        }
+        let absent = requests.iter().map(|count| if *count > 0 { 0.0 } else { OF_LATE }).collect();
+        let refused = alloc::vec![0.0; learners.len()];
+        let types = SiteTypes {
+            absent,
+            // Nothing is known: what costs less than it is expected to has room, as have mistakes.
+            turned_away: 1.0,
+            site,
+            kinds,
+            levels,
+            unit_us,
+            least_deadline_us,
+            estimates,
+            learners,
+            sizes,
+            requests,
+            refused,
+        };
+        types.publish();
+        types
+    }
+
+    fn publish(&self) {
+        let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
+        let mut dearest = Cost::default();
+        for (number, (row, learner)) in self.estimates.rows().iter().zip(&self.learners).enumerate() {
+            let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
+            row.set(cost);
+            row.set_block(self.sizes[number].slope());
+            let announced = number >= self.kinds.len() * self.levels.len();
+            // For one that takes too long even alone no room is kept.
+            let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
+            let of_late = self.absent[number] < OF_LATE;
+            if !announced && of_late && fits {
+                dearest = dearest.max(cost);
+            }
+        }
+        self.estimates.set_dearest(dearest);
+    }
+
+    /// Takes what was released in the last `seconds`.
+    pub(crate) fn learn(&mut self, seconds: f64) {
+        let (mut refused, mut served) = (0, 0);
+        for (number, row) in self.estimates.rows().iter().enumerate() {
+            let seen = row.take();
+            self.requests[number] += seen.requests;
+            (refused, served) = (refused + seen.refused, served + seen.requests);
+            let came = seen.refused + seen.requests > 0;
+            self.absent[number] = if came { 0.0 } else { self.absent[number] + seconds };
+            let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
+            let size = &mut self.sizes[number];
+            // The sum is of what was left after the blocks.
+            let took = seen.sum_us as f64 + blocks * size.slope();
+            size.learn(&Sized { requests: seen.requests as f64, took, blocks, squares, products });
+            let learner = &mut self.learners[number];
+            learner.learn(&Batch {
+                requests: seen.requests as f64,
+                sum: seen.sum_us as f64,
+                squares: seen.squares_us2 as f64,
+            });
+            if seen.requests > 0 {
+                self.refused[number] = 0.0;
+            } else if seen.too_dear {
+                self.refused[number] += seconds;
+                let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
+                if self.refused[number] >= times * learner.mean() * 1e-6 {
+                    self.refused[number] = 0.0;
+                    row.invite();
+                }
+            }
+        }
+        if refused + served > 0 {
+            let part = refused as f64 / (refused + served) as f64;
+            self.turned_away += LOOK * (part - self.turned_away);
+        }
+        self.estimates.set_room((self.turned_away / REFUSED).min(1.0));
+        self.expect();
+        self.publish();
+        self.estimates.fade();
+    }
+
+    /// A type never seen costs its quantum of what those cost that were seen.
+    fn expect(&mut self) {
+        let levels = self.levels.len();
+        for level in 0..levels {
+            let rows = || {
+                self.kinds.iter().enumerate().map(|(kind, (_, quantum))| (*quantum, kind * levels + level))
+            };
+            let (mut work, mut units) = (0.0, 0.0);
+            for (quantum, row) in rows().filter(|(_, row)| self.learners[*row].is_known()) {
+                // As many as tell: what is frequent is not to drown the rest.
+                let n = self.requests[row].min(100) as f64;
+                (work, units) = (work + n * self.learners[row].mean(), units + n * quantum);
+            }
+            if units > 0.0 {
+                let unseen: Vec<_> = rows().filter(|(_, row)| self.requests[*row] == 0).collect();
+                for (quantum, row) in unseen {
+                    self.learners[row] = ServiceTime::expected(quantum * work / units);
+                }
+            }
+        }
+    }
+
+    /// What is known, by type and level.
+    pub(crate) fn status(&self) -> Vec<TypeStatus> {
+        let levels = self.levels.len();
+        let row = |row: usize| {
+            let (kind, level) = (row / levels, row % levels);
+            let (announced, kind) = (kind >= self.kinds.len(), kind % self.kinds.len());
+            let learner = &self.learners[row];
+            let scale = 1e-6;
+            TypeStatus {
+                name: self.kinds[kind].0.clone(),
+                level: self.levels[level].clone(),
+                announced,
+                requests: self.requests[row],
+                mean: learner.mean() * scale,
+                deviation: learner.deviation() * scale,
+                block: self.sizes[row].slope() * scale,
+            }
+        };
+        (0..self.learners.len()).map(row).filter(|status| !status.announced || status.requests > 0).collect()
+    }
+}

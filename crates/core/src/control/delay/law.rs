@@ -1,0 +1,279 @@
+//! The delay law: a model says how much of the actuator a delay takes, P or PI on the residual says what it forgot (QM 2).
+//!
+//! `u(k) = feed-forward(k) + U(k)`, and U is QM eq. 4, `U(k) = U(k-1) + g (e(k) - r e(k-1))`, e being measured minus wanted.
+//! The actuator is whatever shortens the delay when there is more of it: a quota of workers in the engine, the speed of
+//! the workers in the paper's experiments. g is in units of `1 / |slope|`, slope being dD/du of the model at D_ref, so
+//! that one pair of constants fits every load.
+//!
+//! **Gains.** The delay measured is the mean of the last N departures, renewed every n. Against that window the queue
+//! itself is quick, so the loop is `L(z) = g z^-1 (1 - z^-M) / (M (1 - z^-1))`, M = N / n: an integrator that forgets. Its
+//! phase reaches -pi only beside the zeros of the window, where its gain is small, so that g may be large: P alone is stable
+//! up to g = M, where the paper takes k = 0.25 at a slope of -4, g = 1. What bounds g is the queue's own time to settle.
+//! g = 4 and r = 0.9 have a true gain margin above 3 with a queue that takes 3 updates (30 departures; tested), and QM's
+//! with one worker takes 1 to 2. One of 8 workers at a load of 0.9 takes 40, and no margin is claimed there. Short updates
+//! then do what QM Fig. 5 shows: what chance added to a window is taken back before it ends. By theory about 0.9 / g of
+//! the variance of the window's mean is left, of chance that is new with every update; measured a quarter at g = 4.
+//!
+//! **The recent departures once more.** A queue that takes 400 departures to settle shows in a window of 1,000 when it is half
+//! over. So the error of the last twentieth, `e'`, is added with a gain g' of its own: `g e + g' e'` takes the place of `g e`.
+//! The long window remembers what is still to be made up for, the short one sees what is being added; together they are
+//! what a proportional and derivative part would be, without a difference of noisy means. With g' = 1 the true margin stays
+//! above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a third of what g alone leaves
+//! (docs/measurements.md).
+//!
+//! **Per departure, not per update.** g and r are those of a loop that updates once a window (n = N). The part of P is the
+//! same at any n, what is integrated is not: 1 - r is multiplied by n / N.
+//!
+//! **Anti-windup.** The integral is a low-pass of what the actuator was really given, `I += (1 - r) (n/N) (applied -
+//! feed-forward - I)`. Where nothing is clamped, that is eq. 4; where something is, I comes to rest at what was applied. In
+//! velocity form a clamped U forgets its P part instead, and noise at the end of the range walks it away.
+//!
+//! **Too short a delay takes less than too long a delay gives.** Delay against capacity is a hyperbola (QM Fig. 2): what a
+//! delay D below D_ref may give back is bounded, `1/D_ref - 1/(D_ref + x)` for M/M/1, or the loop would take the queue's
+//! stability away to lengthen it. So P is linear upwards and follows that hyperbola downwards.
+
+/// What is added to the feed-forward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Feedback {
+    /// The model alone.
+    None,
+    /// A part of the error. What is lasting stays, 1 / (1 + g) of it.
+    P,
+    /// And what is lasting is integrated away.
+    #[default]
+    PI,
+}
+
+/// What the law sees when a window is renewed.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual {
+    /// What the model says D_ref takes, in units of the actuator.
+    pub feed_forward: f64,
+    /// 1 / |dD/du| of the model at D_ref: units of the actuator per unit of delay.
+    pub gain: f64,
+    /// D_ref.
+    pub wanted: f64,
+    /// Measured minus wanted: positive asks for more.
+    pub error: f64,
+    /// The same of the last [`RECENT`] of the window alone.
+    pub recent_error: f64,
+    /// n / N: the share of the window that is new.
+    pub fresh: f64,
+    /// The least the actuator may be given.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+    /// The actuator was what limited: only then does the error say anything about it.
+    pub binding: bool,
+}
+
+/// State of the law.
+#[derive(Clone, Debug)]
+pub struct DelayLaw {
+    feedback: Feedback,
+    g: f64,
+    r: f64,
+    recent: f64,
+    integral: f64,
+}
+
+/// What of the window counts as recent.
+pub const RECENT: f64 = 0.05;
+
+/// g, in units of 1 / |slope|.
+const G: f64 = 4.0;
+/// r, of a loop that updates once a window.
+const R: f64 = 0.9;
+/// g', of the recent departures; in the same units as g.
+const G_RECENT: f64 = 1.0;
+
+impl DelayLaw {
+    /// With the constants that the module's text gives.
+    pub fn new(feedback: Feedback) -> Self {
+        DelayLaw { recent: G_RECENT, ..DelayLaw::with_gains(feedback, G, R) }
+    }
+
+    /// With gain `g` (1 / |slope|) and zero `r` (per window), as the paper has it: nothing for the recent departures.
+    pub fn with_gains(feedback: Feedback, g: f64, r: f64) -> Self {
+        DelayLaw { feedback, g, r, recent: 0.0, integral: 0.0 }
+    }
+
+    /// And with this gain for the error of the recent departures.
+    #[must_use]
+    pub fn with_recent(self, recent: f64) -> Self {
+        DelayLaw { recent, ..self }
+    }
+
+    /// What the actuator is given next.
+    pub fn next(&mut self, seen: &Residual) -> f64 {
+        let bounded = |wanted: f64| wanted.clamp(seen.least, seen.most.max(seen.least));
+        if self.feedback == Feedback::None {
+            return bounded(seen.feed_forward);
+        }
+        let applied = bounded(seen.feed_forward + self.integral + self.proportional(seen));
+        if self.feedback == Feedback::PI && seen.binding {
+            let share = ((1.0 - self.r) * seen.fresh).clamp(0.0, 1.0);
+            self.integral += share * (applied - seen.feed_forward - self.integral);
+        }
+        applied
+    }
+
+    /// P. Linear where the delay is too long; where it is too short, the hyperbola that ends at `gain wanted`.
+    fn proportional(&self, seen: &Residual) -> f64 {
+        let asked = self.g * seen.error + self.recent * seen.recent_error;
+        let short = (-asked).max(0.0) / seen.wanted;
+        seen.gain * asked / (1.0 + short)
+    }
+
+    /// What was integrated so far, in units of the actuator.
+    pub fn integral(&self) -> f64 {
+        self.integral
+    }
+}
+
+/// Central difference of `response` at `at`: dD/du of a model, for the gain.
+pub fn slope(response: impl Fn(f64) -> f64, at: f64) -> f64 {
+    let step = 1e-4 * at;
+    (response(at + step) - response(at - step)) / (2.0 * step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Traffic;
+    use alloc::collections::VecDeque;
+    use core::f64::consts::PI as HALF_TURN;
+    use libm::{cos, exp, fabs, sin};
+
+    const FRESH: f64 = 0.01;
+
+    fn seen(error: f64) -> Residual {
+        Residual {
+            feed_forward: 1.5,
+            gain: 0.25,
+            wanted: 2.0,
+            error,
+            recent_error: 0.0,
+            fresh: FRESH,
+            least: 0.0,
+            most: 100.0,
+            binding: true,
+        }
+    }
+
+    /// The true gain margin of the loop with a queue that settles as e^(-k / lag), k in updates.
+    fn gain_margin(g: f64, r: f64, lag: f64) -> f64 {
+        margin_with_recent((g, 0.0), r, lag)
+    }
+
+    fn margin_with_recent((g, recent): (f64, f64), r: f64, lag: f64) -> f64 {
+        let mul = |a: (f64, f64), b: (f64, f64)| (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0);
+        let div = |a: (f64, f64), b: (f64, f64)| {
+            let size = b.0 * b.0 + b.1 * b.1;
+            let (re, im) = mul(a, (b.0, -b.1));
+            (re / size, im / size)
+        };
+        let minus = |a: f64, w: f64| (1.0 - a * cos(w), a * sin(w));
+        let pole = exp(-1.0 / lag);
+        let open_loop = |w: f64| {
+            let mean = |share: f64| {
+                let (re, im) = div(minus(1.0, w * share / FRESH), minus(1.0, w));
+                (re * FRESH / share, im * FRESH / share)
+            };
+            let (long, short) = (mean(1.0), mean(RECENT));
+            let window = (g * long.0 + recent * short.0, g * long.1 + recent * short.1);
+            let queue = div((1.0 - pole, 0.0), minus(pole, w));
+            // 1 + share z^-1 / (1 - z^-1)
+            let controller = div(minus(1.0 - (1.0 - r) * FRESH, w), minus(1.0, w));
+            mul(mul((cos(w), -sin(w)), window), mul(queue, controller))
+        };
+        let (mut largest, mut last) = (0.0_f64, open_loop(1e-6));
+        for step in 1..=50_000 {
+            let part = f64::from(step) / 50_000.0;
+            let here = open_loop(HALF_TURN * part * part);
+            if last.1 * here.1 < 0.0 && here.0 < 0.0 {
+                largest = largest.max(-here.0);
+            }
+            last = here;
+        }
+        1.0 / largest
+    }
+
+    #[test]
+    fn the_true_gain_margin_is_at_least_three() {
+        let (quick, queue) = (gain_margin(G, R, 0.01), gain_margin(G, R, 3.0));
+        assert!((3.0..5.0).contains(&queue) && quick > 10.0, "{quick}, {queue}");
+        let (quick, queue) =
+            (margin_with_recent((G, G_RECENT), R, 1.0), margin_with_recent((G, G_RECENT), R, 3.0));
+        assert!((3.0..5.0).contains(&queue) && (3.0..5.0).contains(&quick), "recent: {quick}, {queue}");
+        // Close to M / g as derived for P alone.
+        let p_alone = gain_margin(1.0, 1.0, 0.01);
+        assert!((95.0..105.0).contains(&p_alone), "{p_alone}");
+        assert!(gain_margin(4.0 * G, R, 3.0) < 1.0, "the check can fail");
+    }
+
+    #[test]
+    fn what_moves_is_equation_4_of_the_paper() {
+        let mut law = DelayLaw::with_gains(Feedback::PI, 1.5, 0.6);
+        let errors = [0.3, 0.1, 0.7, 0.0, 0.2];
+        let mut last = (0.0, 0.0);
+        for error in errors {
+            let adjusted = (law.next(&seen(error)) - 1.5) / 0.25;
+            let printed = last.0 + 1.5 * (error - (1.0 - 0.4 * FRESH) * last.1);
+            assert!(fabs(adjusted - printed) < 1e-12, "{adjusted} instead of {printed}");
+            last = (adjusted, error);
+        }
+    }
+
+    /// A plant with the slope that the model says and `missing` units of the actuator less than it says, behind its window:
+    /// the error that is left.
+    fn left(feedback: Feedback, missing: f64) -> f64 {
+        let mut law = DelayLaw::new(feedback);
+        let mut window: VecDeque<f64> = (0..100).map(|_| 0.0).collect();
+        for _ in 0..20_000 {
+            let mean = window.iter().sum::<f64>() * FRESH;
+            let given = law.next(&seen(mean)) - 1.5 - missing;
+            window.pop_front();
+            window.push_back(-4.0 * given);
+        }
+        window.iter().sum::<f64>() * FRESH
+    }
+
+    #[test]
+    fn p_leaves_a_part_of_what_lasts_and_pi_nothing() {
+        assert!(fabs(left(Feedback::None, 0.1) - 0.4) < 1e-9);
+        assert!(fabs(left(Feedback::P, 0.1) - 0.4 / (1.0 + G)) < 1e-6);
+        assert!(fabs(left(Feedback::PI, 0.1)) < 1e-3);
+    }
+
+    #[test]
+    fn at_the_end_of_the_range_nothing_winds_up() {
+        let mut law = DelayLaw::new(Feedback::PI);
+        let short = |error: f64| Residual { most: 2.0, ..seen(error) };
+        for _ in 0..100_000 {
+            assert_eq!(law.next(&short(50.0)), 2.0);
+        }
+        assert!(fabs(law.integral() - 0.5) < 1e-3, "I is what was applied, {}", law.integral());
+        assert!(law.next(&short(-0.5)) < 2.0, "and is left at once");
+        // Where something else limits, the error teaches nothing.
+        let before = law.integral();
+        law.next(&Residual { binding: false, ..seen(1.0) });
+        assert_eq!(law.integral(), before);
+    }
+
+    #[test]
+    fn a_short_delay_never_costs_the_queue_its_stability() {
+        let mut law = DelayLaw::with_gains(Feedback::P, 50.0, R);
+        // lambda = 1, D_ref = 2: the fewest that is stable is 1, and no delay is shorter than 0.
+        assert!(law.next(&seen(-2.0)) > 1.0);
+        assert!(law.next(&seen(-0.01)) < 1.5 && law.next(&seen(0.01)) > 1.5);
+    }
+
+    #[test]
+    fn the_slope_of_the_papers_example_is_minus_four() {
+        let mm1 =
+            Traffic { rate: 1.0, service_seconds: 1.0, arrival_variability: 1.0, service_variability: 1.0 };
+        let found = slope(|mu| Traffic { service_seconds: 1.0 / mu, ..mm1 }.response_seconds(1.0), 1.5);
+        assert!(fabs(found + 4.0) < 1e-3, "{found}");
+    }
+}

@@ -1,0 +1,107 @@
+//! What of a ratio's error no turn can mend: whether the ratio can be had at this load without leaving work undone.
+//!
+//! What can be had is bounded by a conservation law. While no work is left undone, `sum rho_i W_i` is the same for every
+//! order of service that does not look at service times, and for every set A of classes `sum over A` of it is at least what
+//! strict priority for A gives. So of the targets `T_i = c delta_i` one c is left over, `c = sum rho_i T_i / sum rho_i
+//! delta_i`, and they can be had if for every set of the first classes `c sum rho_i delta_i` is no less than under strict
+//! priority. A model could say so from rates and service times, but only as well as it knows `1 - rho`, and only for
+//! Poisson arrivals. What the law itself meets knows neither:
+//!
+//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be had, their sum stays where the weights
+//! are right. Where it cannot, the weights come to their end and x keeps a mean d, so that the sum grows by d with every
+//! window. Here it is bounded to +-[`SLACK`]; since what is bounded does not grow, **what the bound cuts off is d on the
+//! mean**, exactly, whatever chance does meanwhile. Chance alone is cut off on both sides and cancels. d is x in steady
+//! state, and `d_i / share_i` the part by which class i's normalized response time is off: if two classes differ by more
+//! than [`TOLERANCE`], the ratio cannot be had.
+//!
+//! Invariants: an error that the weights mend in time is not counted, whatever its size was; one that lasts is, whatever its
+//! size is, only later. Not the weights' being at their end: chance moves them back from there, and close to the limit the
+//! remaining error is less than the chance of one window.
+
+use libm::fabs;
+
+/// Windows of an error of 1 that may be made up for. As the integral counts, a weight of e^1.5, where turns are nearly those of
+/// strict priority.
+const SLACK: f64 = 0.43;
+/// Windows over which what is cut off is averaged.
+const MEMORY: f64 = 20.0;
+/// Of a ratio: what the law is to reach where it can.
+const TOLERANCE: f64 = 0.05;
+/// A class off by more is remembered as so far off, or it would take long to forget.
+const MOST: f64 = 2.0 * TOLERANCE;
+/// A sum that is back from its end by three quarters of it has turned: the weights do mend the error.
+const TURNED: f64 = 0.25 * SLACK;
+
+/// Of one class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unmet {
+    /// The bounded sum of what is integrated.
+    sum: f64,
+    /// What the bound cut off per window, over the class's share of the departures.
+    cut: f64,
+}
+
+impl Unmet {
+    /// Adds what is integrated of a class with this share of the departures, `fresh` of a window after the last time.
+    pub(crate) fn add(&mut self, step: f64, share: f64, fresh: f64) {
+        let sum = self.sum + step;
+        self.sum = sum.clamp(-SLACK, SLACK);
+        let cut = (sum - self.sum) / (MEMORY * share.max(1e-9));
+        self.cut = (self.cut * (1.0 - fresh / MEMORY).max(0.0) + cut).clamp(-MOST, MOST);
+    }
+
+    /// The part by which the class is off, and stays so.
+    fn lasting(&self) -> f64 {
+        if fabs(self.sum) >= TURNED { self.cut } else { 0.0 }
+    }
+}
+
+/// Whether two of these classes miss their ratio for good.
+pub(crate) fn any(classes: &[Unmet]) -> bool {
+    let most = classes.iter().map(Unmet::lasting).fold(f64::MIN, f64::max);
+    let least = classes.iter().map(Unmet::lasting).fold(f64::MAX, f64::min);
+    most - least > TOLERANCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Two classes of one half each, whose ratio is off by this and by chance, for so many windows of 100 updates.
+    fn after(classes: &mut [Unmet; 2], windows: u32, off: f64, random: &mut Random) {
+        for _ in 0..100 * windows {
+            let chance = 0.2 * (random.uniform() - 0.5);
+            // A ratio that is off by `off` is one class above the mean by half of it, of half the departures.
+            let step = (off + chance) * 0.25 * 0.01;
+            classes[0].add(step, 0.5, 0.01);
+            classes[1].add(-step, 0.5, 0.01);
+        }
+    }
+
+    #[test]
+    fn what_lasts_is_said_whatever_its_size_and_what_is_within_the_tolerance_is_not() {
+        for (off, windows, said) in [(0.5, 40, true), (0.1, 60, true), (0.03, 400, false), (0.0, 400, false)]
+        {
+            let mut classes = [Unmet::default(); 2];
+            after(&mut classes, windows, off, &mut Random::new(3));
+            assert_eq!(any(&classes), said, "off by {off} for {windows} windows");
+            let counted = classes[0].cut - classes[1].cut;
+            assert!(fabs(counted - off.min(2.0 * MOST)) < 0.03, "{counted} of {off}");
+        }
+    }
+
+    #[test]
+    fn what_the_weights_mend_is_not_said_and_what_they_mend_again_no_more() {
+        let (mut classes, mut random) = ([Unmet::default(); 2], Random::new(3));
+        after(&mut classes, 3, 0.5, &mut random);
+        assert!(!any(&classes), "settling takes that long");
+        after(&mut classes, 100, 0.0, &mut random);
+        assert!(!any(&classes));
+        after(&mut classes, 20, 0.5, &mut random);
+        assert!(any(&classes));
+        // The other way, as when the load has risen.
+        after(&mut classes, 3, -0.5, &mut random);
+        assert!(!any(&classes));
+    }
+}

@@ -1,0 +1,219 @@
+//! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by who is served next instead of by shares of workers.
+//!
+//! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
+//! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios come out right only as the load goes to 1: below,
+//! requests that did not wait pull all means together. So what was reached is fed back, T_i / delta_i above that of the others;
+//! positive asks for more. (The printed error has the sign of positive feedback.) The proportional part looks at a short
+//! window, so that chance of one window is made up for in the same one: a class whose mean lags has a head start, in the unit
+//! of the normalized response time itself. That is hybrid proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (As a factor
+//! of the weight it moved those who waited long and not those who had just come: the spread of windows was wider by half.) The
+//! integral part finds the weights that this load needs. PR's own law, quotas of processes with PID around the M/M/1
+//! allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues do not know of
+//! each other varies by several times as much.
+//!
+//! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
+//! their range and stay, and the error that lasts says so (`unmet.rs`).
+//!
+//! **With `strict`** the slower classes are then held, `hold` after their arrival, for as long as the ratio takes: an integral
+//! of the same errors. Turns come first. A class is held only while some weight is so high that turns are nearly those of
+//! strict priority, and only if its own is lowered; else its hold is forgotten slowly. So one class is never held at all: two
+//! holds that grow together would leave the ratio as it is and the workers idle. The condition is the weight's and not the
+//! error's: an error is of both signs by chance, and a hold that waited for one sign of it to grow would be too short.
+
+use super::feasibility::{self, Unmet};
+use libm::exp;
+
+/// What one class reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reached {
+    /// delta.
+    pub delta: f64,
+    /// T over a short and over a long window (s); 0 where nothing departed.
+    pub short: f64,
+    /// T over the long one.
+    pub long: f64,
+    /// Its share of the departures.
+    pub share: f64,
+    /// Departures since the last time, and the sum of their response times (s).
+    pub fresh: (f64, f64),
+}
+
+/// What the law says of one class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Of its normalized response time.
+    pub weight: f64,
+    /// What is added to that (s).
+    pub start: f64,
+    /// It starts no sooner after its arrival (s).
+    pub hold: f64,
+}
+
+/// The law's state, of the classes of one site.
+#[derive(Clone, Debug)]
+pub struct RatioLaw {
+    integral: Vec<f64>,
+    hold: Vec<f64>,
+    /// The mean normalized response time, followed slowly (s).
+    unit: f64,
+    strict: bool,
+    /// What turns cannot mend.
+    unmet: Vec<Unmet>,
+}
+
+use alloc::vec::Vec;
+
+/// What an error of 1 over a whole long window adds to ln w.
+const INTEGRAL: f64 = 3.5;
+/// What is made up for of each second by which a class's mean lags.
+const PROPORTIONAL: f64 = 20.0;
+/// How the unit follows, per window.
+const SLOW: f64 = 0.1;
+/// ln w of two classes this far apart is strict priority.
+const REACH: f64 = 3.0;
+/// From here on it nearly is; where ratios cannot be had weights go so much further, and no more.
+const NEARLY: f64 = 0.5 * REACH;
+const SPENT: f64 = 0.9;
+/// What an error of 1 over a whole window adds to a hold, in mean response times.
+const HOLD: f64 = 0.5;
+/// What a window takes of a hold that is not needed, in mean response times.
+const FORGOTTEN: f64 = 0.05;
+
+impl RatioLaw {
+    /// Of so many classes.
+    pub fn new(classes: usize, strict: bool) -> Self {
+        let zeros = alloc::vec![0.0; classes];
+        let unmet = alloc::vec![Unmet::default(); classes];
+        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, unmet }
+    }
+
+    /// The weights for what was reached; `window` is the departures of a long window.
+    pub fn next(&mut self, reached: &[Reached], window: f64) -> Vec<Turn> {
+        let lag = lags(reached);
+        let fresh = reached.iter().map(|one| one.fresh.0).sum::<f64>() / window;
+        let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
+        self.unit += follows * (mean_normalized(reached) - self.unit);
+        let steps = steps(reached, self.unit, window);
+        // Where they cannot be had the end of the range brings little, and is a long way back.
+        let reach = if self.is_infeasible() { NEARLY + SPENT } else { REACH };
+        for ((own, unmet), (one, step)) in
+            self.integral.iter_mut().zip(&mut self.unmet).zip(reached.iter().zip(&steps))
+        {
+            *own = (*own + INTEGRAL * step).clamp(-reach, reach);
+            unmet.add(*step, one.share, fresh);
+        }
+        if self.strict {
+            self.hold_back(reached, &steps, fresh);
+        }
+        let turn = |((one, own), (lag, hold)): ((&Reached, &f64), (&f64, &f64))| Turn {
+            weight: exp(*own) / one.delta,
+            start: PROPORTIONAL * lag,
+            hold: *hold,
+        };
+        reached.iter().zip(&self.integral).zip(lag.iter().zip(&self.hold)).map(turn).collect()
+    }
+
+    /// Whoever is faster than its ratio allows, although turns can do no more for the others, waits.
+    fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
+        let spent = self.is_spent();
+        let classes = self.hold.iter_mut().zip(&self.integral);
+        for ((hold, own), (one, step)) in classes.zip(reached.iter().zip(steps)) {
+            let change =
+                if spent && *own < 0.0 { HOLD * step / one.share.max(1e-3) } else { FORGOTTEN * fresh };
+            *hold = (*hold - change * one.long).max(0.0);
+        }
+    }
+
+    /// The ratios cannot be had at this load without leaving work undone.
+    pub fn is_infeasible(&self) -> bool {
+        self.is_spent() && feasibility::any(&self.unmet)
+    }
+
+    /// Turns are nearly those of strict priority for somebody.
+    fn is_spent(&self) -> bool {
+        self.integral.iter().any(|own| *own >= NEARLY)
+    }
+}
+
+/// By how much each class's mean normalized response time over the short window is above the least of them (s); zero for a
+/// class without departures.
+fn lags(reached: &[Reached]) -> Vec<f64> {
+    let known = |one: &&Reached| one.short > 0.0;
+    let least = reached.iter().filter(known).map(|one| one.short / one.delta).fold(f64::INFINITY, f64::min);
+    reached.iter().map(|one| if one.short > 0.0 { one.short / one.delta - least } else { 0.0 }).collect()
+}
+
+/// The mean normalized response time.
+fn mean_normalized(reached: &[Reached]) -> f64 {
+    reached.iter().map(|one| one.share * one.long / one.delta).sum()
+}
+
+/// What the departures since the last time add to the integral parts, of so long a window. Not in logarithms, and in
+/// units of a mean that moves slowly: then it is the means of all requests that have the ratio, and a busy minute counts
+/// as much as it has requests that waited.
+fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
+    let mean = mean_normalized(reached);
+    if unit <= 0.0 || reached.iter().any(|one| one.long <= 0.0) {
+        return alloc::vec![0.0; reached.len()];
+    }
+    let step = |one: &Reached| (one.fresh.1 / one.delta - one.fresh.0 * mean) / unit / window;
+    let steps: Vec<f64> = reached.iter().map(step).collect();
+    let common = steps.iter().sum::<f64>() / steps.len() as f64;
+    steps.iter().map(|step| step - common).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use libm::{fabs, log};
+
+    fn reached(times: [f64; 2]) -> [Reached; 2] {
+        let one = |delta: f64, time: f64| Reached {
+            delta,
+            short: time,
+            long: time,
+            share: 0.5,
+            fresh: (10.0, 10.0 * time),
+        };
+        [one(1.0, times[0]), one(3.0, times[1])]
+    }
+
+    /// ln of how much more the first class's weight is than its delta alone would make it, and its head start (s).
+    fn favour(turns: &[Turn]) -> (f64, f64) {
+        (log(turns[0].weight / (3.0 * turns[1].weight)), turns[0].start - turns[1].start)
+    }
+
+    #[test]
+    fn what_is_as_promised_is_left_alone() {
+        let mut law = RatioLaw::new(2, false);
+        for _ in 0..100 {
+            let turns = law.next(&reached([0.1, 0.3]), 1000.0);
+            let (weight, start) = favour(&turns);
+            assert!(fabs(weight) < 1e-9 && fabs(start) < 1e-9 && !law.is_infeasible());
+        }
+    }
+
+    #[test]
+    fn who_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
+        let mut law = RatioLaw::new(2, false);
+        let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0));
+        assert!((1.9..2.1).contains(&start), "0.1 s behind: {start}");
+        (0..50).for_each(|_| {
+            law.next(&reached([0.2, 0.3]), 1000.0);
+        });
+        let (kept, start) = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
+        assert!((0.2..3.0).contains(&kept) && fabs(start) < 1e-9, "{kept}, {start}");
+        assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)).1 < 0.0);
+    }
+
+    #[test]
+    fn at_the_end_of_the_weights_it_is_infeasible_and_strict_holds_the_slower() {
+        for strict in [false, true] {
+            let mut law = RatioLaw::new(2, strict);
+            let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0)).last().expect("some");
+            assert!(law.is_infeasible());
+            assert_eq!(turns[0].hold, 0.0, "the fast one is held back by nobody");
+            assert_eq!(turns[1].hold > 0.0, strict);
+        }
+    }
+}

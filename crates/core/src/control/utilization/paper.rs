@@ -1,0 +1,103 @@
+//! The PI law of UC 4.4 with its constants as printed, for comparison.
+//!
+//! Velocity form, gain-scheduled by p: `m += K_p (e_k - e_{k-1}) + K_p K_i T e_k`, with `e = U* - U` and U = a R + b W
+//! of what was served, clipped at 1 as any measurement of a busy server is. Between rejection and level 1 the process
+//! gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its set point value"); between higher
+//! levels that expression makes a limit cycle, so there p is the segment's own `R (C_{I+1} - C_I)`.
+//!
+//! Why it is not the default: sampled, its gain margin is 0.46 of what was asked for (`tuning.rs`); a measured U
+//! saturates, so the integrator takes many periods down from a large overload, and backlog is not seen at all.
+
+use super::tuning::as_printed;
+use crate::control::{Decision, Law, Observation};
+
+/// State of the law.
+#[derive(Clone, Debug)]
+pub struct PaperPi {
+    m: f64,
+    last_error: f64,
+    gain_margin: f64,
+}
+
+/// The process gain is not taken lower: at f -> 0 and at R -> 0 it would vanish and the gains with it grow without end.
+const SMALLEST_GAIN: f64 = 0.05;
+const SMALLEST_FRACTION: f64 = 0.05;
+
+impl PaperPi {
+    /// Starts at level `m` with design parameter `gain_margin`.
+    pub fn new(m: f64, gain_margin: f64) -> Self {
+        PaperPi { m, last_error: 0.0, gain_margin }
+    }
+
+    fn process_gain(&self, seen: &Observation<'_>) -> f64 {
+        let p = if self.m <= 1.0 {
+            (seen.set_point - seen.demand.arriving[0]) / self.m.max(SMALLEST_FRACTION)
+        } else {
+            seen.demand.gain(self.m)
+        };
+        p.max(SMALLEST_GAIN)
+    }
+}
+
+impl Law for PaperPi {
+    fn next(&mut self, seen: &Observation<'_>) -> Decision {
+        let gains = as_printed(self.process_gain(seen), self.gain_margin);
+        let error = seen.set_point - if seen.overridden { 1.0 } else { seen.served.min(1.0) };
+        let step = gains.proportional * (error - self.last_error) + gains.integral * error;
+        self.last_error = error;
+        // Anti-windup: in velocity form a clamped output is the whole state.
+        self.m = (self.m + step).clamp(0.0, f64::from(seen.demand.top));
+        Decision { m: self.m, trim: 0.0 }
+    }
+
+    fn rest(&mut self, _periods: u32, set_point: f64) {
+        // Nothing was measured, and m cannot rise.
+        self.last_error = set_point;
+    }
+
+    fn track(&mut self, m: f64) {
+        self.m = m;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Demand;
+
+    /// Steps of the load to `load` times the capacity, admission only, set point 0.58: utilization by period.
+    fn step_response(gain_margin: f64, load: f64) -> alloc::vec::Vec<f64> {
+        let mut demand = Demand { top: 1, ..Demand::default() };
+        demand.arriving[1] = load;
+        let mut law = PaperPi::new(1.0, gain_margin);
+        let mut m = 1.0;
+        let mut utilization = alloc::vec::Vec::new();
+        for _ in 0..40 {
+            let served = demand.offered(m, 0.0);
+            utilization.push(served.min(1.0));
+            let seen = Observation {
+                set_point: 0.58,
+                measured: served.min(1.0),
+                served,
+                overridden: false,
+                steady: true,
+                demand: &demand,
+                wait_periods: 10.0,
+                service_periods: 0.01,
+                unconfirmed: false,
+                ordinary_backlog: 0.0,
+            };
+            m = law.next(&seen).m;
+        }
+        utilization
+    }
+
+    #[test]
+    fn damped_to_the_set_point_as_in_fig_4_faster_for_the_smaller_margin() {
+        let settled = |u: &[f64]| u.iter().rposition(|u| (u - 0.58).abs() > 0.02).map_or(0, |k| k + 1);
+        let (four, ten) = (step_response(4.0, 1.7), step_response(10.0, 1.7));
+        assert_eq!(four[0], 1.0, "open loop at first");
+        let (four, ten) = (settled(&four), settled(&ten));
+        assert!((2..=8).contains(&four) && ten > four && ten <= 20, "settled after {four} and {ten} periods");
+    }
+}

@@ -1,0 +1,63 @@
+//! Rest: periods in which nothing comes, nothing is there and nobody is degraded. The loops would do nothing in them, so
+//! they are counted, and the loops are told of all of them when something happens again.
+//!
+//! A shell of virtual time need not come for them at all: see [`Engine::put_off`].
+
+use super::Engine;
+use crate::control::utilization::UtilizationLoop;
+use crate::engine::shared::SharedPlant;
+use crate::telemetry::monitor::ClassMonitor;
+use crate::telemetry::readings::Mean;
+use crate::time::{Duration, Instant};
+
+impl Engine {
+    /// For a shell that knows that nobody will arrive before `until`, and has no readings: a simulator. It may come at
+    /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned: at the end of the sample in which
+    /// somebody may arrive, or of a period, unless that one is of rest. Samples before it, all of nothing, are taken then.
+    /// What comes of it is the same, bit for bit; of a status that is asked for meanwhile only the plan may differ, in its
+    /// last bit, since it weighs by rates.
+    pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
+        let part_ns = self.sample_every.as_nanos() as u64;
+        let other_loops = self.responses_due.min(self.periods_due);
+        let only_samples = other_loops == Instant::FAR && self.samples_only_rates;
+        if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
+            return next;
+        }
+        if self.due <= until && self.rests() {
+            let period = self.census.promises.control.period;
+            let period_ns = period.as_nanos() as u64;
+            let more = until.nanos_since(self.due) / period_ns;
+            self.last_run = self.due + Duration::from_nanos(more * period_ns);
+            self.due = self.last_run + period;
+            self.rest(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
+        }
+        let latest = until.min(self.due);
+        if latest <= next {
+            return next;
+        }
+        self.is_put_off = true;
+        let end = |parts: u64| self.last_sample + Duration::from_nanos(parts * part_ns);
+        let whole = latest.nanos_since(self.last_sample) / part_ns;
+        if end(whole + 1) <= self.due { end(whole + 1) } else { next.max(end(whole)) }
+    }
+
+    /// Nothing has come or gone since the last period, nothing is there, and nobody is degraded: the loops would do nothing.
+    pub(super) fn rests(&self) -> bool {
+        let lanes = self.counting_lanes();
+        let is_empty = |plant: &SharedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
+        let mut monitors = self.monitors.iter().enumerate();
+        self.may_rest
+            && self.shared().plants.iter().all(is_empty)
+            && self.reported.iter().all(Mean::is_empty)
+            && monitors.all(|(class, monitor)| monitor.is_current(lanes, class))
+    }
+
+    /// So many periods of rest went by. The loops are told when it ends.
+    pub(super) fn rest(&mut self, periods: u32) {
+        if self.rested == 0 {
+            self.monitors.iter_mut().for_each(ClassMonitor::rest);
+            self.loops.iter_mut().for_each(UtilizationLoop::begin_rest);
+        }
+        self.rested = self.rested.saturating_add(periods);
+    }
+}

@@ -1,0 +1,494 @@
+//! The engine: built from promises, driven by `tick`, which alone moves set points.
+
+mod idle;
+mod lane;
+pub(crate) mod published;
+mod reload;
+pub(crate) mod shared;
+
+pub use lane::Lane;
+pub use reload::Reload;
+
+use crate::control::Trends;
+use crate::control::deadline::{self, Deadlines};
+use crate::control::response::{Now, ResponseLoops};
+use crate::control::utilization::{Period, UtilizationLoop};
+use crate::control::workers::Search;
+use crate::engine::published::{Exchange, Held};
+use crate::engine::shared::{LaneCounters, Shared, SharedPlant};
+use crate::promises::plan::plan;
+use crate::promises::registry::Census;
+use crate::promises::{Mode, Promises};
+use crate::random::Random;
+use crate::request::Verdicts;
+use crate::telemetry::Readings;
+use crate::telemetry::heavy_hitters::{Crowd, Scratch};
+use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals};
+use crate::telemetry::readings::{GatewayCost, Mean};
+use crate::telemetry::status::{ClassStatus, ModelStatus, SiteStatus, Status};
+use crate::time::{Duration, Instant};
+use alloc::{string::String, sync::Arc, vec::Vec};
+use core::marker::PhantomData;
+use core::sync::atomic::Ordering;
+
+/// Requests that expire are looked for no more often than this.
+pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+
+/// Crowds that are looked at in one period. With five hundred busy classes each has its turn every fourth period, and
+/// then shows at its first look who is heavy: its notes hold as many arrivals as tell.
+const MOST_LOOKS: usize = 128;
+
+/// The loops of all plants. Owned by the thread that ticks.
+pub struct Engine {
+    pub(crate) census: Census,
+    /// By class number.
+    pub(crate) rows: Vec<ClassRow>,
+    /// The key of the client hash.
+    pub(crate) seed: u64,
+    pub(crate) exchange: Arc<Exchange<Shared>>,
+    /// By lane, the ticker's own last.
+    pub(crate) counters: Vec<Arc<LaneCounters>>,
+    /// The ticker's own lane: its counters take what `tick` itself accounts.
+    pub(crate) lane: Lane,
+    pub(crate) loops: Vec<UtilizationLoop>,
+    /// Of promised delays and ratios.
+    pub(crate) responses: ResponseLoops,
+    pub(crate) responses_due: Instant,
+    /// What requests cost and how fast work comes, where deadlines are promised.
+    pub(crate) deadlines: Deadlines,
+    /// When a period of admission by budget ends next.
+    pub(crate) periods_due: Instant,
+    /// By plant: where the number of workers is looked for.
+    pub(crate) searches: Vec<Option<Search>>,
+    /// It is nowhere, nor are deadlines promised: a sample learns rates and nothing else.
+    pub(crate) samples_only_rates: bool,
+    /// By plant: service that takes longer is not healthy; no more requests are started at once then.
+    pub(crate) guards: Vec<Duration>,
+    pub(crate) monitors: Vec<ClassMonitor>,
+    pub(crate) applied: Vec<f64>,
+    pub(crate) crowds: Vec<Crowd>,
+    scratch: Scratch,
+    /// Whose crowd is looked at first in the next period.
+    next_crowd: usize,
+    /// Some were left for the next period.
+    has_looks: bool,
+    /// The ticker's own lane has counted requests: it started or dropped some that waited. Most never do.
+    has_counted: bool,
+    /// Set by the first tick: what lies before it is no period.
+    pub(crate) running: bool,
+    /// Set by a reload: there may be room now for those who wait.
+    pub(crate) reloaded: bool,
+    /// Length of the last period.
+    seconds: f64,
+    pub(crate) last_run: Instant,
+    pub(crate) last_sample: Instant,
+    pub(crate) due: Instant,
+    /// The shell was told that it may come later.
+    is_put_off: bool,
+    /// Nobody is degraded: while nothing comes either, the loops have nothing to do.
+    pub(crate) may_rest: bool,
+    /// Periods of rest that the loops were not told of yet.
+    rested: u32,
+    /// How often rates are sampled.
+    pub(crate) sample_every: Duration,
+    /// By plant: how often those who wait are looked at.
+    pub(crate) look_every: Vec<Duration>,
+    /// The shortest of them.
+    pub(crate) shortest_look: Duration,
+    pub(crate) gateway: GatewayCost,
+    pub(crate) reported: Vec<Mean>,
+    /// By class: how many wait at the plant whose loop runs.
+    pub(crate) waiting: Vec<u32>,
+    /// By class: its rate or a cost stepped in the period.
+    pub(crate) stepped: Vec<bool>,
+}
+
+/// What the status says of a class, whether it is promised still or not.
+#[derive(Clone, Default)]
+pub(crate) struct ClassRow {
+    pub(crate) site: String,
+    pub(crate) class: String,
+    pub(crate) plant: usize,
+    /// Names of the levels 1..=M.
+    pub(crate) levels: Vec<String>,
+    /// Their plants.
+    pub(crate) plants: Vec<usize>,
+    pub(crate) removed: bool,
+}
+
+impl Engine {
+    /// Builds the engine and `lanes` lanes. `seed` keys the client hash and the random choice: the same seed gives the
+    /// same choice of clients on every instance.
+    ///
+    /// # Errors
+    /// What in `promises` cannot be, one sentence each.
+    pub fn new(promises: &Promises, lanes: usize, seed: u64) -> Result<(Engine, Vec<Lane>), Vec<String>> {
+        let counters: Vec<_> = (0..=lanes).map(|_| Arc::new(LaneCounters::default())).collect();
+        let exchange = Arc::new(Exchange::new(Arc::new(Shared::empty(counters.clone()))));
+        let mut seeds = Random::new(seed ^ 0x6c61_6e65);
+        let lane = |number: usize| Lane {
+            shared: Held::new(exchange.clone()),
+            number,
+            counters: counters[number].clone(),
+            random: Random::new(seeds.bits()),
+            not_sync: PhantomData,
+        };
+        let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
+        let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
+        let mut engine = Engine {
+            census: Census::default(),
+            rows: Vec::new(),
+            seed,
+            exchange,
+            counters,
+            lane,
+            loops: Vec::new(),
+            responses: ResponseLoops::default(),
+            responses_due: Instant::FAR,
+            deadlines: Deadlines::default(),
+            periods_due: Instant::FAR,
+            searches: Vec::new(),
+            samples_only_rates: false,
+            guards: Vec::new(),
+            monitors: Vec::new(),
+            applied: Vec::new(),
+            crowds: Vec::new(),
+            scratch: Scratch::default(),
+            next_crowd: 0,
+            has_looks: false,
+            has_counted: false,
+            running: false,
+            reloaded: false,
+            seconds: promises.control.period.as_secs_f64(),
+            last_run: Instant::ZERO,
+            last_sample: Instant::ZERO,
+            due: Instant::FAR,
+            is_put_off: false,
+            may_rest: false,
+            rested: 0,
+            sample_every: Duration::ZERO,
+            look_every: Vec::new(),
+            shortest_look: Duration::MAX,
+            gateway: GatewayCost::new(),
+            reported: Vec::new(),
+            waiting: Vec::new(),
+            stepped: Vec::new(),
+        };
+        engine.reload(promises)?;
+        all.iter_mut().for_each(Lane::look);
+        Ok((engine, all))
+    }
+
+    /// The generation in force.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.lane.shared
+    }
+
+    /// Runs what is due at `now` and answers those who have waited too long; returns when to come again. On a thread of
+    /// its own; if it stalls, the knobs stand still and everything else goes on. The first call starts the clock.
+    pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
+        if !self.running {
+            self.start_clock(now);
+        }
+        for (plant, utilization) in &readings.utilization {
+            if let Some(reported) = self.reported.get_mut(*plant) {
+                reported.add(*utilization);
+            }
+        }
+        for (plant, workers) in &readings.workers {
+            if let Some(Some(search)) = self.searches.get_mut(*plant) {
+                search.finder.tell(*workers);
+            }
+        }
+        let part_ns = self.sample_every.as_nanos() as u64;
+        let sampled_ns = now.nanos_since(self.last_sample);
+        // A sliver of a sample would be all noise.
+        if sampled_ns >= part_ns || (now >= self.due && sampled_ns >= part_ns / 2) {
+            self.sample(now, sampled_ns, part_ns);
+        }
+        if now >= self.responses_due {
+            let shared: &Shared = &self.lane.shared;
+            let workers = |plant: usize| shared.plants[plant].capacity.workers();
+            let line = |plant: usize| self.census.promises.plants[plant].set_point;
+            let (lanes, monitors) = (&self.counters, &self.monitors);
+            let seen = Now { at: now, lanes, monitors, workers: &workers, line: &line };
+            // A rate that has just begun is not known yet.
+            self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
+        }
+        if now >= self.due {
+            let period = self.census.promises.control.period;
+            self.run(now, readings.gateway_cpu);
+            // After a late tick the next period is not cut to a sliver either.
+            self.due = (self.due + period).max(now + period / 2);
+        }
+        if now >= self.periods_due {
+            let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
+            self.periods_due = self.deadlines.turn(now, day, &self.lane.shared.plants);
+        }
+        let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
+        next = next.min(self.periods_due);
+        let reloaded = core::mem::take(&mut self.reloaded);
+        if !reloaded && !self.somebody_waits() {
+            return next.min(now + self.shortest_look);
+        }
+        let told = verdicts.len();
+        for plant in 0..self.loops.len() {
+            if reloaded || self.may_have_room(plant) {
+                self.lane.dispatch(now, plant, verdicts);
+            }
+            let expiry = self.lane.expire(now, plant, verdicts);
+            // Who arrives meanwhile may be the next to expire.
+            next = next.min(expiry).min(now + self.look_every[plant]);
+        }
+        self.has_counted |= verdicts.len() > told;
+        next
+    }
+
+    /// An idle lane's counters are as many as another's, and would be fetched from far memory for nothing.
+    fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
+        &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
+    }
+
+    fn somebody_waits(&self) -> bool {
+        self.shared().plants.iter().any(|plant| plant.gate.is_waited_at())
+    }
+
+    /// Whether there may be room for one who waits although nothing was released: a limit was raised, or one who was
+    /// held may start.
+    fn may_have_room(&self, plant: usize) -> bool {
+        let SharedPlant { gate, capacity, .. } = &self.shared().plants[plant];
+        gate.is_waited_at() && gate.in_service() < capacity.limit()
+    }
+
+    fn start_clock(&mut self, now: Instant) {
+        self.running = true;
+        self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
+        (self.last_run, self.last_sample) = (now, now);
+        self.due = now + self.census.promises.control.period;
+    }
+
+    fn sample(&mut self, now: Instant, sampled_ns: u64, part_ns: u64) {
+        self.last_sample = now;
+        if sampled_ns == 0 {
+            return;
+        }
+        // Nothing arrives at the ticker's own lane.
+        let Some((_, lanes)) = self.counters.split_last() else { return };
+        // Nobody came but in the last part.
+        let whole = core::mem::take(&mut self.is_put_off) && sampled_ns.is_multiple_of(part_ns);
+        let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
+        let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
+        let last_seconds = if whole { part_seconds } else { seconds };
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+            let arrivals = arrivals.fold(0, u64::wrapping_add);
+            monitor.sample_nothing(empty, part_seconds);
+            monitor.sample(arrivals, last_seconds);
+        }
+        if !self.samples_only_rates {
+            self.search(now);
+            self.deadlines.follow(&self.lane.shared.plants, seconds);
+        }
+    }
+
+    /// Looks for the number of workers, where it is not known.
+    fn search(&mut self, now: Instant) {
+        for plant in 0..self.searches.len() {
+            if self.searches[plant].is_none() {
+                continue;
+            }
+            self.lane.touch(now, plant);
+            let SharedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
+            let Some(search) = &mut self.searches[plant] else { continue };
+            let slow = self.loops[plant].status.service_time > self.guards[plant];
+            // Nothing limits what is in service then, and a slow server looks like one of few workers.
+            if self.census.promises.control.mode != Mode::Off {
+                search.observe(&self.counters, plant, gate.is_waited_at(), slow);
+            }
+            let (was, workers) = (capacity.workers(), search.finder.workers());
+            capacity.set(workers, search.finder.limit());
+            // What a request takes was measured as a share of other workers.
+            if workers.abs_diff(was) * 4 > was {
+                self.loops[plant].forget_costs(&mut self.monitors, &self.counters);
+            }
+        }
+    }
+
+    fn run(&mut self, now: Instant, gateway_cpu: Option<Duration>) {
+        let elapsed = now.since(self.last_run);
+        if elapsed.is_zero() {
+            return;
+        }
+        let seconds = elapsed.as_secs_f64();
+        (self.last_run, self.seconds) = (now, seconds);
+        if self.rests() {
+            self.rest(1);
+            return self.gateway.learn(&self.monitors, gateway_cpu);
+        }
+        let rested = core::mem::take(&mut self.rested);
+        let lanes = &self.counters[..self.counters.len() - usize::from(!self.has_counted)];
+        let mut something_came = false;
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            self.stepped[class] = monitor.observe(lanes, class);
+            something_came |= monitor.active;
+        }
+        self.gateway.learn(&self.monitors, gateway_cpu);
+        for plant in 0..self.loops.len() {
+            self.lane.touch(now, plant);
+            let shared: &Shared = &self.lane.shared;
+            let SharedPlant { gate, queue, capacity, has_deadlines, .. } = &shared.plants[plant];
+            gate.waiting_by_class(&mut self.waiting);
+            let in_service = gate.in_service();
+            let period = Period {
+                seconds,
+                nominal_seconds: self.census.promises.control.period.as_secs_f64(),
+                in_service,
+                monitors: &self.monitors,
+                totals: PlantTotals::sum(&self.counters, plant),
+                waiting: &self.waiting,
+                reported: self.reported[plant].take(),
+                rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
+                stepped: &self.stepped,
+                max_wait: queue.max_wait,
+                workers: capacity.workers(),
+                capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
+                pressure: self.responses.pressure(plant),
+                sheds: self.responses.sheds(plant) || *has_deadlines,
+            };
+            if rested > 0 {
+                self.loops[plant].end_rest(rested);
+            }
+            for (class, m) in self.loops[plant].run(&period) {
+                if self.applied[class] != m {
+                    shared.classes[class].knob.set(m);
+                    self.applied[class] = m;
+                }
+            }
+            self.loops[plant].doubt(&mut self.monitors, in_service);
+        }
+        if something_came || self.has_looks {
+            self.find_heavy();
+        }
+        self.may_rest = !self.has_looks && self.loops.iter().all(UtilizationLoop::is_at_top);
+    }
+
+    /// Looks for heavy clients in the classes where enough came since the last look; of hundreds in turn, so that the
+    /// step stays short.
+    fn find_heavy(&mut self) {
+        let Some((_, lanes)) = self.counters.split_last() else { return };
+        let classes = self.crowds.len();
+        let mut looks = 0;
+        self.has_looks = false;
+        for _ in 0..classes {
+            let class = self.next_crowd % classes;
+            self.next_crowd = class + 1;
+            let crowd = &mut self.crowds[class];
+            if crowd.observe(lanes, class, &mut self.scratch) {
+                let shared = &self.lane.shared.classes[class];
+                shared.set_heavy(crowd.heavy());
+                shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
+                looks += 1;
+                if looks == MOST_LOOKS {
+                    self.has_looks = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
+    pub fn trends(&self) -> Trends {
+        self.deadlines.trends()
+    }
+
+    /// Takes over what was learned before. What was learned since is added.
+    pub fn remember(&mut self, trends: Trends) {
+        self.deadlines.remember(trends);
+    }
+
+    /// A snapshot.
+    pub fn status(&self) -> Status {
+        let plants = self.loops.iter().enumerate().map(|(number, one)| {
+            let mut status = one.status.clone();
+            let SharedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
+            (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.pressure = self.responses.pressure(number);
+            status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
+            let mut waiting = alloc::vec![0; self.monitors.len()];
+            gate.waiting_by_class(&mut waiting);
+            status.in_service = gate.in_service();
+            status.unfinished_seconds = has_deadlines.then(|| backlog.unfinished_seconds());
+            status.waiting = waiting.iter().sum();
+            status.removed = !self.census.plant_present[number];
+            status
+        });
+        let rows = self.rows.iter().enumerate();
+        let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
+        for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.monitors)) {
+            classes[class].level_cost_seconds = costs;
+        }
+        for (class, status) in self.responses.status() {
+            classes[class].response = Some(status);
+        }
+        for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
+            classes[class].site_level = Some(m);
+        }
+        let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
+        for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
+            sites[number].clone_from(site);
+        }
+        for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
+            site.types = self.deadlines.status(numbers.site);
+        }
+        let known =
+            |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
+        Status {
+            at: self.last_run,
+            mode: self.census.promises.control.mode,
+            period: self.census.promises.control.period,
+            plants: plants.collect(),
+            sites,
+            plan: plan(&self.census.promises, known),
+            classes,
+            rejection_cost_seconds: self.gateway.per_rejection_seconds(),
+        }
+    }
+
+    /// m as applied to a class (its number as in [`Target::class`](crate::request::Target::class)), 0..=M.
+    pub fn service_level(&self, class: u16) -> f64 {
+        self.applied[usize::from(class)]
+    }
+
+    fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
+        let monitor = &self.monitors[class];
+        let window = &monitor.window;
+        let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
+        let (a, b) = monitor.line.costs();
+        let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
+        let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
+        ClassStatus {
+            site: row.site.clone(),
+            class: row.class.clone(),
+            removed: row.removed,
+            plant: row.plant,
+            levels: row.levels.clone(),
+            service_level: self.applied[class],
+            request_rate: window.counts.arrivals as f64 / self.seconds,
+            bandwidth: window.counts.bytes as f64 / self.seconds,
+            model: ModelStatus {
+                per_request_seconds: a / workers,
+                per_byte_seconds: b / workers,
+                confidence: monitor.line.confidence(mean_size),
+                frozen: monitor.frozen,
+            },
+            site_level: None,
+            response: None,
+            deadline: deadline::status(self.shared(), &self.counters, class, row.plant),
+            level_cost_seconds: Vec::new(),
+            heavy_clients: self.crowds[class].heavy().len() as u32,
+            counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
+            queue_delay: mean(window.queue_delay_ns, window.started),
+            response_time: mean(window.response_ns, window.released),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a reload changed: by name, and whether it is new, gone, or another.
+
+use crate::promises::registry::Census;
+use crate::promises::{Class, Site};
+use alloc::{format, string::String, vec::Vec};
+
+/// What a reload changed, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Of the plants.
+    pub plants: Difference,
+    /// Of the sites: anything of them, the conditions of their classes aside.
+    pub sites: Difference,
+    /// Of the classes of sites that stay, as `site/class`; changed is a class whose condition is another.
+    pub classes: Difference,
+    /// The loops run otherwise: mode, period, law or `Retry-After`.
+    pub control: bool,
+}
+
+/// Names that came, went, or stayed with another content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// New.
+    pub added: Vec<String>,
+    /// Gone.
+    pub removed: Vec<String>,
+    /// The same name, something else about it.
+    pub changed: Vec<String>,
+}
+
+impl Changes {
+    /// Whether nothing changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Changes::default()
+    }
+}
+
+impl Difference {
+    fn note(&mut self, name: impl Into<String>, before: bool, now: bool, same: bool) {
+        match (before, now) {
+            (false, true) => self.added.push(name.into()),
+            (true, false) => self.removed.push(name.into()),
+            (true, true) if !same => self.changed.push(name.into()),
+            _ => {}
+        }
+    }
+}
+
+/// From one census to the next.
+pub(crate) fn changes(old: &Census, new: &Census) -> Changes {
+    let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
+    for (number, plant) in new.promises.plants.iter().enumerate() {
+        let before = old.plant_present.get(number).copied().unwrap_or(false);
+        let same = old.promises.plants.get(number) == Some(plant);
+        changes.plants.note(plant.name.clone(), before, new.plant_present[number], same);
+    }
+    for (site, numbers) in new.promises.sites.iter().zip(&new.sites) {
+        let before = old.sites.iter().position(|before| before.site == numbers.site);
+        let before = before.map(|place| &old.promises.sites[place]);
+        changes.sites.note(site.name.clone(), before.is_some(), true, before.is_some_and(|b| alike(b, site)));
+        if let Some(before) = before {
+            compare_classes(before, site, &mut changes.classes);
+        }
+    }
+    for (site, numbers) in old.promises.sites.iter().zip(&old.sites) {
+        let stays = new.sites.iter().any(|now| now.site == numbers.site);
+        changes.sites.note(site.name.clone(), true, stays, true);
+    }
+    changes
+}
+
+/// Whether two sites differ at most in their classes' conditions.
+fn alike(a: &Site, b: &Site) -> bool {
+    let bare = |site: &Site| {
+        let classes = site.classes.iter().map(|c| Class { condition: Default::default(), ..c.clone() });
+        Site { classes: classes.collect(), ..site.clone() }
+    };
+    bare(a) == bare(b)
+}
+
+fn compare_classes(old: &Site, new: &Site, classes: &mut Difference) {
+    let full = |name: &str| format!("{}/{name}", new.name);
+    for class in &new.classes {
+        let before = old.classes.iter().find(|before| before.name == class.name);
+        classes.note(full(&class.name), before.is_some(), true, before == Some(class));
+    }
+    for class in &old.classes {
+        let stays = new.classes.iter().any(|now| now.name == class.name);
+        classes.note(full(&class.name), true, stays, true);
+    }
+}

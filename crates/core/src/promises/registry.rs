@@ -1,0 +1,182 @@
+//! Who has which number. Plants, sites and classes are numbered for the life of the process, by name.
+//!
+//! Requests under way, in queues and in counters, name their class and plant by number, so a number never changes hands:
+//! what is promised anew gets a number of its own, and what is no longer promised keeps its number, and finds it again
+//! if it comes back. A class is known by its site's name and its own.
+
+use crate::promises::{Promises, Site};
+use crate::request::classify::class_names;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::{format, vec::Vec};
+
+/// The numbers of a site and its classes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SiteNumbers {
+    pub(crate) site: u16,
+    /// Of the site's own classes in their order, then of `default` and `exempt`.
+    pub(crate) classes: Vec<u16>,
+}
+
+/// The promises of now, and all numbers ever given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Census {
+    /// As promised, with two differences: plants stand at their numbers, those no longer promised among them, and sites
+    /// name them so.
+    pub(crate) promises: Promises,
+    /// Whether the plant of a number is promised now.
+    pub(crate) plant_present: Vec<bool>,
+    /// The numbers of the plants that are promised, in their order.
+    pub(crate) plants: Vec<usize>,
+    /// Parallel to the promises' sites.
+    pub(crate) sites: Vec<SiteNumbers>,
+    plant_names: Vec<String>,
+    site_names: Vec<String>,
+    class_names: Vec<(usize, String)>,
+}
+
+/// A class that is promised.
+pub(crate) struct Member<'a> {
+    /// Its number.
+    pub(crate) class: usize,
+    pub(crate) name: &'a str,
+    pub(crate) site: &'a Site,
+    /// Where that stands among the promises.
+    pub(crate) site_number: usize,
+    /// Where the class stands in it; `default` and `exempt` after its own.
+    pub(crate) place: usize,
+    pub(crate) exempt: bool,
+}
+
+impl Census {
+    /// The census after these promises, which must be valid.
+    ///
+    /// # Errors
+    /// The numbers are used up.
+    pub(crate) fn next(&self, promises: &Promises) -> Result<Census, Vec<String>> {
+        let mut next = self.clone();
+        let plants = assign(&mut next.plant_names, promises.plants.iter().map(|plant| plant.name.clone()));
+        let sites = assign(&mut next.site_names, promises.sites.iter().map(|site| site.name.clone()));
+        let names = |(site, number): (&Site, &usize)| {
+            class_names(site).map(|name| (*number, String::from(name))).collect::<Vec<_>>()
+        };
+        let mut classes =
+            assign(&mut next.class_names, promises.sites.iter().zip(&sites).flat_map(names)).into_iter();
+        let most = next.plant_names.len().max(next.class_names.len());
+        if most > usize::from(u16::MAX) {
+            return Err(alloc::vec![format!(
+                "{most} names of plants or classes were in use since the start; at most 65535 can be: start anew"
+            )]);
+        }
+        let numbers = |(site, number): (&Site, &usize)| SiteNumbers {
+            site: *number as u16,
+            classes: classes.by_ref().take(class_names(site).count()).map(|class| class as u16).collect(),
+        };
+        next.sites = promises.sites.iter().zip(&sites).map(numbers).collect();
+
+        next.promises.control = promises.control.clone();
+        next.promises.sites = promises.sites.clone();
+        for site in &mut next.promises.sites {
+            let named = core::iter::once(&mut site.plant);
+            let named = named.chain(site.levels.iter_mut().filter_map(|level| level.plant.as_mut()));
+            named.for_each(|plant| *plant = plants[*plant]);
+        }
+        next.plant_present = alloc::vec![false; next.plant_names.len()];
+        for (plant, number) in promises.plants.iter().zip(&plants) {
+            next.plant_present[*number] = true;
+            match next.promises.plants.get_mut(*number) {
+                Some(known) => *known = plant.clone(),
+                // New numbers follow one another in the order of the promises.
+                None => next.promises.plants.push(plant.clone()),
+            }
+        }
+        next.plants = plants;
+        Ok(next)
+    }
+
+    /// How many class numbers were ever given.
+    pub(crate) fn class_count(&self) -> usize {
+        self.class_names.len()
+    }
+
+    /// The classes that are promised now.
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
+        self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
+            let exempt = numbers.classes.len() - 1;
+            class_names(site).zip(&numbers.classes).enumerate().map(move |(place, (name, class))| Member {
+                class: usize::from(*class),
+                name,
+                site,
+                site_number,
+                place,
+                exempt: place == exempt,
+            })
+        })
+    }
+}
+
+/// The numbers of `wanted`, in its order; new names are appended to `known`. A name that stands twice has two numbers.
+fn assign<K: Ord + Clone>(known: &mut Vec<K>, wanted: impl Iterator<Item = K>) -> Vec<usize> {
+    let mut free: BTreeMap<K, Vec<usize>> = BTreeMap::new();
+    for (number, name) in known.iter().enumerate().rev() {
+        free.entry(name.clone()).or_default().push(number);
+    }
+    let number = |name: K| {
+        free.get_mut(&name).and_then(Vec::pop).unwrap_or_else(|| {
+            known.push(name);
+            known.len() - 1
+        })
+    };
+    wanted.map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Class, Plant};
+    use alloc::vec;
+
+    fn promises(plants: &[&str], sites: &[(&str, usize, &[&str])]) -> Promises {
+        let class = |name: &&str| Class::new(name, Default::default());
+        let site = |(name, plant, classes): &(&str, usize, &[&str])| Site {
+            plant: *plant,
+            classes: classes.iter().map(class).collect(),
+            ..Site::new(name, &["full"])
+        };
+        Promises {
+            plants: plants.iter().map(|name| Plant::new(name, 1)).collect(),
+            sites: sites.iter().map(site).collect(),
+            ..Promises::default()
+        }
+    }
+
+    #[test]
+    fn a_number_is_for_life() {
+        let first = promises(&["app", "static"], &[("shop", 0, &["buy"]), ("blog", 1, &[])]);
+        let first = Census::default().next(&first).expect("room");
+        let numbers = |census: &Census| -> Vec<(u16, Vec<u16>)> {
+            census.sites.iter().map(|site| (site.site, site.classes.clone())).collect()
+        };
+        assert_eq!(numbers(&first), [(0, vec![0, 1, 2]), (1, vec![3, 4])]);
+
+        // Turned round, one class and one plant new, one plant gone.
+        let second = promises(&["other", "static"], &[("blog", 1, &[]), ("shop", 0, &["gold", "buy"])]);
+        let second = first.next(&second).expect("room");
+        assert_eq!(numbers(&second), [(1, vec![3, 4]), (0, vec![5, 0, 1, 2])]);
+        assert_eq!(second.plant_present, [false, true, true]);
+        assert_eq!(second.promises.plants[2].name, "other");
+        assert_eq!((second.promises.sites[0].plant, second.promises.sites[1].plant), (1, 2));
+
+        let third = first.next(&promises(&["app"], &[("shop", 0, &["buy"])])).expect("room");
+        let back = third.next(&first.promises).expect("room");
+        assert_eq!(numbers(&back), numbers(&first), "who comes back finds its number");
+    }
+
+    #[test]
+    fn names_that_stand_twice_are_told_apart() {
+        let twice = promises(&["a", "a"], &[("s", 0, &["default"]), ("s", 1, &[])]);
+        let census = Census::default().next(&twice).expect("room");
+        assert_eq!(census.next(&twice).expect("room").sites, census.sites);
+        assert_eq!(census.class_count(), 5);
+    }
+}

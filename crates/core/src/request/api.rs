@@ -1,0 +1,195 @@
+//! The words spoken at the engine's door: what a shell hands in and gets back. UC 6.2's three calls, grown up.
+//!
+//! ```text
+//! arrive -> exempt -------------------------------------------> release -> depart
+//!        -> rejected (reason, retry after)
+//!        -> served at level L -------------------------------> release -> depart
+//!        -> waiting (one queue per plant) -> started at L ---> release -> depart
+//!                                         -> dropped (too late, client left)
+//! ```
+//!
+//! *Queue delay* is arrive to start, *service time* start to release, *response time* arrive to release, *delivery*
+//! arrive to depart. Every permit departs exactly once.
+
+use crate::admission::unfinished_work::Work;
+use crate::request::Reason;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+/// What classification may look at. Implemented by the shell over its own request type, without copying.
+pub trait RequestView {
+    /// The method, as sent.
+    fn method(&self) -> &str;
+    /// The host asked for, without port; empty if the request names none.
+    fn host(&self) -> &str;
+    /// The path, without query.
+    fn path(&self) -> &str;
+    /// The first header of this name (any case); `None` if absent or not text.
+    fn header(&self, name: &str) -> Option<&str>;
+    /// The client's address, after trusted proxies.
+    fn client(&self) -> IpAddr;
+    /// Whether what it says of its own cost is believed: it comes from where the operator vouches for.
+    fn is_trusted(&self) -> bool {
+        true
+    }
+}
+
+/// Where a request belongs, and the client's place in the order of quality: the result of classification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The class's number, unique over all sites.
+    pub class: u16,
+    /// The site's number.
+    pub site: u16,
+    /// The keyed hash of the client, 56 bits: below F 2^56 it is served the higher level.
+    pub client: u64,
+    /// Not controlled.
+    pub exempt: bool,
+    /// Its type, among its site's; 0 where no deadline is promised.
+    pub kind: u16,
+    /// Its cost as announced (microseconds of service); 0 if it was not.
+    pub announced_us: u32,
+    /// Whole blocks of 64 KB in its body, as it says; 0 where no deadline is promised.
+    pub blocks: u16,
+}
+
+/// The shell's own name for a request, handed back in verdicts. The engine does not read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Token(pub u64);
+
+/// The answer to an arrival.
+#[derive(Debug)]
+#[must_use]
+pub enum Arrival {
+    /// Start it now, at the permit's level.
+    Serve(Permit),
+    /// Start it now; it is not controlled (level M).
+    Exempt(Permit),
+    /// Keep it until a [`Verdict`] with its token comes; depart the permit if its client leaves before.
+    Wait(Permit),
+    /// Turn it away. It is fully accounted for: nothing more to call.
+    Reject {
+        /// Why.
+        reason: Reason,
+        /// For the `Retry-After` header.
+        retry_after: Duration,
+    },
+}
+
+/// The engine's record of a request under way. Plain data: a shell wraps it in a guard that departs on drop.
+#[derive(Debug)]
+#[must_use = "every permit departs exactly once"]
+pub struct Permit {
+    pub(crate) class: u16,
+    pub(crate) plant: u16,
+    pub(crate) level: u8,
+    pub(crate) reason: Reason,
+    pub(crate) stage: Stage,
+    /// Its bytes count against a contract.
+    pub(crate) metered: bool,
+    /// It is counted in the quota of its class while in service.
+    pub(crate) counted: bool,
+    /// What it is expected to cost, reserved where deadlines are promised.
+    pub(crate) work: Option<Work>,
+    /// Of the promises by which it was given.
+    pub(crate) generation: u32,
+    /// In service at the plant right after this one started, for the share of a worker that it had.
+    pub(crate) in_service_at_start: u32,
+    pub(crate) arrived: Instant,
+    pub(crate) started: Instant,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Waiting { ticket: u64 },
+    InService,
+    Released,
+}
+
+impl Permit {
+    /// The class's number.
+    pub fn class(&self) -> u16 {
+        self.class
+    }
+    /// The plant that serves it: index into [`Promises::plants`](crate::promises::Promises::plants).
+    pub fn plant(&self) -> usize {
+        self.plant.into()
+    }
+    /// The level to serve, 1..=M. In observe mode always M.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+    /// Why this level. In observe mode the reason that would have been.
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+    /// Whether it still waits for its start.
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting { .. })
+    }
+    /// When it arrived.
+    pub fn arrived(&self) -> Instant {
+        self.arrived
+    }
+}
+
+/// How the service of a request ended at the plant, told at release.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Service {
+    /// Body bytes that the plant sent.
+    pub response_bytes: u64,
+    /// The plant answered as it should: only such requests teach the model. False for a failed connection, a
+    /// time-out, an upgrade, a response cut short.
+    pub representative: bool,
+    /// What it cost, as the plant says; else the time that it took.
+    pub cost: Option<Duration>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Outcome {
+    /// The whole response was delivered.
+    Completed,
+    /// The plant or the gateway failed it.
+    Failed,
+    /// The client left before its response's end.
+    Abandoned,
+}
+
+impl Outcome {
+    /// All outcomes, in the order of their numbers.
+    pub const ALL: [Outcome; 3] = [Outcome::Completed, Outcome::Failed, Outcome::Abandoned];
+
+    /// The word for metric labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Completed => "completed",
+            Outcome::Failed => "failed",
+            Outcome::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// What became of a waiting request. Filled under the engine's lock, acted on after it.
+#[derive(Debug)]
+#[must_use]
+pub enum Verdict {
+    /// Start it: this permit replaces the waiting one, which is spent: departing
+    /// it does nothing. If its client is gone, depart this permit as abandoned, which hands the slot on.
+    Start(Token, Permit),
+    /// Answer it with a rejection. Its waiting permit is spent.
+    Drop {
+        /// Which request.
+        token: Token,
+        /// Why.
+        reason: Reason,
+        /// For the `Retry-After` header.
+        retry_after: Duration,
+    },
+}
+
+/// The caller's reused buffer of verdicts.
+pub type Verdicts = Vec<Verdict>;

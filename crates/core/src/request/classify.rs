@@ -1,0 +1,390 @@
+//! Which site and class a request belongs to, and the client's place in the order of quality. Pure.
+//!
+//! The first site whose host matches; in it the first class whose condition holds, else the built-in class `default`;
+//! or, if an exemption holds, the built-in class `exempt`. The client's place is a keyed SipHash-1-3 of its identity:
+//! keyed, so that no client can choose its luck; of the identity alone, so that it is the same on every thread and,
+//! with the same seed, on every instance and after a restart.
+
+use crate::actuator::service_level::FRACTION_ONE;
+use crate::promises::registry::{Census, SiteNumbers};
+use crate::promises::{Condition, Identity, Network, Site};
+use crate::request::explain::{Explanation, Identified, Part};
+use crate::request::hosts::Hosts;
+use crate::request::types::{Kind, Kinds};
+use crate::request::{RequestView, Target};
+use alloc::{string::String, vec::Vec};
+use core::hash::Hasher;
+use core::net::IpAddr;
+use siphasher::sip::SipHasher13;
+
+/// Text with at most one `*`.
+#[derive(Debug, PartialEq)]
+enum Pattern {
+    Exact(String),
+    /// What stands before the star, and after it.
+    Star(String, String),
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        match text.split_once('*') {
+            Some((before, after)) => Pattern::Star(before.into(), after.into()),
+            None => Pattern::Exact(text.into()),
+        }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.compare(text.as_bytes(), <[u8]>::eq)
+    }
+
+    fn matches_ignoring_case(&self, text: &str) -> bool {
+        self.compare(text.as_bytes(), <[u8]>::eq_ignore_ascii_case)
+    }
+
+    fn compare(&self, text: &[u8], equal: impl Fn(&[u8], &[u8]) -> bool) -> bool {
+        match self {
+            Pattern::Exact(exact) => equal(text, exact.as_bytes()),
+            Pattern::Star(before, after) => {
+                text.len() >= before.len() + after.len()
+                    && equal(&text[..before.len()], before.as_bytes())
+                    && equal(&text[text.len() - after.len()..], after.as_bytes())
+            }
+        }
+    }
+}
+
+/// A [`Condition`], compiled.
+pub(crate) struct Rule {
+    paths: Vec<Pattern>,
+    methods: Vec<String>,
+    headers: Vec<(String, Pattern)>,
+    cookies: Vec<(String, Pattern)>,
+    clients: Vec<Network>,
+}
+
+impl Rule {
+    pub(crate) fn new(condition: &Condition) -> Self {
+        let pairs = |pairs: &[(String, String)]| {
+            pairs.iter().map(|(name, value)| (name.clone(), Pattern::new(value))).collect()
+        };
+        Rule {
+            paths: condition.paths.iter().map(|p| Pattern::new(p)).collect(),
+            methods: condition.methods.clone(),
+            headers: pairs(&condition.headers),
+            cookies: pairs(&condition.cookies),
+            clients: condition.clients.clone(),
+        }
+    }
+
+    /// The first part that does not hold.
+    fn miss(&self, request: &impl RequestView) -> Option<Part> {
+        fn any<T>(alternatives: &[T], holds: impl FnMut(&T) -> bool) -> bool {
+            alternatives.is_empty() || alternatives.iter().any(holds)
+        }
+        if !any(&self.methods, |method| method == request.method()) {
+            Some(Part::Method)
+        } else if !any(&self.paths, |path| path.matches(request.path())) {
+            Some(Part::Path)
+        } else if !any(&self.clients, |network| contains(network, request.client())) {
+            Some(Part::Client)
+        } else if !any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
+        {
+            Some(Part::Header)
+        } else if !any(&self.cookies, |(name, value)| cookie(request, name).is_some_and(|v| value.matches(v)))
+        {
+            Some(Part::Cookie)
+        } else {
+            None
+        }
+    }
+
+    pub(crate) fn holds(&self, request: &impl RequestView) -> bool {
+        self.miss(request).is_none()
+    }
+}
+
+fn contains(network: &Network, address: IpAddr) -> bool {
+    fn same_prefix(a: u128, b: u128, width: u32, prefix: u8) -> bool {
+        let ignored = width.saturating_sub(prefix.into());
+        ignored >= 128 || a >> ignored == b >> ignored
+    }
+    match (network.address.to_canonical(), address.to_canonical()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            // Of a mapped network, ::ffff:a.b.c.d/n, the first 96 bits are the mapping.
+            let mapped = if network.address.is_ipv6() { 96 } else { 0 };
+            same_prefix(
+                a.to_bits().into(),
+                b.to_bits().into(),
+                32,
+                network.prefix_bits.saturating_sub(mapped),
+            )
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => same_prefix(a.to_bits(), b.to_bits(), 128, network.prefix_bits),
+        _ => false,
+    }
+}
+
+fn cookie<'r>(request: &'r impl RequestView, name: &str) -> Option<&'r str> {
+    let pairs = request.header("cookie")?.split(';');
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
+}
+
+struct SiteRules {
+    hosts: Vec<Pattern>,
+    exempt: Vec<Rule>,
+    classes: Vec<Rule>,
+    identity: Identity,
+    numbers: SiteNumbers,
+    /// Where one of its plants has deadlines to keep.
+    kinds: Option<Kinds>,
+}
+
+impl SiteRules {
+    fn has_lower_case_host(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches(host))
+    }
+
+    fn has_host(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|pattern| pattern.matches_ignoring_case(host))
+    }
+
+    fn target(&self, request: &impl RequestView, key: (u64, u64)) -> Target {
+        let exempt = self.exempt.iter().any(|rule| rule.holds(request));
+        let own = self.classes.len();
+        let place = match self.classes.iter().position(|rule| rule.holds(request)) {
+            _ if exempt => own + 1,
+            Some(class) => class,
+            None => own,
+        };
+        let kind = self.kinds.as_ref().map_or_else(Kind::default, |kinds| kinds.of(request));
+        Target {
+            class: self.numbers.classes[place],
+            site: self.numbers.site,
+            client: client_hash(&self.identity, request, key),
+            exempt,
+            kind: kind.number,
+            announced_us: kind.announced_us,
+            blocks: kind.blocks,
+        }
+    }
+}
+
+/// All sites' rules.
+pub(crate) struct Rules {
+    sites: Vec<SiteRules>,
+    hosts: Hosts,
+    key: (u64, u64),
+}
+
+impl Rules {
+    pub(crate) fn new(census: &Census, seed: u64) -> Self {
+        let keeping = census.promises.keeping_deadlines();
+        let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
+            hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
+            exempt: site.exempt.iter().map(Rule::new).collect(),
+            classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
+            identity: site.identity.clone(),
+            numbers: numbers.clone(),
+            kinds: site.plants().any(|plant| keeping[plant]).then(|| Kinds::new(site)),
+        };
+        let mut random = crate::random::Random::new(seed);
+        let sites = census.promises.sites.iter().zip(&census.sites);
+        Rules {
+            hosts: Hosts::new(&census.promises.sites),
+            sites: sites.map(compile).collect(),
+            key: (random.bits(), random.bits()),
+        }
+    }
+
+    pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
+        let site =
+            self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
+        Some(self.sites[site].target(request, self.key))
+    }
+
+    /// The same, told step by step.
+    pub(crate) fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
+        let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
+        let site = &self.sites[number];
+        let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
+        let holds = |rules: &[Rule], misses: &[Part]| Some(misses.len()).filter(|place| *place < rules.len());
+        let not_exempt = misses(&site.exempt);
+        let exempt = holds(&site.exempt, &not_exempt);
+        let not_classes = if exempt.is_some() { Vec::new() } else { misses(&site.classes) };
+        let class = if exempt.is_some() { None } else { holds(&site.classes, &not_classes) };
+        let known = |name: &String, value: Option<&str>, by: fn(String) -> Identified| match value {
+            Some(_) => by(name.clone()),
+            None => Identified::AddressInPlaceOf(name.clone()),
+        };
+        let identified = match &site.identity {
+            Identity::Address => Identified::Address,
+            Identity::Header(name) => known(name, request.header(name), Identified::Header),
+            Identity::Cookie(name) => known(name, cookie(request, name), Identified::Cookie),
+        };
+        let target = site.target(request, self.key);
+        Some(Explanation { site: number, exempt, not_exempt, class, not_classes, identified, target })
+    }
+}
+
+/// Names of a site's classes: its own in their order, then the built-in ones.
+pub(crate) fn class_names(site: &Site) -> impl Iterator<Item = &str> {
+    site.classes.iter().map(|class| class.name.as_str()).chain(["default", "exempt"])
+}
+
+fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
+    let named = match identity {
+        Identity::Address => None,
+        Identity::Header(name) => request.header(name),
+        Identity::Cookie(name) => cookie(request, name),
+    };
+    match (named, request.client().to_canonical()) {
+        (Some(text), _) => hasher.write(text.as_bytes()),
+        (None, IpAddr::V4(address)) => hasher.write_u32(address.to_bits()),
+        (None, IpAddr::V6(address)) => hasher.write_u64((address.to_bits() >> 64) as u64),
+    }
+    hasher.finish() & (FRACTION_ONE - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Class, Plant, Promises};
+    use alloc::boxed::Box;
+    use alloc::vec;
+
+    #[derive(Clone, Copy)]
+    struct Request<'a> {
+        host: &'a str,
+        path: &'a str,
+        headers: &'a [(&'a str, &'a str)],
+        client: &'a str,
+    }
+
+    impl RequestView for Request<'_> {
+        fn method(&self) -> &str {
+            "GET"
+        }
+        fn host(&self) -> &str {
+            self.host
+        }
+        fn path(&self) -> &str {
+            self.path
+        }
+        fn header(&self, name: &str) -> Option<&str> {
+            self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| *v)
+        }
+        fn client(&self) -> IpAddr {
+            self.client.parse().expect("an address")
+        }
+    }
+
+    fn get(host: &'static str, path: &'static str) -> Request<'static> {
+        Request { host, path, headers: &[], client: "10.1.2.3" }
+    }
+
+    fn site(hosts: &[&str], classes: Vec<(&str, Condition)>) -> Site {
+        Site {
+            hosts: hosts.iter().map(|h| String::from(*h)).collect(),
+            classes: classes.into_iter().map(|(n, condition)| Class::new(n, condition)).collect(),
+            exempt: vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }],
+            ..Site::new("site", &["full"])
+        }
+    }
+
+    fn rules(sites: Vec<Site>) -> Rules {
+        let promises = Promises { plants: vec![Plant::new("app", 1)], sites, ..Promises::default() };
+        Rules::new(&Census::default().next(&promises).expect("room"), 7)
+    }
+
+    #[test]
+    fn looking_a_host_up_finds_what_trying_all_sites_finds() {
+        let hosts: [&[&'static str]; 8] = [
+            &["a.example", "B.example"],
+            &["*.shop.example", "a.example"],
+            &["b.example"],
+            &["a.shop.example"],
+            &["c*"],
+            &["cc.example", "d.example"],
+            &[],
+            &["late.example"],
+        ];
+        let asked = [
+            "a.example",
+            "A.Example",
+            "b.example",
+            "a.shop.example",
+            "x.SHOP.example",
+            "cc.example",
+            "c",
+            "d.example",
+            "late.example",
+            "",
+            "nobody",
+        ];
+        for sites in [&hosts[..], &hosts[..6], &hosts[2..4], &hosts[3..5]] {
+            let rules = rules(sites.iter().map(|hosts| site(hosts, vec![])).collect());
+            for host in asked {
+                let tried = rules.sites.iter().find(|site| site.has_host(host)).map(|site| site.numbers.site);
+                let found = rules.classify(&get(host, "/")).map(|target| target.site);
+                assert_eq!(found, tried, "{host} of {sites:?}");
+            }
+        }
+        let long: &'static str = Box::leak("A".repeat(300).into_boxed_str());
+        assert_eq!(rules(vec![site(&["a.example"], vec![])]).classify(&get(long, "/")), None);
+        assert!(rules(vec![site(&[], vec![])]).classify(&get(long, "/")).is_some());
+    }
+
+    #[test]
+    fn sites_by_host_classes_in_order_then_default() {
+        let buy = Condition { paths: vec!["/buy/*".into()], ..Condition::default() };
+        let gold = Condition {
+            headers: vec![("X-Plan".into(), "gold*".into())],
+            cookies: vec![("id".into(), "*".into())],
+            clients: vec![Network { address: "10.0.0.0".parse().expect("an address"), prefix_bits: 8 }],
+            ..Condition::default()
+        };
+        let rules = rules(vec![
+            site(&["shop.example", "*.shop.example"], vec![("buy", buy), ("gold", gold)]),
+            site(&["other.example"], vec![]),
+        ]);
+        let class = |request: &Request<'_>| rules.classify(request).map(|t| (t.site, t.class, t.exempt));
+        assert_eq!(class(&get("shop.example", "/buy/1")), Some((0, 0, false)));
+        assert_eq!(class(&get("WWW.Shop.Example", "/")), Some((0, 2, false)));
+        assert_eq!(class(&get("shop.example", "/healthz")), Some((0, 3, true)));
+        assert_eq!(class(&get("other.example", "/buy/1")), Some((1, 4, false)));
+        assert_eq!(class(&get("third.example", "/")), None);
+        let headers = [("x-plan", "gold-2"), ("cookie", "a=b; id=7")];
+        let golden = Request { headers: &headers, ..get("shop.example", "/") };
+        assert_eq!(class(&golden), Some((0, 1, false)));
+        assert_eq!(class(&Request { client: "11.1.2.3", ..golden }), Some((0, 2, false)));
+        let told = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
+        assert_eq!((told.site, told.class, told.target.class), (0, None, 2));
+        assert_eq!((told.not_exempt, told.not_classes), (vec![Part::Path], vec![Part::Path, Part::Client]));
+        let told = rules.explain(&get("shop.example", "/healthz")).expect("a site");
+        assert_eq!((told.exempt, told.target.exempt), (Some(0), true));
+    }
+
+    #[test]
+    fn a_star_stands_for_any_run_and_never_overlaps() {
+        let pattern = Pattern::new("/a*a");
+        assert!(pattern.matches("/aa") && pattern.matches("/abba"));
+        assert!(!pattern.matches("/a") && !pattern.matches("/ab"));
+        assert!(Pattern::new("*").matches(""));
+    }
+
+    #[test]
+    fn the_client_hash_is_uniform_and_of_the_household() {
+        let rules = rules(vec![site(&[], vec![])]);
+        let hash = |client: &str| {
+            rules.classify(&Request { client, ..get("h", "/") }).expect("a site for every host").client
+        };
+        let below = (0..10_000u32)
+            .filter(|i| hash(&alloc::format!("10.{}.{}.{}", i % 3, i / 256, i % 256)) < FRACTION_ONE / 4)
+            .count();
+        assert!((2_350..2_650).contains(&below), "{below} of 10,000 below a quarter");
+        assert_eq!(hash("2001:db8::1"), hash("2001:db8::2"));
+        assert_ne!(hash("2001:db8::1"), hash("2001:db8:0:1::1"));
+        assert_eq!(hash("::ffff:10.1.2.3"), hash("10.1.2.3"));
+    }
+}

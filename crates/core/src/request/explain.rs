@@ -1,0 +1,79 @@
+//! Why a request belongs where it does, and what its client gets at which m: classification, told step by step.
+//!
+//! The rules are those that [`Lane::classify`](crate::Lane::classify) uses, compiled from the same promises with the same
+//! seed, so that what is told is what happens. Pure.
+
+use crate::actuator::service_level::FRACTION_ONE;
+use crate::promises::Promises;
+use crate::promises::registry::Census;
+use crate::request::classify::Rules;
+use crate::request::{RequestView, Target};
+use alloc::{string::String, vec::Vec};
+
+/// A part of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `methods`.
+    Method,
+    /// `paths`.
+    Path,
+    /// `clients`.
+    Client,
+    /// `headers`.
+    Header,
+    /// `cookies`.
+    Cookie,
+}
+
+/// What made two requests the same client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identified {
+    /// The address, as promised.
+    Address,
+    /// The address, because the request lacks the header or cookie of this name.
+    AddressInPlaceOf(String),
+    /// The header of this name.
+    Header(String),
+    /// The cookie of this name.
+    Cookie(String),
+}
+
+/// The way of a request through the rules.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Index of the site in the promises; the ones before it do not have the host.
+    pub site: usize,
+    /// Index of the exemption that holds. Of those before it, what does not hold.
+    pub exempt: Option<usize>,
+    /// Of each exemption that was looked at and does not hold: the first part that does not.
+    pub not_exempt: Vec<Part>,
+    /// Index of the class in the site's list; `None` for the built-in ones.
+    pub class: Option<usize>,
+    /// Of each class that was looked at and does not match: the first part that does not hold.
+    pub not_classes: Vec<Part>,
+    /// What the client was known by.
+    pub identified: Identified,
+    /// What classification says, numbered as in an engine that was made from these promises.
+    pub target: Target,
+}
+
+impl Explanation {
+    /// The client's hash as a fraction of 1: where F is above it, the client is served the higher of two levels.
+    pub fn hash(&self) -> f64 {
+        self.target.client as f64 / FRACTION_ONE as f64
+    }
+}
+
+/// Explains a request; `seed` as in [`Engine::new`](crate::Engine::new). `None` if no site has its host.
+///
+/// # Errors
+/// What in `promises` cannot be.
+pub fn explain(
+    promises: &Promises,
+    seed: u64,
+    request: &impl RequestView,
+) -> Result<Option<Explanation>, Vec<String>> {
+    promises.validate()?;
+    let census = Census::default().next(promises)?;
+    Ok(Rules::new(&census, seed).explain(request))
+}

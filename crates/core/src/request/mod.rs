@@ -1,0 +1,16 @@
+//! Room: what a request is and where it belongs.
+//!
+//! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client), then the words in
+//! which a request's way is told: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
+//! Classification is pure; nothing here counts, waits or decides.
+
+mod api;
+pub(crate) mod classify;
+pub mod explain;
+pub(crate) mod hosts;
+mod reason;
+pub(crate) mod types;
+
+pub(crate) use api::Stage;
+pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
+pub use reason::Reason;

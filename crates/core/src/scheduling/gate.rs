@@ -1,0 +1,393 @@
+//! The gate of a plant: how many requests it has in service, who waits, and how long it was busy.
+//!
+//! One 64-bit word holds the number in service, whether somebody waits, and when the word last changed. Every change
+//! is one compare-and-swap, and its winner learns the interval since the change before and accounts
+//! `min(in service, s) dt` in its own lane: so busy time is exact, with no lock and no shared sum (gap estimation,
+//! CA 4.2.1, over s servers).
+//!
+//! | bits | |
+//! |---|---|
+//! | 0..16 | in service |
+//! | 16 | somebody waits |
+//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h) |
+//!
+//! Protocol. Entering while there is room and nobody waits takes no lock. Otherwise: take the lock, and either enter
+//! by a compare-and-swap that still sees room and an empty queue, or set the *waits* bit by a compare-and-swap that
+//! still sees no room. Both decide on one word, so a departure in between fails one of them, and a wake-up cannot be
+//! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
+//! finds the queue empty. `model_check.rs` checks this file under loom.
+//!
+//! A queue that is not empty may still have nobody who may start (a strict ratio holds them): then there is room, the bit
+//! is set, and whoever comes next, or `tick`, dispatches.
+//!
+//! Not here: who waits and who of them is next (`queue.rs`), who is rejected, at which level, and any clock.
+
+use crate::scheduling::queue::{Queue, Rank, Waiting};
+use crate::scheduling::quota::Quota;
+use crate::sync::lock::Lock;
+use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
+
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU64, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering};
+
+const COUNT: u64 = 0xffff;
+const WAITS: u64 = 1 << 16;
+const TIME_SHIFT: u32 = 17;
+const TIME_MASK: u64 = u64::MAX >> TIME_SHIFT;
+
+/// The most that may be in service at once: what the word has room for.
+pub(crate) const MOST_IN_SERVICE: u32 = COUNT as u32;
+
+pub(crate) struct Gate {
+    word: AtomicU64,
+    queue: Lock<Queue>,
+}
+
+/// A change that this caller won, and the interval that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// In service during the interval.
+    pub(crate) before: u32,
+    /// In service after the change.
+    pub(crate) after: u32,
+    /// The interval's length.
+    pub(crate) elapsed_ns: u64,
+    /// Somebody waits.
+    pub(crate) waits: bool,
+}
+
+/// What became of a request at a gate that was full.
+pub(crate) enum Entry {
+    Entered(Change),
+    /// Another one may have lost its place to it.
+    Waits {
+        ticket: u64,
+        displaced: Option<Waiting>,
+    },
+    Overflow,
+}
+
+impl Gate {
+    pub(crate) fn new(classes: usize) -> Self {
+        Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)) }
+    }
+
+    /// Requests in service.
+    pub(crate) fn in_service(&self) -> u32 {
+        (self.word.load(Ordering::Relaxed) & COUNT) as u32
+    }
+
+    /// Whether somebody may wait: false is certain as of this look. Takes no lock.
+    pub(crate) fn is_waited_at(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & WAITS != 0
+    }
+
+    /// Starts one more if fewer than `limit` are in service and nobody waits. Takes no lock.
+    pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<Change> {
+        self.change(now, |word| (word & WAITS == 0 && word & COUNT < u64::from(limit)).then_some(word + 1))
+    }
+
+    /// One fewer in service. If the change says that somebody waits, the caller must [`Gate::dispatch`].
+    pub(crate) fn leave(&self, now: Instant) -> Change {
+        debug_assert!(self.in_service() > 0, "every leave follows an enter");
+        self.always(now, |word| word - 1)
+    }
+
+    /// Ends an interval without changing anything, so that busy time is accounted up to `now`.
+    pub(crate) fn touch(&self, now: Instant) -> Change {
+        self.always(now, |word| word)
+    }
+
+    /// Enters if there is room after all, else waits in its line.
+    pub(crate) fn enter_or_wait(
+        &self,
+        now: Instant,
+        limit: u32,
+        most_waiting: u32,
+        waiting: Waiting,
+    ) -> Entry {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_empty()
+                && let Some(change) = self.change(now, |w| (w & COUNT < u64::from(limit)).then_some(w + 1))
+            {
+                return Entry::Entered(change);
+            }
+            let is_full = queue.len() >= most_waiting as usize && waiting.rank != Rank::EXEMPT;
+            if is_full && !queue.may_displace(waiting.rank) {
+                return Entry::Overflow;
+            }
+            // A queue that is not empty has the bit set, and whoever left and saw it stands before the lock.
+            let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
+            if self.change_quietly(full) {
+                let displaced = if is_full { queue.displace(waiting.rank) } else { None };
+                return Entry::Waits { ticket: queue.push(waiting), displaced };
+            }
+        }
+    }
+
+    /// Starts those who wait while there is room, and takes out whose turn comes too late, without a change; `next` is
+    /// called under the lock and must only note.
+    pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut next: impl FnMut(Waiting, Option<Change>)) {
+        let mut queue = self.queue.lock();
+        while !queue.is_empty() {
+            // Only this lock adds while somebody waits; so what is free stays free.
+            if self.in_service() >= limit {
+                return;
+            }
+            let Some(waiting) = queue.pop(now) else { return };
+            let in_time = now <= waiting.latest;
+            next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
+        }
+        self.change_quietly(|word| Some(word & !WAITS));
+    }
+
+    /// Takes a request out of the queue; false if it is not there any more (its verdict is on the way).
+    pub(crate) fn cancel(&self, ticket: u64) -> bool {
+        self.queue.lock().remove(ticket)
+    }
+
+    /// Makes room for classes, and takes what each was promised of its response times.
+    pub(crate) fn promise(&self, quotas: &[Option<Arc<Quota>>]) {
+        self.queue.lock().promise(quotas);
+    }
+
+    /// Starts the clock: the first interval begins at `now`, however far that is from the origin. Not a change.
+    pub(crate) fn start_clock(&self, now: Instant) {
+        let time = (now.as_nanos() & TIME_MASK) << TIME_SHIFT;
+        self.change_quietly(|word| Some(word & (COUNT | WAITS) | time));
+    }
+
+    /// Takes out those who have waited `max_wait`, or as long as their class may, exempt requests excepted; returns when
+    /// the next one will have, or may start who was held.
+    pub(crate) fn expire(&self, now: Instant, max_wait: Duration, drop: impl FnMut(Waiting)) -> Instant {
+        if !self.is_waited_at() {
+            return Instant::FAR;
+        }
+        let mut queue = self.queue.lock();
+        queue.expire(now, max_wait, drop).min(queue.next_held(now))
+    }
+
+    /// Waiting requests by class.
+    pub(crate) fn waiting_by_class(&self, by_class: &mut [u32]) {
+        if self.is_waited_at() {
+            by_class.copy_from_slice(self.queue.lock().by_class());
+        } else {
+            by_class.fill(0);
+        }
+    }
+
+    fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> Change {
+        loop {
+            if let Some(change) = self.change(now, |word| Some(step(word))) {
+                return change;
+            }
+        }
+    }
+
+    /// One timed change: `step` maps the word's low bits, or declines.
+    fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<Change> {
+        let now = now.as_nanos() & TIME_MASK;
+        let mut word = self.word.load(Ordering::Acquire);
+        loop {
+            let next = step(word)?;
+            let last = word >> TIME_SHIFT;
+            let difference = now.wrapping_sub(last) & TIME_MASK;
+            // Another thread's reading may be some nanoseconds later: then no time has passed.
+            let (time, elapsed_ns) = if difference > TIME_MASK / 2 { (last, 0) } else { (now, difference) };
+            let timed = (next & (COUNT | WAITS)) | time << TIME_SHIFT;
+            match self.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    let (before, after) = ((word & COUNT) as u32, (timed & COUNT) as u32);
+                    return Some(Change { before, after, elapsed_ns, waits: timed & WAITS != 0 });
+                }
+                Err(seen) => word = seen,
+            }
+        }
+    }
+
+    /// A change of the *waits* bit, which ends no interval.
+    fn change_quietly(&self, step: impl Fn(u64) -> Option<u64>) -> bool {
+        let mut word = self.word.load(Ordering::Acquire);
+        while let Some(next) = step(word) {
+            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::request::Token;
+    use crate::scheduling::queue::Standing;
+    use alloc::vec::Vec;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    fn waiting(token: u64) -> Waiting {
+        let standing = Standing::Ordinary;
+        Waiting {
+            token: Token(token),
+            class: 0,
+            client: 0,
+            standing,
+            rank: Rank::ordinary(1, None),
+            arrived: at(token),
+            work: None,
+            latest: Instant::FAR,
+        }
+    }
+
+    fn exempt(token: u64) -> Waiting {
+        Waiting { standing: Standing::Exempt, rank: Rank::EXEMPT, ..waiting(token) }
+    }
+
+    fn gate() -> Gate {
+        Gate::new(1)
+    }
+
+    #[test]
+    fn intervals_tile_time_exactly() {
+        let gate = gate();
+        let mut busy = 0;
+        let mut account = |c: Change| busy += u64::from(c.before.min(2)) * c.elapsed_ns;
+        for now in [10, 20, 30] {
+            account(gate.enter(at(now), 8).expect("room"));
+        }
+        account(gate.leave(at(50)));
+        account(gate.touch(at(60)));
+        // One in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
+        assert_eq!(busy, 10 + 20 + 40 + 20);
+    }
+
+    #[test]
+    fn a_late_clock_reading_accounts_nothing_twice() {
+        let gate = gate();
+        gate.enter(at(100), 8).expect("room");
+        assert_eq!(gate.enter(at(90), 8).expect("room").elapsed_ns, 0);
+        assert_eq!(gate.leave(at(110)).elapsed_ns, 10);
+    }
+
+    #[test]
+    fn time_wraps_without_a_jump() {
+        let gate = gate();
+        gate.touch(at(TIME_MASK / 2));
+        gate.touch(at(TIME_MASK - 5));
+        assert_eq!(gate.touch(at(TIME_MASK + 6)).elapsed_ns, 11);
+    }
+
+    #[test]
+    fn an_origin_long_ago_is_no_interval() {
+        let gate = gate();
+        let sixty_hours = 60 * 3_600_000_000_000;
+        gate.start_clock(at(sixty_hours));
+        assert_eq!(gate.enter(at(sixty_hours + 5), 8).expect("room").elapsed_ns, 5);
+        assert_eq!(gate.leave(at(sixty_hours + 12)).elapsed_ns, 7);
+    }
+
+    #[test]
+    fn first_come_first_served_with_holes_and_exempt_first() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        let mut tickets = Vec::new();
+        for token in 1..=3 {
+            match gate.enter_or_wait(at(token), 1, 10, waiting(token)) {
+                Entry::Waits { ticket, .. } => tickets.push(ticket),
+                _ => panic!("the gate is full"),
+            }
+        }
+        assert!(
+            matches!(gate.enter_or_wait(at(9), 1, 3, exempt(9)), Entry::Waits { .. }),
+            "exempt never overflows"
+        );
+        assert!(matches!(gate.enter_or_wait(at(9), 1, 3, waiting(10)), Entry::Overflow));
+        assert!(gate.cancel(tickets[1]));
+        assert!(!gate.cancel(tickets[1]), "a ticket is good once");
+        let mut order = Vec::new();
+        for now in 20..23 {
+            assert!(gate.leave(at(now)).waits);
+            gate.dispatch(at(now), 1, |w, _| order.push(w.token.0));
+        }
+        assert_eq!(order, [9, 1, 3]);
+        assert!(!gate.leave(at(30)).waits, "the bit is cleared with the last");
+        assert_eq!(gate.in_service(), 0);
+    }
+
+    fn waits(gate: &Gate, most: u32, token: u64, rank: Rank) -> Option<Waiting> {
+        match gate.enter_or_wait(at(token), 1, most, Waiting { rank, ..waiting(token) }) {
+            Entry::Waits { displaced, .. } => displaced,
+            _ => panic!("{token} does not wait"),
+        }
+    }
+
+    fn starts(gate: &Gate, count: u64) -> Vec<u64> {
+        let mut order = Vec::new();
+        for _ in 0..count {
+            gate.leave(at(1000));
+            gate.dispatch(at(1000), 1, |w, _| order.push(w.token.0));
+        }
+        order
+    }
+
+    #[test]
+    fn contracts_first_then_by_priority_then_by_deadline_then_by_arrival() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        let soon = Some(Duration::from_nanos(100));
+        let ranks = [
+            Rank::ordinary(2, None),
+            Rank::ordinary(1, None),
+            Rank::ordinary(1, Some(Duration::from_nanos(500))),
+            Rank::ordinary(1, soon),
+            Rank::contracted(9, None),
+            Rank::guaranteed(None),
+            Rank::ordinary(1, soon),
+        ];
+        for (token, rank) in (1..).zip(ranks) {
+            assert_eq!(waits(&gate, 10, token, rank), None);
+        }
+        let _ = gate.enter_or_wait(at(8), 1, 10, exempt(8));
+        assert_eq!(starts(&gate, 8), [8, 6, 5, 4, 7, 3, 2, 1]);
+    }
+
+    #[test]
+    fn a_full_queue_gives_up_its_lowest_for_a_higher_one() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        for token in 1..=2 {
+            waits(&gate, 3, token, Rank::ordinary(2, None));
+        }
+        waits(&gate, 3, 3, Rank::ordinary(1, None));
+        let displaced = waits(&gate, 3, 4, Rank::guaranteed(None)).expect("one lost its place");
+        assert_eq!(displaced.token.0, 1, "the oldest of the lowest");
+        assert_eq!(waits(&gate, 3, 5, Rank::ordinary(1, None)).expect("the other").token.0, 2);
+        let low = Waiting { rank: Rank::ordinary(2, None), ..waiting(6) };
+        assert!(matches!(gate.enter_or_wait(at(6), 1, 3, low), Entry::Overflow));
+        assert!(!gate.cancel(0), "its ticket is spent");
+        let mut by_class = alloc::vec![0];
+        gate.waiting_by_class(&mut by_class);
+        assert_eq!((by_class[0], starts(&gate, 3)), (3, alloc::vec![4, 3, 5]));
+    }
+
+    #[test]
+    fn expiry_takes_the_oldest_only_and_nobody_exempt() {
+        let gate = gate();
+        gate.enter(at(0), 1).expect("room");
+        let _ = gate.enter_or_wait(at(1), 1, 10, exempt(1));
+        for token in [10, 20] {
+            let _ = gate.enter_or_wait(at(token), 1, 10, waiting(token));
+        }
+        let mut dropped = Vec::new();
+        let next = gate.expire(at(115), Duration::from_nanos(100), |w| dropped.push(w.token.0));
+        assert_eq!((dropped, next), (alloc::vec![10], at(120)));
+    }
+}

@@ -1,0 +1,491 @@
+//! Who waits for a plant, and who of them is next. Under the gate's lock.
+//!
+//! Requests stand in *lines*, each first come first served and with one relative deadline, so that it is in the order of
+//! deadlines too and none is ever sorted. A class that was promised a delay or a ratio has lines of its own; all others
+//! of one rank share one. Who is next, by the first of each line:
+//!
+//! 1. exempt requests;
+//! 2. classes with a delay, while fewer of theirs than their quota are in service: a quota is a guaranteed share. Who would
+//!    be late if it waited any longer comes here too, whatever the quota: a loop needs departures to learn of a step;
+//! 3. by rank: inside a contract, others of sites that have one, those of sites without, each by priority; in one rank
+//!    by deadline, then by arrival. Among classes with a ratio, the longest normalized response time;
+//! 4. classes with a delay that have their quota: idle workers are lent, busy ones are not.
+//!
+//! A quota need not be whole: at each choice that meets the class at the whole part of its quota it earns the rest, and
+//! spends one for one more (dithering).
+//!
+//! If as many wait as may, one more takes the place of the oldest of the lowest rank below its own: a flood of best effort
+//! does not keep a contract out of the queue.
+//!
+//! A choice looks at the first of each line, so that it takes as long with ten waiting as with ten thousand.
+
+use crate::admission::unfinished_work::Work;
+use crate::request::Token;
+use crate::scheduling::quota::{Quota, Turn, WORKER};
+use crate::time::{Duration, Instant};
+use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+
+/// A request in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) token: Token,
+    pub(crate) class: u16,
+    pub(crate) client: u64,
+    pub(crate) standing: Standing,
+    /// Of its line.
+    pub(crate) rank: Rank,
+    pub(crate) arrived: Instant,
+    /// What was reserved for it, where deadlines are promised.
+    pub(crate) work: Option<Work>,
+    /// If it starts later than this, it cannot be done within its deadline.
+    pub(crate) latest: Instant,
+}
+
+/// What a request was found to be when it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Not controlled.
+    Exempt,
+    /// Inside its site's contract.
+    Guaranteed,
+    /// At the loop's choice.
+    Ordinary,
+}
+
+/// The rank of a line: the lower, the sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    /// 0 exempt, 1 inside a contract, from 2 on by priority, first of sites with a contract, then of those without.
+    pub(crate) band: u16,
+    /// The relative deadline of its requests (ns); the most there is if they have none.
+    pub(crate) deadline_ns: u64,
+}
+
+impl Rank {
+    pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
+
+    /// Of a request inside a contract.
+    pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
+        Rank { band: 1, ..Rank::contracted(0, deadline) }
+    }
+
+    /// Of a class of this priority, where its site has a contract: what that carries must not wait for best effort.
+    pub(crate) fn contracted(priority: u8, deadline: Option<Duration>) -> Self {
+        let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
+        Rank { band: 2 + u16::from(priority), deadline_ns }
+    }
+
+    /// Of a class of this priority, best effort.
+    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
+        let Rank { band, deadline_ns } = Rank::contracted(priority, deadline);
+        Rank { band: band + 1 + u16::from(u8::MAX), deadline_ns }
+    }
+}
+
+/// Who waits. A ticket names a place in a line for good: taking a request out of the middle leaves a hole that is
+/// skipped.
+pub(crate) struct Queue {
+    /// In the order of their ranks; one is made when the first request of its rank, or of its class, waits.
+    lines: Vec<Line>,
+    by_class: Vec<u32>,
+    /// By class: of those that were promised a delay or a ratio.
+    quotas: Vec<Option<Arc<Quota>>>,
+    /// Lines of classes' own.
+    owned: usize,
+    live: usize,
+}
+
+struct Line {
+    rank: Rank,
+    /// The class whose own it is, and its quota.
+    own: Option<(u16, Arc<Quota>)>,
+    /// What the class has earned of one more worker, in 65536ths.
+    earned: u32,
+    /// Its tier in the choice being made.
+    turn: u8,
+    /// For life, as its tickets know it.
+    number: u16,
+    places: VecDeque<Option<Waiting>>,
+    first_ticket: u64,
+}
+
+/// A ticket's upper bits name the line.
+const LINE_SHIFT: u32 = 48;
+
+/// The tiers of a choice. What a class earned of one more worker is spent as a share.
+const EXEMPT: u8 = 0;
+const SHARE: u8 = 1;
+const EARNED: u8 = 2;
+const OURS: u8 = 3;
+const LENT: u8 = 4;
+/// Not part of the choice.
+const NONE: u8 = 5;
+
+/// When a line's turn comes: the least is next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Order {
+    tier: u8,
+    /// Its deadline absolute.
+    rank: Rank,
+    arrived: Instant,
+    /// Of a class with a ratio.
+    urgency: Option<f64>,
+}
+
+impl Order {
+    fn before(&self, other: &Order) -> bool {
+        match (self.urgency, other.urgency) {
+            (Some(own), Some(its)) if self.rank.band == other.rank.band => own > its,
+            _ => (self.tier, self.rank, self.arrived) < (other.tier, other.rank, other.arrived),
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(classes: usize) -> Self {
+        let (by_class, quotas) = (alloc::vec![0; classes], alloc::vec![None; classes]);
+        Queue { lines: Vec::new(), by_class, quotas, owned: 0, live: 0 }
+    }
+
+    /// Makes room for more classes, and takes what they were promised. Who waits already stays in its line.
+    pub(crate) fn promise(&mut self, quotas: &[Option<Arc<Quota>>]) {
+        let classes = quotas.len().max(self.by_class.len());
+        self.by_class.resize(classes, 0);
+        self.quotas = quotas.to_vec();
+        self.quotas.resize(classes, None);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    pub(crate) fn by_class(&self) -> &[u32] {
+        &self.by_class
+    }
+
+    pub(crate) fn push(&mut self, waiting: Waiting) -> u64 {
+        self.live += 1;
+        self.by_class[usize::from(waiting.class)] += 1;
+        let quota = self.quotas[usize::from(waiting.class)].as_ref();
+        let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
+        let key = |line: &Line| (line.rank, line.own.as_ref().map(|(class, _)| *class));
+        let place = match self.lines.binary_search_by_key(&(waiting.rank, own), key) {
+            Ok(place) => place,
+            Err(place) => {
+                let own = own.zip(quota.cloned());
+                self.owned += usize::from(own.is_some());
+                self.lines.insert(place, Line::new(waiting.rank, own, self.lines.len() as u16));
+                place
+            }
+        };
+        // A promise that was renewed has words of its own.
+        if let (Some((_, known)), Some(quota)) = (&mut self.lines[place].own, quota)
+            && !Arc::ptr_eq(known, quota)
+        {
+            *known = quota.clone();
+        }
+        let line = &mut self.lines[place];
+        u64::from(line.number) << LINE_SHIFT | line.push(waiting)
+    }
+
+    /// The next to start; `None` if nobody may.
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
+        let mut best: Option<(Order, usize)> = None;
+        for (place, line) in self.lines.iter_mut().enumerate() {
+            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.rank.band < line.rank.band) {
+                break;
+            }
+            let Some(order) = line.order(now) else { continue };
+            if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
+                best = Some((order, place));
+            }
+        }
+        let (_, place) = best?;
+        let waiting = self.lines[place].pop();
+        if self.owned > 0 {
+            self.lines.iter_mut().enumerate().for_each(|(other, line)| line.settle(other == place));
+        }
+        self.forget(waiting)
+    }
+
+    /// When the first of those who must be held will have been.
+    pub(crate) fn next_held(&mut self, now: Instant) -> Instant {
+        let held = self.lines.iter_mut().filter_map(|line| Some((line.oldest()?, line.hold_ns())));
+        let due =
+            held.filter(|(_, hold)| *hold > 0).map(|(arrived, hold)| arrived + Duration::from_nanos(hold));
+        due.filter(|due| *due > now).min().unwrap_or(Instant::FAR)
+    }
+
+    /// Takes out those who have waited `most`, or as long as their class may, or are late, exempt requests excepted;
+    /// returns when the next one will have.
+    pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
+        let mut next = Instant::FAR;
+        for place in 0..self.lines.len() {
+            let bound = self.lines[place].bound(most);
+            if self.lines[place].rank == Rank::EXEMPT {
+                continue;
+            }
+            while let Some(first) = self.lines[place].first() {
+                let ends = (first.arrived + bound).min(first.latest);
+                if ends > now {
+                    next = next.min(ends);
+                    break;
+                }
+                let waiting = self.lines[place].pop();
+                if let Some(waiting) = self.forget(waiting) {
+                    drop(waiting);
+                }
+            }
+        }
+        next
+    }
+
+    /// The last line that somebody waits in, if its band is lower.
+    fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
+        let last = self.lines.iter_mut().rposition(|line| line.oldest().is_some())?;
+        (self.lines[last].rank.band > rank.band).then_some(last)
+    }
+
+    pub(crate) fn may_displace(&mut self, rank: Rank) -> bool {
+        self.lowest_below(rank).is_some()
+    }
+
+    pub(crate) fn displace(&mut self, rank: Rank) -> Option<Waiting> {
+        let lowest = self.lowest_below(rank)?;
+        let waiting = self.lines[lowest].pop();
+        self.forget(waiting)
+    }
+
+    pub(crate) fn remove(&mut self, ticket: u64) -> bool {
+        let number = (ticket >> LINE_SHIFT) as u16;
+        let line = self.lines.iter_mut().find(|line| line.number == number);
+        let waiting = line.and_then(|line| line.remove(ticket & (u64::MAX >> (64 - LINE_SHIFT))));
+        self.forget(waiting).is_some()
+    }
+
+    fn forget(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
+        if let Some(gone) = waiting {
+            self.live -= 1;
+            self.by_class[usize::from(gone.class)] -= 1;
+        }
+        waiting
+    }
+}
+
+impl Line {
+    fn new(rank: Rank, own: Option<(u16, Arc<Quota>)>, number: u16) -> Self {
+        Line { rank, own, turn: OURS, number, places: VecDeque::new(), first_ticket: 0, earned: 0 }
+    }
+
+    /// When its turn comes; `None` while nobody waits, or who does is held.
+    fn order(&mut self, now: Instant) -> Option<Order> {
+        self.turn = NONE;
+        let oldest = self.oldest()?;
+        let deadline_ns = oldest.as_nanos().saturating_add(self.rank.deadline_ns);
+        let rank = Rank { deadline_ns, ..self.rank };
+        let mut order = Order { tier: OURS, rank, arrived: oldest, urgency: None };
+        if self.rank == Rank::EXEMPT {
+            order.tier = EXEMPT;
+        } else if let Some((_, quota)) = &self.own {
+            match quota.turn {
+                Turn::Weight if now.nanos_since(oldest) < quota.hold_ns() => return None,
+                Turn::Weight => order.urgency = Some(quota.urgency(now, oldest)),
+                Turn::Quota => {
+                    let (whole, part) = quota.workers();
+                    let in_service = quota.in_service();
+                    if in_service == whole {
+                        self.earned = (self.earned + part).min(2 * WORKER);
+                    }
+                    order.tier = match in_service {
+                        _ if quota.is_urgent(now, oldest) => SHARE,
+                        n if n < whole => SHARE,
+                        n if n == whole && self.earned >= WORKER => EARNED,
+                        _ => LENT,
+                    };
+                }
+            }
+        }
+        self.turn = order.tier;
+        // What was earned is spent as a share.
+        order.tier = if order.tier == EARNED { SHARE } else { order.tier };
+        Some(order)
+    }
+
+    /// After a choice, which it was part of.
+    fn settle(&mut self, chosen: bool) {
+        self.earned -= if chosen && self.turn == EARNED { WORKER } else { 0 };
+        self.turn = NONE;
+    }
+
+    fn hold_ns(&self) -> u64 {
+        self.own.as_ref().map_or(0, |(_, quota)| quota.hold_ns())
+    }
+
+    fn bound(&self, most: Duration) -> Duration {
+        let own = self.own.as_ref().map_or(u64::MAX, |(_, quota)| quota.bound_ns());
+        most.min(Duration::from_nanos(own))
+    }
+
+    fn push(&mut self, waiting: Waiting) -> u64 {
+        self.places.push_back(Some(waiting));
+        self.first_ticket + self.places.len() as u64 - 1
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        self.skip_holes();
+        self.first_ticket += u64::from(!self.places.is_empty());
+        self.places.pop_front().flatten()
+    }
+
+    fn first(&mut self) -> Option<Waiting> {
+        self.skip_holes();
+        self.places.front().copied().flatten()
+    }
+
+    fn oldest(&mut self) -> Option<Instant> {
+        self.first().map(|waiting| waiting.arrived)
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
+        let place = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
+        self.places.get_mut(place)?.take()
+    }
+
+    fn skip_holes(&mut self) {
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first_ticket += 1;
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn quota(turn: Turn) -> Arc<Quota> {
+        Arc::new(Quota::new(turn, None))
+    }
+
+    /// Class 0 is best effort; the others have these words.
+    fn queue(quotas: &[&Arc<Quota>]) -> Queue {
+        let mut queue = Queue::new(0);
+        let own = quotas.iter().map(|quota| Some(Arc::clone(quota)));
+        queue.promise(&core::iter::once(None).chain(own).collect::<Vec<_>>());
+        queue
+    }
+
+    fn push(queue: &mut Queue, class: u16, ms: u64) -> u64 {
+        let (standing, rank) = (Standing::Ordinary, Rank::ordinary(1, None));
+        queue.push(Waiting {
+            token: Token(ms),
+            class,
+            client: 0,
+            standing,
+            rank,
+            arrived: at(ms),
+            work: None,
+            latest: Instant::FAR,
+        })
+    }
+
+    /// Serves one after the other until nobody may start; what is in service stays there.
+    fn classes(queue: &mut Queue, now: Instant, words: &[&Arc<Quota>], most: usize) -> Vec<u16> {
+        let mut order = Vec::new();
+        while order.len() < most
+            && let Some(waiting) = queue.pop(now)
+        {
+            if let Some(quota) = usize::from(waiting.class).checked_sub(1) {
+                words[quota].enter();
+            }
+            order.push(waiting.class);
+        }
+        order
+    }
+
+    #[test]
+    fn a_quota_comes_first_and_what_is_over_it_last() {
+        let own = quota(Turn::Quota);
+        own.set_workers(2.0);
+        let mut queue = queue(&[&own]);
+        (0..3).for_each(|ms| {
+            push(&mut queue, 0, ms);
+        });
+        (10..14).for_each(|ms| {
+            push(&mut queue, 1, ms);
+        });
+        assert_eq!(
+            classes(&mut queue, at(20), &[&own], 9),
+            [1, 1, 0, 0, 0, 1, 1],
+            "lent when nobody else waits"
+        );
+    }
+
+    #[test]
+    fn who_would_be_late_does_not_wait_for_the_quota() {
+        let own = quota(Turn::Quota);
+        own.set_workers(0.0);
+        own.set_urgent(Some(Duration::from_millis(50)));
+        let mut queue = queue(&[&own]);
+        push(&mut queue, 1, 0);
+        push(&mut queue, 0, 1);
+        push(&mut queue, 0, 2);
+        assert_eq!(queue.pop(at(49)).map(|w| w.class), Some(0));
+        assert_eq!(queue.pop(at(50)).map(|w| w.class), Some(1));
+    }
+
+    #[test]
+    fn a_part_of_a_worker_is_that_part_of_the_choices() {
+        let own = quota(Turn::Quota);
+        own.set_workers(0.3);
+        let mut queue = queue(&[&own]);
+        (0..1000).for_each(|ms| {
+            push(&mut queue, (ms % 2) as u16, ms);
+        });
+        let mut chosen = 0;
+        for _ in 0..500 {
+            let waiting = queue.pop(at(2000)).expect("somebody waits");
+            // One worker: it is free again before the next choice.
+            chosen += u32::from(waiting.class);
+        }
+        assert!((148..=152).contains(&chosen), "{chosen}");
+    }
+
+    #[test]
+    fn the_longest_normalized_response_is_next_and_who_is_held_is_not() {
+        let (first, second) = (quota(Turn::Weight), quota(Turn::Weight));
+        first.set_weight(1.0, 0.0, 0.01);
+        second.set_weight(0.25, 0.0, 0.01);
+        let mut queue = queue(&[&first, &second]);
+        push(&mut queue, 2, 0);
+        push(&mut queue, 1, 60);
+        // 110 ms and 50 ms with service: 27.5 against 50.
+        assert_eq!(queue.pop(at(100)).map(|w| w.class), Some(1));
+        second.set_hold(Duration::from_millis(200));
+        assert_eq!(queue.pop(at(100)), None);
+        assert_eq!(queue.next_held(at(100)), at(200));
+        assert_eq!(queue.pop(at(200)).map(|w| w.class), Some(2));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_class_may_be_told_to_wait_less_long_than_the_rest() {
+        let own = quota(Turn::Quota);
+        own.set_bound(Some(Duration::from_millis(30)));
+        let mut queue = queue(&[&own]);
+        push(&mut queue, 0, 0);
+        push(&mut queue, 1, 0);
+        push(&mut queue, 1, 20);
+        let mut dropped = Vec::new();
+        let next = queue.expire(at(40), Duration::from_millis(100), |waiting| dropped.push(waiting.class));
+        assert_eq!((dropped, next, queue.len()), (alloc::vec![1], at(50), 2));
+    }
+}

@@ -1,0 +1,421 @@
+//! What threads share, under every interleaving that loom can make. The gate: no wake-up is lost, no slot is leaked or
+//! given twice, nobody passes those who wait before it; so too where quotas move and classes are held. The exchange: who
+//! meets a request of a new generation knows that generation. A tagged amount: what is added is taken back once, or is over.
+//!
+//! `make model-check` runs it (RUSTFLAGS="--cfg loom").
+
+use crate::engine::published::{Exchange, Held};
+use crate::scheduling::gate::{Entry, Gate};
+use crate::scheduling::queue::{Rank, Standing, Waiting};
+use crate::scheduling::quota::{Quota, Turn};
+use crate::sync::tagged::Tagged;
+use crate::time::{Duration, Instant};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::thread;
+
+const LIMIT: u32 = 1;
+const NOW: Instant = Instant::ZERO;
+
+fn waiting() -> Waiting {
+    let standing = Standing::Ordinary;
+    Waiting {
+        token: Default::default(),
+        class: 0,
+        client: 0,
+        standing,
+        rank: Rank::ordinary(1, None),
+        arrived: NOW,
+        work: None,
+        latest: Instant::FAR,
+    }
+}
+
+/// Arrives as `Lane::arrive` does; returns whether it was started at once.
+fn arrive(gate: &Gate, started: &AtomicU32) -> bool {
+    if gate.enter(NOW, LIMIT).is_some() {
+        return true;
+    }
+    match gate.enter_or_wait(NOW, LIMIT, 10, waiting()) {
+        Entry::Entered(_) => true,
+        Entry::Overflow => panic!("there is room to wait"),
+        Entry::Waits { .. } => {
+            dispatch(gate, started);
+            false
+        }
+    }
+}
+
+fn dispatch(gate: &Gate, started: &AtomicU32) {
+    gate.dispatch(NOW, LIMIT, |_, _| {
+        started.fetch_add(1, Ordering::Relaxed);
+    });
+}
+
+/// Leaves as `Lane::release` does.
+fn leave(gate: &Gate, started: &AtomicU32) {
+    if gate.leave(NOW).waits {
+        dispatch(gate, started);
+    }
+}
+
+#[test]
+fn a_departure_beside_an_arrival_loses_no_wake_up() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        let other = {
+            let (gate, started) = (gate.clone(), started.clone());
+            thread::spawn(move || arrive(&gate, &started))
+        };
+        leave(&gate, &started);
+        let at_once = other.join().unwrap();
+        // Started at once or by a dispatch: never left behind with the gate empty.
+        assert_eq!(u32::from(at_once) + started.load(Ordering::Relaxed), 1);
+        assert_eq!(gate.in_service(), 1);
+        leave(&gate, &started);
+        assert_eq!(gate.in_service(), 0);
+    });
+}
+
+#[test]
+fn two_arrivals_share_one_slot() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        let threads = [0, 1].map(|_| {
+            let (gate, started) = (gate.clone(), started.clone());
+            thread::spawn(move || arrive(&gate, &started))
+        });
+        let at_once: u32 = threads.into_iter().map(|t| u32::from(t.join().unwrap())).sum();
+        assert_eq!(at_once, 1, "one slot");
+        assert_eq!(gate.in_service(), 1);
+        leave(&gate, &started);
+        assert_eq!(started.load(Ordering::Relaxed), 1, "the slot is handed on");
+        leave(&gate, &started);
+        assert_eq!(gate.in_service(), 0);
+    });
+}
+
+#[test]
+fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
+            panic!("full")
+        };
+        let leaver = {
+            let gate = gate.clone();
+            thread::spawn(move || gate.cancel(ticket))
+        };
+        leave(&gate, &started);
+        let cancelled = leaver.join().unwrap();
+        let started_it = started.load(Ordering::Relaxed) == 1;
+        assert!(cancelled != started_it);
+        assert_eq!(gate.in_service(), u32::from(started_it));
+    });
+}
+
+/// Three actors: one leaves, one arrives, one gives up waiting. The queue may be emptied under the *waits* bit.
+#[test]
+fn an_arrival_beside_a_departure_and_a_cancel() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        let Entry::Waits { ticket, .. } = gate.enter_or_wait(NOW, LIMIT, 10, waiting()) else {
+            panic!("full")
+        };
+        let canceller = {
+            let gate = gate.clone();
+            thread::spawn(move || u32::from(gate.cancel(ticket)))
+        };
+        let arriver = {
+            let (gate, started) = (gate.clone(), started.clone());
+            thread::spawn(move || u32::from(arrive(&gate, &started)))
+        };
+        leave(&gate, &started);
+        let (cancelled, at_once) = (canceller.join().unwrap(), arriver.join().unwrap());
+        // The slot is held by whoever got it; the other, if it did not give up, is started when that one leaves.
+        let mut ended = cancelled;
+        while gate.in_service() > 0 {
+            assert_eq!(gate.in_service(), 1);
+            leave(&gate, &started);
+            ended += 1;
+        }
+        assert_eq!(ended, 2, "both came to an end");
+        assert_eq!(started.load(Ordering::Relaxed) + at_once + cancelled, 2);
+    });
+}
+
+/// The one that waits is started first, and the one that comes then is never started at once.
+#[test]
+fn nobody_passes_who_waits() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        assert!(matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Waits { .. }));
+        // Later, so that which of the two was started shows.
+        let newcomer = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                let at_once = gate.enter(NOW, LIMIT).is_some();
+                let late = Waiting { arrived: LATER, ..waiting() };
+                let waits =
+                    !at_once && matches!(gate.enter_or_wait(NOW, LIMIT, 10, late), Entry::Waits { .. });
+                gate.dispatch(NOW, LIMIT, |waiting, _| {
+                    assert_eq!(waiting.arrived, NOW, "who came later was first")
+                });
+                assert!(waits, "it passed who waits");
+            })
+        };
+        if gate.leave(NOW).waits {
+            gate.dispatch(NOW, LIMIT, |waiting, _| {
+                assert_eq!(waiting.arrived, NOW, "who came later was first")
+            });
+        }
+        assert!(gate.in_service() <= LIMIT);
+        newcomer.join().unwrap();
+        assert_eq!(gate.in_service(), LIMIT, "the slot was handed on");
+    });
+}
+
+/// Who has waited too long is dropped or started, once.
+#[test]
+fn an_expiry_beside_a_departure_ends_a_wait_once() {
+    loom::model(|| {
+        let gate = Arc::new(Gate::new(1));
+        let started = Arc::new(AtomicU32::new(0));
+        assert!(arrive(&gate, &started));
+        assert!(matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Waits { .. }));
+        let ticker = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                let mut dropped = 0;
+                gate.expire(LATER, Duration::from_nanos(1), |_| dropped += 1);
+                dropped
+            })
+        };
+        leave(&gate, &started);
+        assert!(gate.in_service() <= LIMIT);
+        let dropped = ticker.join().unwrap();
+        assert_eq!(started.load(Ordering::Relaxed) + dropped, 1);
+        assert_eq!(gate.in_service(), started.load(Ordering::Relaxed));
+    });
+}
+
+const LATER: Instant = Instant::from_nanos(10);
+
+/// A gate where class 1 was promised something.
+fn promised(turn: Turn) -> (Arc<Gate>, alloc::sync::Arc<Quota>) {
+    let (gate, quota) = (Gate::new(1), alloc::sync::Arc::new(Quota::new(turn, None)));
+    gate.promise(&[None, Some(quota.clone())]);
+    (Arc::new(gate), quota)
+}
+
+fn wait(gate: &Gate, class: u16) {
+    let entry = gate.enter_or_wait(NOW, LIMIT, 10, Waiting { class, ..waiting() });
+    assert!(matches!(entry, Entry::Waits { .. }), "it is full");
+}
+
+/// Starts as `Lane::dispatch` does; the classes that it started.
+fn dispatch_promised(gate: &Gate, quota: &Quota, now: Instant) -> [u32; 2] {
+    let mut started = [0; 2];
+    gate.dispatch(now, LIMIT, |waiting, change| {
+        assert!(change.is_some_and(|change| change.after <= LIMIT), "more than there may be");
+        if waiting.class == 1 {
+            quota.enter();
+        }
+        started[usize::from(waiting.class)] += 1;
+    });
+    started
+}
+
+/// Leaves as `Lane::release` does, one of this class.
+fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
+    if class == 1 {
+        quota.leave();
+    }
+    if gate.leave(NOW).waits { dispatch_promised(gate, quota, NOW) } else { [0; 2] }
+}
+
+/// `tick` moves the quota while somebody leaves and somebody comes: whose turn it is may be the one or the other's, but each
+/// is started once, one at a time, and the count of those in service ends where it began.
+#[test]
+fn a_quota_that_moves_loses_nobody() {
+    loom::model(|| {
+        let (gate, quota) = promised(Turn::Quota);
+        quota.set_workers(0.0);
+        assert!(gate.enter(NOW, LIMIT).is_some());
+        wait(&gate, 1);
+        let ticker = {
+            let quota = quota.clone();
+            thread::spawn(move || quota.set_workers(1.0))
+        };
+        let arriver = {
+            let (gate, quota) = (gate.clone(), quota.clone());
+            thread::spawn(move || {
+                assert!(gate.enter(NOW, LIMIT).is_none(), "it passed who waits");
+                match gate.enter_or_wait(NOW, LIMIT, 10, waiting()) {
+                    Entry::Waits { .. } => dispatch_promised(&gate, &quota, NOW),
+                    _ => panic!("somebody waits"),
+                }
+            })
+        };
+        let here = leave_promised(&gate, &quota, 0);
+        let there = arriver.join().unwrap();
+        ticker.join().unwrap();
+        let mut started = [here[0] + there[0], here[1] + there[1]];
+        assert_eq!(started[0] + started[1], 1, "one slot");
+        assert_eq!((gate.in_service(), quota.in_service()), (1, started[1]));
+        // Each in turn.
+        while gate.in_service() > 0 {
+            let class = usize::from(quota.in_service() == 1);
+            let next = leave_promised(&gate, &quota, class);
+            started = [started[0] + next[0], started[1] + next[1]];
+        }
+        assert_eq!((started, quota.in_service()), ([1, 1], 0));
+    });
+}
+
+/// Two of a class leave beside each other and its promise is renewed: the count neither leaks nor falls below none.
+#[test]
+fn a_quota_counts_exactly_beside_others() {
+    loom::model(|| {
+        let quota = alloc::sync::Arc::new(Quota::new(Turn::Quota, None));
+        quota.enter();
+        let others = [true, false].map(|enters| {
+            let quota = quota.clone();
+            thread::spawn(move || {
+                if enters {
+                    quota.enter();
+                }
+                quota.leave();
+            })
+        });
+        assert!(quota.in_service() <= 2);
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(quota.in_service(), 0);
+        quota.leave();
+        assert_eq!(quota.in_service(), 0, "of a promise that was taken back and given again");
+    });
+}
+
+/// A strict ratio holds a request beside an idle worker: it is not started before its time by whoever leaves or comes, the
+/// others pass, and the bit that it waits stays, so that `tick` knows when to come for it.
+#[test]
+fn who_is_held_is_found_again_and_holds_up_nobody() {
+    loom::model(|| {
+        let (gate, quota) = promised(Turn::Weight);
+        quota.set_hold(LATER.since(NOW));
+        assert!(gate.enter(NOW, LIMIT).is_some());
+        let held = {
+            let (gate, quota) = (gate.clone(), quota.clone());
+            // As `Lane::arrive` does where a class is held: without a look at the room.
+            thread::spawn(move || {
+                let entry = gate.enter_or_wait(NOW, 0, 10, Waiting { class: 1, ..waiting() });
+                assert!(matches!(entry, Entry::Waits { .. }));
+                dispatch_promised(&gate, &quota, NOW)
+            })
+        };
+        let mut here = leave_promised(&gate, &quota, 0);
+        assert_eq!(here, [0, 0], "nobody but who is held waits");
+        let entered = gate.enter(NOW, LIMIT).is_some()
+            || matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Entered(_));
+        if entered {
+            here[0] += 1;
+        } else {
+            here = dispatch_promised(&gate, &quota, NOW);
+        }
+        let there = held.join().unwrap();
+        let started = [here[0] + there[0], here[1] + there[1]];
+        assert_eq!(started, [1, 0], "the other one alone");
+        assert_eq!(gate.in_service(), 1);
+        assert_eq!(leave_promised(&gate, &quota, 0), [0, 0], "it is held still");
+        assert!(gate.is_waited_at());
+        let due = gate.expire(NOW, Duration::MAX, |_| panic!("it may wait"));
+        assert_eq!(due, LATER, "when tick must come");
+        assert_eq!(dispatch_promised(&gate, &quota, LATER), [0, 1]);
+        assert_eq!((gate.in_service(), gate.is_waited_at()), (1, false));
+    });
+}
+
+/// A reload beside two threads: one takes up the new class at once and waits with it, the other starts who waits.
+#[test]
+fn who_starts_a_request_of_a_new_class_knows_the_class() {
+    loom::model(|| {
+        // The value is the number of classes.
+        let exchange = alloc::sync::Arc::new(Exchange::new(alloc::sync::Arc::new(1_u16)));
+        let gate = Arc::new(Gate::new(2));
+        assert!(gate.enter(NOW, LIMIT).is_some());
+        let [arriving, starting] = [0, 1].map(|_| Held::new(exchange.clone()));
+        let arriver = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                let held = if arriving.is_current() { arriving } else { arriving.renewed() };
+                let class = *held - 1;
+                let _ = gate.enter_or_wait(NOW, LIMIT, 10, Waiting { class, ..waiting() });
+            })
+        };
+        let starter = {
+            let gate = gate.clone();
+            thread::spawn(move || {
+                gate.leave(NOW);
+                gate.dispatch(NOW, LIMIT, |waiting, _| {
+                    let known = if starting.is_current() { *starting } else { *starting.renewed() };
+                    assert!(waiting.class < known, "a class that nobody told of");
+                });
+            })
+        };
+        exchange.publish(alloc::sync::Arc::new(2));
+        arriver.join().unwrap();
+        starter.join().unwrap();
+    });
+}
+
+/// One adds and takes back, as one that is refused; another adds and stays; a third begins the next stretch.
+#[test]
+fn of_a_tagged_amount_nothing_leaks_and_nothing_of_others_is_taken() {
+    loom::model(|| {
+        let amount = Arc::new(Tagged::default());
+        let spawn = |act: fn(&Tagged)| {
+            let amount = amount.clone();
+            thread::spawn(move || act(&amount))
+        };
+        let refused = spawn(|amount| {
+            amount.add(1, 5);
+            amount.subtract(1, 5);
+        });
+        let next = spawn(|amount| amount.add(2, 7));
+        amount.add(1, 3);
+        refused.join().unwrap();
+        next.join().unwrap();
+        let (tag, us) = amount.get();
+        // Who comes late with an old tag takes the word; else it is of the next stretch alone.
+        assert!((tag, us) == (2, 7) || tag == 1 && [0, 3].contains(&us), "{tag} {us}");
+    });
+}
+
+/// One is charged and refused, beside the end of a period: nothing of it is left in either.
+#[test]
+fn who_is_refused_as_a_period_ends_is_charged_to_neither() {
+    loom::model(|| {
+        let amount = Arc::new(Tagged::default());
+        amount.begin(1);
+        let other = {
+            let amount = amount.clone();
+            thread::spawn(move || {
+                let tag = amount.join(5);
+                amount.correct(tag, (5, 0));
+            })
+        };
+        amount.begin(2);
+        let tag = amount.join(3);
+        other.join().unwrap();
+        assert_eq!((tag, amount.get()), (2, (2, 3)));
+    });
+}

@@ -1,0 +1,151 @@
+//! What a class's loop sees: the last N departures, looked at anew after every n of them (QM 2.2: a long window of
+//! observation, a short one of control). Sums of counters at the updates, so that nothing is kept by request.
+
+use crate::engine::shared::LaneCounters;
+use crate::request::Reason;
+use crate::telemetry::monitor::sum_over;
+use crate::time::Instant;
+use alloc::{collections::VecDeque, sync::Arc};
+
+/// Sums of one class over all lanes, at one instant.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    at: Instant,
+    arrivals: u64,
+    released: u64,
+    response_ns: u64,
+    late: u64,
+    dropped: u64,
+    service_ns: u64,
+    service_us2: u64,
+    interarrival_us2: u64,
+}
+
+/// The departures of a class.
+pub(crate) struct Window {
+    updates: VecDeque<Sums>,
+    departures: u64,
+    update: u64,
+    /// Departures, their service times and their response times (s), of the last [`RECENT`] or so.
+    recent: (f64, f64, f64),
+}
+
+/// What the window says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// Departures in it.
+    pub(crate) departures: f64,
+    /// Of them, those since the last update.
+    pub(crate) fresh: f64,
+    /// Mean response time (s).
+    pub(crate) response: f64,
+    /// The same of the last [`RECENT`] or so (s).
+    pub(crate) recent_response: f64,
+    /// The sum of those since the last update (s).
+    pub(crate) fresh_sum: f64,
+    /// The share over D_ref, or dropped after waiting.
+    pub(crate) late: f64,
+    /// S (s), of fewer departures than the rest: a server that slows down is not to be seen a window late.
+    pub(crate) service: f64,
+    pub(crate) service_variability: f64,
+    /// 1 while too little is known.
+    pub(crate) arrival_variability: f64,
+}
+
+/// c_a^2 of a Pareto process below a shape of 2 has no bound.
+const MOST_VARIABILITY: f64 = 8.0;
+/// Departures that count as recent.
+const RECENT: f64 = 50.0;
+/// Fewer say nothing of a variance.
+const ENOUGH: f64 = 30.0;
+
+impl Window {
+    /// The last `departures`, seen after each `update`.
+    pub(crate) fn new(departures: u64, update: u64) -> Self {
+        Window { updates: VecDeque::new(), departures, update, recent: (0.0, 0.0, 0.0) }
+    }
+
+    /// Looks at the counters; what is seen if an update is due.
+    pub(crate) fn observe(
+        &mut self,
+        now: Instant,
+        lanes: &[Arc<LaneCounters>],
+        class: usize,
+    ) -> Option<Seen> {
+        let sums = sums(now, lanes, class);
+        let Some(last) = self.updates.back() else {
+            self.updates.push_back(sums);
+            return None;
+        };
+        let fresh = sums.ended().wrapping_sub(last.ended());
+        if fresh < self.update {
+            return None;
+        }
+        let fresh_sum = sums.response_ns.wrapping_sub(last.response_ns) as f64 * 1e-9;
+        let released = sums.released.wrapping_sub(last.released) as f64;
+        let service = sums.service_ns.wrapping_sub(last.service_ns) as f64 * 1e-9;
+        let kept = (1.0 - released / RECENT).max(0.0);
+        let (count, services, responses) = self.recent;
+        self.recent = (count * kept + released, services * kept + service, responses * kept + fresh_sum);
+        self.updates.push_back(sums);
+        while self.updates.len() > 2 && sums.ended().wrapping_sub(self.updates[1].ended()) >= self.departures
+        {
+            self.updates.pop_front();
+        }
+        let seen = seen(&self.updates[0], &sums);
+        let (count, services, responses) = self.recent;
+        let (service, recent_response) =
+            if count > 0.0 { (services / count, responses / count) } else { (seen.service, seen.response) };
+        Some(Seen { fresh: fresh as f64, fresh_sum, service, recent_response, ..seen })
+    }
+}
+
+impl Sums {
+    fn ended(&self) -> u64 {
+        self.released.wrapping_add(self.dropped)
+    }
+}
+
+fn sums(at: Instant, lanes: &[Arc<LaneCounters>], class: usize) -> Sums {
+    let sum = |of: fn(&crate::engine::shared::ClassCounters) -> u64| sum_over(lanes, class, of);
+    Sums {
+        at,
+        arrivals: sum(|c| c.arrivals.get()),
+        released: sum(|c| c.released.get()),
+        response_ns: sum(|c| c.response_ns.get()),
+        late: sum(|c| c.timing.late.get()),
+        dropped: sum(|c| c.reasons[Reason::WaitTimeout as usize].get()),
+        service_ns: sum(|c| c.timing.service_ns.get()),
+        service_us2: sum(|c| c.timing.service_us2.get()),
+        interarrival_us2: sum(|c| c.timing.interarrival_us2.get()),
+    }
+}
+
+fn seen(first: &Sums, last: &Sums) -> Seen {
+    let difference = |of: fn(&Sums) -> u64| of(last).wrapping_sub(of(first)) as f64;
+    let (released, dropped) = (difference(|s| s.released), difference(|s| s.dropped));
+    let (arrivals, ended) = (difference(|s| s.arrivals), released + dropped);
+    let seconds = last.at.since(first.at).as_secs_f64();
+    let mean = |sum: f64| if released > 0.0 { sum / released } else { 0.0 };
+    let service = mean(difference(|s| s.service_ns) * 1e-9);
+    // Of squares, with a count and a mean: c^2.
+    let variability = |squares: f64, count: f64, mean: f64| {
+        if count < ENOUGH || mean <= 0.0 {
+            return 1.0;
+        }
+        (squares * 1e-12 / count / (mean * mean) - 1.0).clamp(0.0, MOST_VARIABILITY)
+    };
+    Seen {
+        departures: ended,
+        response: mean(difference(|s| s.response_ns) * 1e-9),
+        late: (difference(|s| s.late) + dropped) / ended.max(1.0),
+        service,
+        service_variability: variability(difference(|s| s.service_us2), released, service),
+        arrival_variability: variability(
+            difference(|s| s.interarrival_us2),
+            arrivals,
+            seconds / arrivals.max(1.0),
+        ),
+        ..Seen::default()
+    }
+}

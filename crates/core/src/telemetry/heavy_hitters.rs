@@ -1,0 +1,201 @@
+//! The clients of a class that carry more than a tenth of its load.
+//!
+//! One hash for everybody behind one address would make the fraction F a switch, so such clients are served by chance,
+//! request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over the whole period,
+//! and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than a tenth when it
+//! exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down to 0.07.
+//!
+//! Why not exact counts: they would be a table write per request, for a question that 300 samples answer.
+
+use crate::engine::shared::{LaneCounters, MOST_HEAVY, RECENT};
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::Ordering;
+use libm::sqrt;
+
+const ENTER: f64 = 0.1;
+const STAY: f64 = 0.07;
+/// Notes of a busy lane in one period: a few fill the memory, and a hundred sites have as many classes to sort.
+const ENOUGH: u64 = 32;
+/// Samples that are remembered.
+const MEMORY: f64 = 300.0;
+/// Fewer samples say nothing.
+const FEWEST: f64 = 30.0;
+/// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
+/// tell.
+const BATCH: u64 = FEWEST as u64 + 2;
+/// The same where as many are remembered as can be: a look tells little more than the one before it then. Still less than
+/// twice [`ENOUGH`], beyond which fewer arrivals would be noted, and the memory would reach twice as far back.
+const LATER_BATCH: u64 = ENOUGH + 24;
+
+/// What is known of a class's clients.
+pub(crate) struct Crowd {
+    /// Clients, in order, and their counts.
+    samples: Vec<(u64, f64)>,
+    total: f64,
+    /// Arrivals of each lane at the last look.
+    arrivals: Vec<u64>,
+    heavy: Vec<u64>,
+    note_shift: u32,
+}
+
+/// Buffers, the same for all classes, so that they stay in the processor's caches.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// The notes of a period.
+    fresh: Vec<u64>,
+    /// The samples with them.
+    merged: Vec<(u64, f64)>,
+    /// Who was found heavy, and how heavy.
+    heavy: Vec<(f64, u64)>,
+}
+
+impl Crowd {
+    pub(crate) fn new(lanes: usize) -> Self {
+        Crowd {
+            samples: Vec::new(),
+            total: 0.0,
+            arrivals: alloc::vec![0; lanes],
+            heavy: Vec::new(),
+            note_shift: 0,
+        }
+    }
+
+    /// The heavy clients' hashes, heaviest first.
+    pub(crate) fn heavy(&self) -> &[u64] {
+        &self.heavy
+    }
+
+    /// k for the next period.
+    pub(crate) fn note_shift(&self) -> u32 {
+        self.note_shift
+    }
+
+    /// Takes the notes of a period, or of several in which little came; returns whether it did.
+    pub(crate) fn observe(
+        &mut self,
+        lanes: &[Arc<LaneCounters>],
+        class: usize,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let came = |(lane, before): (&Arc<LaneCounters>, &u64)| {
+            lane.classes[class].arrivals.get().wrapping_sub(*before)
+        };
+        let is_full = self.total >= MEMORY - LATER_BATCH as f64;
+        let batch = if is_full { LATER_BATCH } else { BATCH };
+        if lanes.iter().zip(&self.arrivals).all(|lane| came(lane) < batch) {
+            return false;
+        }
+        let shift = self.note_shift;
+        let mut most = 0;
+        scratch.fresh.clear();
+        for (lane, before) in lanes.iter().zip(&mut self.arrivals) {
+            let counters = &lane.classes[class];
+            let arrivals = counters.arrivals.get();
+            // Noted are the arrivals whose number is a multiple of 2^k.
+            let (first, end) = (before.div_ceil(1 << shift), arrivals.div_ceil(1 << shift));
+            let first = first.max(end.saturating_sub(RECENT as u64));
+            let note = |number: u64| counters.recent[number as usize % RECENT].load(Ordering::Relaxed);
+            scratch.fresh.extend((first..end).map(note));
+            most = most.max(arrivals.wrapping_sub(*before));
+            *before = arrivals;
+        }
+        self.note_shift = (most / ENOUGH + 1).next_power_of_two().trailing_zeros();
+        self.remember(scratch);
+        self.judge(scratch);
+        true
+    }
+
+    fn remember(&mut self, Scratch { fresh, merged, .. }: &mut Scratch) {
+        let came = fresh.len() as f64;
+        let keep = (MEMORY / (self.total + came)).min(1.0);
+        // Both are in order, so that one walk takes them together.
+        fresh.sort_unstable();
+        let mut fresh = fresh.iter().copied().peekable();
+        merged.clear();
+        for (client, count) in &self.samples {
+            while let Some(other) = fresh.next_if(|other| other < client) {
+                add(merged, other);
+            }
+            let kept = count * keep;
+            if kept > 0.5 {
+                merged.push((*client, kept));
+            }
+        }
+        fresh.for_each(|client| add(merged, client));
+        self.samples.clone_from(merged);
+        self.total = self.total * keep + came;
+    }
+
+    fn judge(&mut self, Scratch { heavy, .. }: &mut Scratch) {
+        if self.total < FEWEST {
+            return;
+        }
+        let enter = ENTER * self.total + 2.0 * sqrt(ENTER * (1.0 - ENTER) * self.total);
+        let stay = STAY * self.total;
+        heavy.clear();
+        for (client, count) in &self.samples {
+            if *count > stay && (*count > enter || self.heavy.contains(client)) {
+                heavy.push((*count, *client));
+            }
+        }
+        heavy.sort_by(|a, b| b.0.total_cmp(&a.0));
+        heavy.truncate(MOST_HEAVY);
+        self.heavy.clear();
+        self.heavy.extend(heavy.iter().map(|(_, client)| *client));
+    }
+}
+
+/// One more of a client that comes last in their order.
+fn add(samples: &mut Vec<(u64, f64)>, client: u64) {
+    match samples.last_mut() {
+        Some((last, count)) if *last == client => *count += 1.0,
+        _ => samples.push((client, 1.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Periods of `rate` arrivals; `shares` are the first clients' parts, the rest is spread over ten thousand.
+    fn found(rate: u64, periods: u32, shares: &[f64]) -> usize {
+        let lane = Arc::new(LaneCounters::default().grown(1, 1));
+        let lanes = [lane.clone()];
+        let mut crowd = Crowd::new(1);
+        let mut random = Random::new(3);
+        for _ in 0..periods {
+            for _ in 0..rate {
+                let counters = &lane.classes[0];
+                let arrivals = counters.arrivals.get();
+                let mut at = random.uniform();
+                let mut client = 1000 + random.below(10_000);
+                for (number, share) in shares.iter().enumerate() {
+                    if (0.0..*share).contains(&at) {
+                        client = number as u64;
+                    }
+                    at -= share;
+                }
+                if arrivals & ((1 << crowd.note_shift()) - 1) == 0 {
+                    let place = (arrivals >> crowd.note_shift()) as usize % RECENT;
+                    counters.recent[place].store(client, Ordering::Relaxed);
+                }
+                counters.arrivals.add(1);
+            }
+            crowd.observe(&lanes, 0, &mut Scratch::default());
+        }
+        crowd.heavy().len()
+    }
+
+    #[test]
+    fn finds_the_heavy_at_any_rate_and_nobody_else() {
+        for (rate, periods) in [(3, 60), (20, 20), (500, 5), (20_000, 5)] {
+            assert_eq!(found(rate, periods, &[1.0]), 1, "one client only, {rate} a period");
+            assert_eq!(found(rate, periods, &[0.4, 0.3]), 2, "{rate} a period");
+            assert_eq!(found(rate, periods, &[]), 0, "ten thousand clients, {rate} a period");
+        }
+        for rate in [20, 500, 20_000] {
+            assert_eq!(found(rate, 30, &[0.05; 20]), 0, "twenty equal clients, {rate} a period");
+        }
+    }
+}

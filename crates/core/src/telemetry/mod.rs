@@ -1,0 +1,15 @@
+//! Room: what was counted.
+//!
+//! *In*: counters with one writer each, and readings that shells push in. *Out*: measurements of a period by class and
+//! plant, heavy hitters, and the rows of the status. Nothing here moves a set point.
+
+pub(crate) mod departure_window;
+pub(crate) mod heavy_hitters;
+mod histogram;
+pub(crate) mod monitor;
+pub(crate) mod readings;
+pub(crate) mod releases;
+pub mod status;
+
+pub use histogram::Histogram;
+pub use readings::Readings;

@@ -1,0 +1,215 @@
+//! What the engine knows, as plain data: for `/status`, `/metrics`, the demo's screen and the simulator's traces.
+//!
+//! Counters count from the engine's start. Everything else is of the last control period.
+
+use crate::control::ResponseStatus;
+use crate::promises::plan::PlantPlan;
+use crate::promises::{MAX_LEVELS, Mode};
+use crate::request::Outcome;
+use crate::request::Reason;
+use crate::time::{Duration, Instant};
+use alloc::{string::String, vec::Vec};
+
+/// A snapshot, taken by [`Engine::status`](crate::Engine::status).
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// When the last tick ran.
+    pub at: Instant,
+    /// Control, observe or off.
+    pub mode: Mode,
+    /// T.
+    pub period: Duration,
+    /// One row per plant, by number: in the order of the promises, and after a reload those that are new at the end.
+    pub plants: Vec<PlantStatus>,
+    /// One row per site, in the order of the promises.
+    pub sites: Vec<SiteStatus>,
+    /// The capacity plan with the costs as they are known now. One row per plant.
+    pub plan: Vec<PlantPlan>,
+    /// One row per class, numbered as in [`Target::class`](crate::request::Target::class).
+    pub classes: Vec<ClassStatus>,
+    /// c: the gateway's CPU time per rejection (s), learned; `None` before anything was rejected.
+    pub rejection_cost_seconds: Option<f64>,
+}
+
+/// A plant, its loop and its model.
+#[derive(Clone, Debug, Default)]
+pub struct PlantStatus {
+    /// Its name.
+    pub name: String,
+    /// No longer promised; requests from before may still be under way.
+    pub removed: bool,
+    /// s.
+    pub workers: u32,
+    /// Where s is looked for: whether it was found. Until then nobody is degraded or rejected for the load.
+    pub workers_found: Option<bool>,
+    /// The most requests in service at once.
+    pub limit: u32,
+    /// U*.
+    pub set_point: f64,
+    /// Measured utilization: by gaps, or as reported. Saturates at 1.
+    pub utilization: f64,
+    /// The linear model's utilization, a R + b W over its classes.
+    pub utilization_model: f64,
+    /// The offered load: R times the cost at the levels given in the period, and the backlog at its end. Unclipped.
+    pub utilization_offered: f64,
+    /// m, 0..=M; classes with fewer levels clamp it.
+    pub service_level: f64,
+    /// What PI adds to the set point.
+    pub trim: f64,
+    /// By what part its load line is lowered, for delays that it misses although all workers could keep them.
+    pub pressure: f64,
+    /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
+    pub response_time_override: bool,
+    /// Requests in service now.
+    pub in_service: u32,
+    /// Requests waiting now.
+    pub waiting: u32,
+    /// Work that was taken on and is not done, in seconds of one worker; `None` where no deadline is promised.
+    pub unfinished_seconds: Option<f64>,
+    /// Mean service time of the last period; zero if nothing was served.
+    pub service_time: Duration,
+}
+
+/// A site: its contract and what it takes.
+#[derive(Clone, Debug, Default)]
+pub struct SiteStatus {
+    /// Its name.
+    pub name: String,
+    /// Index of its plant.
+    pub plant: usize,
+    /// U*_i = a R_max + b W_max by the costs known now; `None` without a contract, or before any cost is known.
+    pub utilization_promised: Option<f64>,
+    /// U_i: the rates of the last period times the costs at the levels given, rejections included where they cost the
+    /// plant.
+    pub utilization: f64,
+    /// The share of the last period's arrivals that was inside the contract; 0 without one.
+    pub guaranteed_share: f64,
+    /// What its types cost, where one of its plants has deadlines to keep.
+    pub types: Vec<TypeStatus>,
+}
+
+/// What requests of one type cost at one level.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeStatus {
+    /// The type's name.
+    pub name: String,
+    /// The level's name.
+    pub level: String,
+    /// Of requests whose cost was announced: mean and deviation are of what a second announced really takes.
+    pub announced: bool,
+    /// Requests that it was learned from.
+    pub requests: u64,
+    /// Mean service time (s), without what bodies take.
+    pub mean: f64,
+    /// Its standard deviation from request to request, with the doubt about the mean (s).
+    pub deviation: f64,
+    /// What each whole 64 KB of a request's body takes on top (s).
+    pub block: f64,
+}
+
+/// A class's deadline.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeadlineStatus {
+    /// The relative deadline.
+    pub deadline: Duration,
+    /// What a request would wait if it came now.
+    pub wait: Duration,
+    /// Released too late, from the start.
+    pub missed: u64,
+}
+
+/// A class: its traffic, its model and its counters.
+#[derive(Clone, Debug, Default)]
+pub struct ClassStatus {
+    /// The site's name.
+    pub site: String,
+    /// The class's name: the operator's, or `default`, or `exempt`.
+    pub class: String,
+    /// No longer promised; requests from before may still be under way.
+    pub removed: bool,
+    /// Index of the site's plant.
+    pub plant: usize,
+    /// Names of the levels 1..=M.
+    pub levels: Vec<String>,
+    /// m as applied to this class.
+    pub service_level: f64,
+    /// m_site: what the site's own contract carries; m lies above it where there is excess. `None` without a contract.
+    pub site_level: Option<f64>,
+    /// R: arrivals per second.
+    pub request_rate: f64,
+    /// W: delivered body bytes per second.
+    pub bandwidth: f64,
+    /// The linear model of its content.
+    pub model: ModelStatus,
+    /// What it was promised of its response times, and how that is kept.
+    pub response: Option<ResponseStatus>,
+    /// Its deadline.
+    pub deadline: Option<DeadlineStatus>,
+    /// Cost of one request at each level 1..=M [utilization seconds]; `None` until it is known.
+    pub level_cost_seconds: Vec<Option<f64>>,
+    /// Clients that carry more than a tenth of the load and are chosen at random.
+    pub heavy_clients: u32,
+    /// Counters from the start.
+    pub counts: Counts,
+    /// Queue delay of requests started, mean over the last period.
+    pub queue_delay: Duration,
+    /// Response time (arrive to release), mean over the last period.
+    pub response_time: Duration,
+}
+
+/// The linear model U = a R + b W and how well it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModelStatus {
+    /// a [s per request].
+    pub per_request_seconds: f64,
+    /// b [s per byte].
+    pub per_byte_seconds: f64,
+    /// 0 (unknown) .. 1 (exact): one minus the relative standard error of the prediction for the present mix.
+    pub confidence: f64,
+    /// The last period did not excite it: nothing was learned.
+    pub frozen: bool,
+}
+
+/// Counters of one class, from the engine's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that arrived.
+    pub arrivals: u64,
+    /// Started, by level. In observe mode by the level that would have been; index 0 is used there alone.
+    pub served: [u64; MAX_LEVELS + 1],
+    /// Decisions by reason, in the order of [`Reason::ALL`]. In observe mode: the reason that would have been.
+    pub reasons: [u64; Reason::ALL.len()],
+    /// Departures by outcome, in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Delivered body bytes.
+    pub bytes: u64,
+    /// Arrivals that ended before a start: rejected, dropped, or left.
+    pub unserved: u64,
+}
+
+impl Counts {
+    /// Requests turned away, for whatever reason; in observe mode those that would have been.
+    pub fn rejected(&self) -> u64 {
+        Reason::ALL.iter().filter(|r| r.is_rejection()).map(|r| self.reasons[*r as usize]).sum()
+    }
+
+    /// Requests under way: arrived, and neither turned away nor departed.
+    pub fn in_flight(&self) -> u64 {
+        let ended = self.unserved + self.outcomes.iter().sum::<u64>();
+        self.arrivals.saturating_sub(ended)
+    }
+}
+
+impl PlantStatus {
+    /// No longer promised, and its last request is done: nothing to show.
+    pub fn is_gone(&self) -> bool {
+        self.removed && self.in_service + self.waiting == 0
+    }
+}
+
+impl ClassStatus {
+    /// No longer promised, and its last request is done: nothing to show.
+    pub fn is_gone(&self) -> bool {
+        self.removed && self.counts.in_flight() == 0
+    }
+}
