@@ -11,7 +11,7 @@ use crate::admission::unfinished_work::{Backlog, Terms, Workers};
 use crate::promises::registry::Census;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::request::Reason;
-use crate::request::classify::Rules;
+use crate::request::classify::Classifier;
 use crate::scheduling::gate::Gate;
 use crate::scheduling::queue::{Rank, Standing};
 use crate::scheduling::quota::Quota;
@@ -316,7 +316,7 @@ impl Capacity {
 pub(crate) struct Shared {
     /// Counted from 0, by reloads.
     pub(crate) generation: u32,
-    pub(crate) rules: Rules,
+    pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
     pub(crate) retry_after: Duration,
     pub(crate) classes: Vec<SharedClass>,
@@ -329,7 +329,7 @@ impl Shared {
     pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
         Shared {
             generation: 0,
-            rules: Rules::new(&Census::default(), 0),
+            rules: Classifier::of(&Census::default(), 0),
             mode: Mode::default(),
             retry_after: Duration::ZERO,
             classes: Vec::new(),
