@@ -22,7 +22,7 @@ use crate::model::{LinearModel, Tracker};
 use crate::promises::diff::{Changes, changes};
 use crate::promises::registry::{Census, Member};
 use crate::promises::{Admission, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
-use crate::request::classify::Rules;
+use crate::request::classify::Classifier;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::queue::Rank;
 use crate::scheduling::quota::{Quota, Turn};
@@ -309,7 +309,7 @@ impl Engine {
         }
         let shared = PublishedState {
             generation: before.generation.wrapping_add(1),
-            rules: Rules::new(&self.census, self.seed),
+            rules: Classifier::of(&self.census, self.seed),
             mode: promises.control.mode,
             retry_after: promises.control.retry_after,
             classes,

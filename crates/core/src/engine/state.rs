@@ -10,7 +10,7 @@ use crate::admission::token_bucket::Meter;
 use crate::admission::unfinished_work::{Backlog, Terms, Workers};
 use crate::promises::registry::Census;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
-use crate::request::classify::Rules;
+use crate::request::classify::Classifier;
 use crate::scheduling::gate::Gate;
 use crate::scheduling::queue::{Rank, Standing};
 use crate::scheduling::quota::Quota;
@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub(crate) struct PublishedState {
     /// The number of reloads before it.
     pub(crate) generation: u32,
-    pub(crate) rules: Rules,
+    pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
     pub(crate) retry_after: Duration,
     pub(crate) classes: Vec<PublishedClass>,
@@ -37,7 +37,7 @@ impl PublishedState {
     pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
         PublishedState {
             generation: 0,
-            rules: Rules::new(&Census::default(), 0),
+            rules: Classifier::of(&Census::default(), 0),
             mode: Mode::default(),
             retry_after: Duration::ZERO,
             classes: Vec::new(),
