@@ -17,10 +17,7 @@ use std::task::Waker;
 #[derive(Debug)]
 pub(crate) enum Decision {
     Start(Permit),
-    Drop {
-        reason: Reason,
-        retry_after: Duration,
-    },
+    Drop { reason: Reason, retry_after: Duration },
 }
 
 /// One connection's place.

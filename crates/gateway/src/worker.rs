@@ -4,16 +4,16 @@
 //! of a request is shared but the engine's words and the lists of idle upstream connections.
 
 use crate::clock::Clock;
+use crate::connection;
 use crate::files::Files;
 use crate::held::Held;
+use crate::listen::acceptor;
+use crate::listen::placement::SpareTime;
 use crate::mailbox::{Mailbox, Message};
 use crate::reload::Reloads;
 use crate::settings::Backend;
 use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::tables::{Exchange, Tables};
-use crate::connection;
-use crate::listen::acceptor;
-use crate::listen::placement::SpareTime;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Permit, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
