@@ -10,8 +10,7 @@ use plimsoll_core::promises::plan::{self, Ceiling, PlantPlan, Verdict};
 use plimsoll_core::promises::{
     Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
 };
-use plimsoll_gateway::admin::delay_json;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_gateway::admin::json::{Json, delay_json};
 
 const UNVERIFIED: &str =
     "costs unknown: the plan is unverified until they are measured (the gateway does so while it runs)";
