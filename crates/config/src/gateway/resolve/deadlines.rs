@@ -2,8 +2,8 @@
 
 use super::sites::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::keys::{ControlKeys, SiteKeys, TypeKeys};
+use crate::gateway::keys::{ControlKeys, SiteKeys, TypeKeys};
+use crate::syntax::Located;
 use plimsoll_core::control::Share;
 use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType};
 use plimsoll_core::time::Duration;
