@@ -179,7 +179,9 @@ impl Lane {
         let service_ns = now.nanos_since(permit.started);
         let class = &self.counters.classes[usize::from(permit.class)];
         class.released.add(1);
-        class.response_ns.add(now.nanos_since(permit.arrived));
+        let response_ns = now.nanos_since(permit.arrived);
+        class.response_ns.add(response_ns);
+        class.response_times.add(response_ns);
         if permit.counted {
             self.leave_quota(now, permit, service_ns);
         }
@@ -460,7 +462,9 @@ fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, 
     class.served[usize::from(start.decided)].add(1);
     class.reasons[permit.reason as usize].add(1);
     class.started.add(1);
-    class.queue_delay_ns.add(start.now.nanos_since(permit.arrived));
+    let queue_delay_ns = start.now.nanos_since(permit.arrived);
+    class.queue_delay_ns.add(queue_delay_ns);
+    class.queue_delays.add(queue_delay_ns);
 }
 
 fn account(shared: &PublishedState, counters: &LaneCounters, plant: usize, change: Change) {
