@@ -7,7 +7,7 @@
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::registry::{Census, SiteNumbers};
-use crate::promises::{Condition, Identity, Network, Site};
+use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
 use crate::request::types::{Kind, Kinds};
@@ -169,15 +169,26 @@ impl SiteRules {
     }
 }
 
-/// All sites' rules.
-pub(crate) struct Rules {
+/// Tells where a request belongs: the rules of all sites, compiled. Immutable, so threads share it.
+pub struct Classifier {
     sites: Vec<SiteRules>,
     hosts: Hosts,
     key: (u64, u64),
 }
 
-impl Rules {
-    pub(crate) fn new(census: &Census, seed: u64) -> Self {
+impl Classifier {
+    /// A classifier of these promises alone, with the numbers and hashes that an [`Engine`](crate::Engine) made from
+    /// the same promises and seed has.
+    ///
+    /// # Errors
+    /// The promises that contradict each other, one sentence each.
+    pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
+        promises.validate()?;
+        Ok(Classifier::of(&Census::default().next(promises)?, seed))
+    }
+
+    /// A classifier with the numbers of this registry.
+    pub(crate) fn of(census: &Census, seed: u64) -> Self {
         let keeping = census.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
@@ -189,21 +200,22 @@ impl Rules {
         };
         let mut random = crate::random::Random::new(seed);
         let sites = census.promises.sites.iter().zip(&census.sites);
-        Rules {
+        Classifier {
             hosts: Hosts::new(&census.promises.sites),
             sites: sites.map(compile).collect(),
             key: (random.bits(), random.bits()),
         }
     }
 
-    pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
+    /// Where a request belongs; `None` if no site has its host.
+    pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
         let site =
             self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
         Some(self.sites[site].target(request, self.key))
     }
 
-    /// The same, told step by step.
-    pub(crate) fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
+    /// The same as [`classify`](Classifier::classify), with each step that led there.
+    pub fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
         let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
         let site = &self.sites[number];
         let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
@@ -292,9 +304,9 @@ mod tests {
         }
     }
 
-    fn rules(sites: Vec<Site>) -> Rules {
+    fn rules(sites: Vec<Site>) -> Classifier {
         let promises = Promises { plants: vec![Plant::new("app", 1)], sites, ..Promises::default() };
-        Rules::new(&Census::default().next(&promises).expect("room"), 7)
+        Classifier::new(&promises, 7).expect("valid promises")
     }
 
     #[test]

@@ -13,4 +13,5 @@ pub(crate) mod types;
 
 pub(crate) use api::Stage;
 pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
+pub use classify::Classifier;
 pub use reason::Reason;

@@ -6,7 +6,7 @@
 
 use super::forecast::{Forecast, HOURS, Trends};
 use crate::admission::aces::budget::Budget;
-use crate::engine::shared::SharedPlant;
+use crate::engine::state::PublishedPlant;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, vec::Vec};
 
@@ -41,7 +41,7 @@ impl Periods {
         &mut self,
         now: Instant,
         day: Duration,
-        plant: &SharedPlant,
+        plant: &PublishedPlant,
         known: &Trends,
     ) -> Instant {
         let Some(budget) = plant.backlog.budget() else {
