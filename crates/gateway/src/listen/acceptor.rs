@@ -6,6 +6,7 @@
 //! At the most connections, a new one takes the place of the longest idle one, else a crowd of idle clients would lock
 //! out everybody. It waits until that place is free: so many more than the limit are open as there are sockets.
 
+use super::placement;
 use crate::mailbox::Message;
 use crate::worker::Worker;
 use std::future::poll_fn;
@@ -87,16 +88,13 @@ pub(crate) fn is_full(worker: &Worker) -> bool {
 
 fn place(worker: &Rc<Worker>, io: TcpStream, peer: IpAddr) {
     let _ = io.set_nodelay(true);
-    let (mailboxes, own) = (&worker.shared.mailboxes, worker.index);
-    let rank = |&index: &usize| {
-        let count = mailboxes[index].connections.load(Relaxed);
-        (!worker.balance.has_rest(index), count, index != own)
-    };
-    let index = (0..mailboxes.len()).min_by_key(rank).unwrap_or(own);
-    if index == own {
-        mailboxes[own].connections.fetch_add(1, Relaxed);
+    let (shared, own) = (&worker.shared, worker.index);
+    let connections = |thread: usize| shared.mailboxes[thread].connections.load(Relaxed);
+    let thread = placement::place(&shared.spare, connections, own, worker.coarse());
+    if thread == own {
+        shared.mailboxes[own].connections.fetch_add(1, Relaxed);
         worker.adopt(io, peer);
     } else {
-        worker.shared.give(index, io, peer);
+        shared.give(thread, io, peer);
     }
 }
