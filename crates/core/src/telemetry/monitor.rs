@@ -4,9 +4,9 @@
 //! two counters of one window may differ by the requests of some nanoseconds; nothing here divides one by another
 //! across such a difference except means, where it does not matter.
 
-use crate::engine::shared::{ClassCounters, Counter, LaneCounters};
 use crate::model::{CostEstimate, LinearModel, Served, Tracker};
 use crate::promises::MAX_LEVELS;
+use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
 use crate::telemetry::releases::Releases;
 use crate::telemetry::status::Counts;
 use alloc::sync::Arc;
