@@ -5,7 +5,7 @@ use crate::field::wrong_type;
 use crate::http::*;
 use crate::quantity;
 use crate::shape::TextShape;
-use plimsoll_core::control::Share;
+use plimsoll_core::promises::Share;
 use plimsoll_core::promises::{Identity, Network};
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, SocketAddr};

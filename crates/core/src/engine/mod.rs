@@ -9,7 +9,7 @@ pub(crate) mod state;
 pub use lane::Lane;
 pub use reload::Reload;
 
-use crate::control::Trends;
+use crate::admission::aces::Trends;
 use crate::control::deadline::{self, Deadlines};
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
