@@ -1,35 +1,17 @@
 //! The binary `plimsoll`: one file per command, and nothing that decides.
 
-mod adapt;
-mod agent;
-mod arguments;
-mod bounds;
-mod check;
-mod demo;
-mod explain;
-mod failure;
-mod help;
-mod impact;
-mod journal;
-mod plan;
-mod profile;
-mod promised;
-mod reload;
-mod resolve;
-mod run;
-mod signals;
-mod simulate;
-mod source;
-mod text;
-mod trends;
-mod worker_counts;
+mod args;
+mod commands;
+mod output;
+mod service;
 
-use arguments::Command;
-use failure::Failure;
+use args::Command;
+use commands::{adapt, agent, check, demo, explain, impact, profile, run, simulate};
+use output::{failure::Failure, text};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match arguments::parse(std::env::args_os().skip(1)).and_then(execute) {
+    match args::parse(std::env::args_os().skip(1)).and_then(execute) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

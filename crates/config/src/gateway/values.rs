@@ -4,8 +4,7 @@ use super::{Forwarded, ReportWhen};
 use crate::diagnostic::{Code, Complaint, quoted};
 use crate::http::{CookieName, HeaderName};
 use crate::syntax::{Refused, TextField, TextShape, bad, words};
-use plimsoll_core::control::Share;
-use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense};
+use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
 
 /// What a client is: its address, or the value of a header or cookie.
 #[derive(Clone, Debug)]

@@ -9,29 +9,28 @@
 //! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way,
 //! from nothing.
 
-use crate::actuator::service_level::Knob;
+use crate::actuator::capacity::Capacity;
 use crate::admission::token_bucket::Meter;
 use crate::admission::unfinished_work::{Backlog, Terms};
 use crate::control::deadline::terms;
 use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::Search;
-use crate::engine::shared::{Capacity, Shared, SharedClass, SharedPlant};
+use crate::engine::state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
 use crate::engine::{ClassRow, Engine, SHORTEST_LOOK};
 use crate::model::{LinearModel, Tracker};
 use crate::promises::diff::{Changes, changes};
 use crate::promises::registry::{Census, Member};
 use crate::promises::{Admission, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
-use crate::request::classify::Rules;
+use crate::request::classify::Classifier;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::queue::Rank;
 use crate::scheduling::quota::{Quota, Turn};
-use crate::telemetry::heavy_hitters::Crowd;
+use crate::telemetry::heavy_hitters::HeavyHitters;
 use crate::telemetry::monitor::ClassMonitor;
 use crate::telemetry::readings::Mean;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
-use core::sync::atomic::AtomicU32;
 
 /// Promises that can be kept, with the numbers that they will have. Good for the engine that prepared it, until the
 /// next one is applied.
@@ -101,7 +100,7 @@ impl Engine {
             if class == self.monitors.len() {
                 self.monitors.push(ClassMonitor::new(self.known_line(site), site.levels.len()));
                 self.applied.push(site.levels.len() as f64);
-                self.crowds.push(Crowd::new(lanes.len()));
+                self.crowds.push(HeavyHitters::new(lanes.len()));
                 continue;
             }
             let row = &self.rows[class];
@@ -178,7 +177,7 @@ impl Engine {
 
     /// The loops of promised response times.
     fn follow_responses(&mut self) {
-        let shared: &Shared = &self.lane.shared;
+        let shared: &PublishedState = &self.lane.shared;
         let others = || self.census.members().filter(|other| !other.exempt);
         let promised = self.census.members().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
@@ -277,7 +276,7 @@ impl Engine {
             let known = before.plants.get(number);
             let mut backlog = known.map_or_else(Backlog::default, |known| known.backlog.clone());
             backlog.follow(&promises.control, self.ranks_at(number));
-            SharedPlant {
+            PublishedPlant {
                 gate,
                 capacity: capacity(plant, known),
                 queue: plant.queue,
@@ -285,7 +284,7 @@ impl Engine {
                 backlog,
             }
         };
-        let mut classes: Vec<SharedClass> = before.classes.iter().map(SharedClass::kept).collect();
+        let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
         // New numbers come in their order.
         let mut meter: Option<(usize, Arc<Meter>)> = None;
         for Member { class, site, site_number, place, exempt, .. } in self.census.members() {
@@ -295,22 +294,22 @@ impl Engine {
             let meter = meter.as_ref().map(|(_, meter)| meter.clone());
             let quota = quota(site, place, exempt, before.classes.get(class));
             let number = self.census.sites[site_number].site;
-            let fresh = SharedClass {
+            let fresh = PublishedClass {
                 meter,
                 quota,
                 ranks: ranks(site, place),
                 terms: terms(site, place, exempt),
                 estimates: self.deadlines.estimates(number),
-                ..self.shared_class(class, site)
+                ..self.published_class(class, site)
             };
             match classes.get_mut(class) {
                 Some(known) => *known = fresh,
                 None => classes.push(fresh),
             }
         }
-        let shared = Shared {
+        let shared = PublishedState {
             generation: before.generation.wrapping_add(1),
-            rules: Rules::new(&self.census, self.seed),
+            rules: Classifier::of(&self.census, self.seed),
             mode: promises.control.mode,
             retry_after: promises.control.retry_after,
             classes,
@@ -319,12 +318,12 @@ impl Engine {
         };
         let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
         shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
-        self.exchange.publish(Arc::new(shared));
+        self.published.publish(Arc::new(shared));
         self.lane.look();
     }
 
     /// The meter of a site's contract: as it stands, if the contract does.
-    fn meter(&self, site: usize, before: &Shared) -> Option<Arc<Meter>> {
+    fn meter(&self, site: usize, before: &PublishedState) -> Option<Arc<Meter>> {
         let guarantee = self.census.promises.sites[site].guarantee?;
         let class = self.census.sites[site].classes.first()?;
         let known = before.classes.get(usize::from(*class)).and_then(|class| class.meter.as_ref());
@@ -332,27 +331,24 @@ impl Engine {
         Some(known.map_or_else(|| Arc::new(Meter::new(&guarantee)), Arc::clone))
     }
 
-    fn shared_class(&self, class: usize, site: &Site) -> SharedClass {
+    fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
         let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
         for (level, plant) in plants_of(site).into_iter().enumerate() {
             plant_of_level[level + 1] = plant as u16;
         }
-        let fresh = SharedClass {
-            knob: Knob::new(self.applied[class]),
+        let words = ClassWords::new(self.applied[class]);
+        words.set_heavy(self.crowds[class].heavy(), self.crowds[class].note_shift());
+        PublishedClass {
+            words,
             top_level: site.levels.len() as u8,
             choice: site.choice,
             plant_of_level,
-            heavy: Default::default(),
-            heavy_count: AtomicU32::new(0),
-            note_shift: AtomicU32::new(self.crowds[class].note_shift()),
             meter: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
             terms: Terms { deadline: None, prefers_delay: false },
             estimates: None,
-        };
-        fresh.set_heavy(self.crowds[class].heavy());
-        fresh
+        }
     }
 }
 
@@ -372,7 +368,7 @@ pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Opt
 }
 
 /// The words of that promise, as they stand if it does.
-fn quota(site: &Site, place: usize, exempt: bool, before: Option<&SharedClass>) -> Option<Arc<Quota>> {
+fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, place);
     let turn = if delay.is_some() { Turn::Quota } else { ratio.map(|_| Turn::Weight)? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
@@ -386,7 +382,7 @@ fn quota(site: &Site, place: usize, exempt: bool, before: Option<&SharedClass>) 
 }
 
 /// A plant's workers and the most in service: what was found stays found, within the bounds.
-fn capacity(plant: &Plant, before: Option<&SharedPlant>) -> Arc<Capacity> {
+fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let most = plant.max_connections.min(MOST_IN_SERVICE);
     let Some(bounds) = plant.find_workers else {
         return Arc::new(Capacity::new(plant.workers, most, false));

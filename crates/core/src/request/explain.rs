@@ -5,9 +5,7 @@
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::Promises;
-use crate::promises::registry::Census;
-use crate::request::classify::Rules;
-use crate::request::{RequestView, Target};
+use crate::request::{Classifier, RequestView, Target};
 use alloc::{string::String, vec::Vec};
 
 /// A part of a condition.
@@ -73,7 +71,5 @@ pub fn explain(
     seed: u64,
     request: &impl RequestView,
 ) -> Result<Option<Explanation>, Vec<String>> {
-    promises.validate()?;
-    let census = Census::default().next(promises)?;
-    Ok(Rules::new(&census, seed).explain(request))
+    Ok(Classifier::new(promises, seed)?.explain(request))
 }

@@ -10,7 +10,9 @@ pub mod explain;
 pub(crate) mod hosts;
 mod reason;
 pub(crate) mod types;
+pub(crate) mod work;
 
 pub(crate) use api::Stage;
 pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
+pub use classify::Classifier;
 pub use reason::Reason;

@@ -4,7 +4,7 @@
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
-use crate::engine::published::{Exchange, Held};
+use crate::engine::published::{Published, Reader};
 use crate::scheduling::gate::{Entry, Gate};
 use crate::scheduling::queue::{Rank, Standing, Waiting};
 use crate::scheduling::quota::{Quota, Turn};
@@ -349,10 +349,10 @@ fn who_is_held_is_found_again_and_holds_up_nobody() {
 fn who_starts_a_request_of_a_new_class_knows_the_class() {
     loom::model(|| {
         // The value is the number of classes.
-        let exchange = alloc::sync::Arc::new(Exchange::new(alloc::sync::Arc::new(1_u16)));
+        let exchange = alloc::sync::Arc::new(Published::new(alloc::sync::Arc::new(1_u16)));
         let gate = Arc::new(Gate::new(2));
         assert!(gate.enter(NOW, LIMIT).is_some());
-        let [arriving, starting] = [0, 1].map(|_| Held::new(exchange.clone()));
+        let [arriving, starting] = [0, 1].map(|_| Reader::new(exchange.clone()));
         let arriver = {
             let gate = gate.clone();
             thread::spawn(move || {

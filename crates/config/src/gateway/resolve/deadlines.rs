@@ -4,8 +4,7 @@ use super::sites::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::gateway::keys::{ControlKeys, SiteKeys, TypeKeys};
 use crate::syntax::Located;
-use plimsoll_core::control::Share;
-use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType};
+use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 

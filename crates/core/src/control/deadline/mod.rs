@@ -14,11 +14,12 @@ use crate::admission::aces::forecast::Trends;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
 use crate::admission::unfinished_work::Terms;
-use crate::engine::shared::{LaneCounters, Shared, SharedPlant};
+use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::registry::Census;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::request::types::types_of;
 use crate::scheduling::queue::Standing;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::monitor::sum_over;
 use crate::telemetry::status::{DeadlineStatus, TypeStatus};
 use crate::time::{Duration, Instant};
@@ -69,10 +70,13 @@ impl Deadlines {
     }
 
     /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
-    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[SharedPlant]) -> Instant {
+    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[PublishedPlant]) -> Instant {
         let known = &self.known;
         let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
-        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+        pairs
+            .map(|(periods, plant)| periods.turn(now, day, &plant.backlog, known))
+            .min()
+            .unwrap_or(Instant::FAR)
     }
 
     /// What was learned of how rates go on.
@@ -94,7 +98,7 @@ impl Deadlines {
     }
 
     /// Learns what requests cost and how fast work comes, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plants: &[SharedPlant], seconds: f64) {
+    pub(crate) fn follow(&mut self, plants: &[PublishedPlant], seconds: f64) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
         for (plant, rates) in plants.iter().zip(&mut self.rates).filter(|(plant, _)| plant.has_deadlines) {
             rates.follow(&plant.backlog, seconds, plant.capacity.workers());
@@ -118,7 +122,7 @@ impl Deadlines {
 
 /// What the status says of a class with a deadline, at the plant that it is served by.
 pub(crate) fn status(
-    shared: &Shared,
+    shared: &PublishedState,
     counters: &[Arc<LaneCounters>],
     class: usize,
     plant: usize,

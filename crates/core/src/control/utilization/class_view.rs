@@ -45,7 +45,7 @@ impl Governed {
         self.levels.iter().copied()
     }
 
-    /// The level at which a request that waits here starts if `wanted` is its level: as `SharedClass::level_at`.
+    /// The level at which a request that waits here starts if `wanted` is its level: as `PublishedClass::level_at`.
     pub(crate) fn level_at(&self, wanted: usize) -> usize {
         let wanted = wanted.max(1);
         let up = self.levels_here().find(|level| *level >= wanted);

@@ -1,0 +1,364 @@
+//! What became of promised response times, by the clients' own clocks: the histograms of a run, not what the loops say of
+//! themselves. Beside it, for how much of the time the status would have said that a promise is missed, or that a ratio
+//! cannot be had.
+//!
+//! Of a percentile whoever waited in vain is late too. A response is in time up to the edge of its histogram's bucket, a
+//! hundredth or so.
+
+use super::figures::classes;
+use super::inputs::Contender;
+use super::summary::short;
+use crate::output::promised;
+use crate::output::text;
+use plimsoll_core::promises::{Delay, Promises};
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::Histogram;
+use plimsoll_core::time::Duration;
+use plimsoll_gateway::admin::json::Json;
+use plimsoll_report::{Fact, Verdict};
+use plimsoll_sim::{ClassRow, Run};
+
+/// What the status calls missed: a mean by so much, a share of late ones by so much.
+const MISSED_MEAN: f64 = 1.1;
+const MISSED_SHARE: f64 = 1.3;
+
+/// A class with a delay, and what became of it.
+pub(crate) struct DelayFigures {
+    /// `site/class`.
+    pub(crate) name: String,
+    pub(crate) class: usize,
+    pub(crate) delay: Delay,
+    /// Answered or waited in vain.
+    pub(crate) requests: u64,
+    /// The part of them that took longer.
+    pub(crate) late: f64,
+    pub(crate) mean: Duration,
+    /// The part of the time in which the status says missed; `None` of a comparator.
+    pub(crate) missed: Option<f64>,
+}
+
+/// A class with a deadline, and what became of it.
+pub(crate) struct DeadlineFigures {
+    /// `site/class`.
+    pub(crate) name: String,
+    class: usize,
+    deadline: Duration,
+    /// Answered, or dropped after they were admitted.
+    admitted: u64,
+    /// Of them, later than promised or dropped.
+    missed: u64,
+}
+
+/// The classes of a site that have a ratio, and what became of it.
+pub(crate) struct RatioFigures {
+    pub(crate) site: String,
+    pub(crate) members: Vec<Member>,
+    /// The part of the time in which the status says infeasible; `None` of a comparator.
+    pub(crate) infeasible: Option<f64>,
+}
+
+/// One of them.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) class: usize,
+    pub(crate) delta: f64,
+    mean: Duration,
+}
+
+/// All promises of response times in a contender's configuration.
+#[derive(Default)]
+pub(crate) struct Promised {
+    pub(crate) delays: Vec<DelayFigures>,
+    pub(crate) ratios: Vec<RatioFigures>,
+    pub(crate) deadlines: Vec<DeadlineFigures>,
+}
+
+impl Promised {
+    pub(crate) fn of(run: &Run, promises: &Promises) -> Promised {
+        let names = classes(promises);
+        let (mut all, mut first) = (Promised::default(), 0);
+        let row = |class: usize| run.classes.get(class);
+        for site in &promises.sites {
+            let numbered = || promised::of(site).zip(first..);
+            for (one, class) in numbered() {
+                if let (Some(delay), Some(row)) = (one.delay, row(class)) {
+                    all.delays.push(kept(names[class].0.clone(), class, delay, row));
+                }
+                if let (Some(deadline), Some(row)) = (one.deadline, row(class)) {
+                    all.deadlines.push(DeadlineFigures::of(names[class].0.clone(), class, deadline, row));
+                }
+            }
+            let members = numbered().filter_map(|(one, class)| {
+                let (name, mean) = (one.class.to_owned(), row(class)?.response.mean());
+                Some(Member { name, class, delta: one.ratio?, mean })
+            });
+            let members: Vec<Member> = members.collect();
+            if let Some(member) = members.first() {
+                let held = row(member.class).and_then(|row| row.held);
+                let infeasible = held.map(|held| held.infeasible);
+                all.ratios.push(RatioFigures { site: site.name.clone(), members, infeasible });
+            }
+            // `default` and `exempt` come after a site's own.
+            first += site.classes.len() + 2;
+        }
+        all
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.delays.is_empty() && self.ratios.is_empty() && self.deadlines.is_empty()
+    }
+
+    /// What was promised a class, beside its figures; `None` if nothing was.
+    pub(crate) fn json_of(&self, class: usize, row: Option<&ClassRow>) -> Option<Json> {
+        let number = |value: Option<f64>| value.map_or(Json::Null, Json::Number);
+        let delay = self.delays.iter().find(|one| one.class == class);
+        let ratio =
+            self.ratios.iter().find_map(|of| Some((of, of.members.iter().find(|m| m.class == class)?)));
+        let deadline = self.deadlines.iter().find(|one| one.class == class);
+        let (None, None, None) = (delay, ratio, deadline) else {
+            let held = row.and_then(|row| row.held);
+            return Some(Json::object([
+                ("delay_seconds", number(delay.map(|one| one.delay.target.as_secs_f64()))),
+                ("percentile", number(delay.and_then(|one| one.delay.percentile))),
+                ("ratio", number(ratio.map(|(_, member)| member.delta))),
+                ("late_share", number(delay.map(|one| one.late))),
+                ("missed_share_of_time", number(delay.and_then(|one| one.missed))),
+                ("infeasible_share_of_time", number(ratio.and_then(|(of, _)| of.infeasible))),
+                ("quota_mean", number(held.and_then(|held| held.quota))),
+                ("deadline_seconds", number(deadline.map(|one| one.deadline.as_secs_f64()))),
+                ("deadline_missed", deadline.map_or(Json::Null, |one| Json::Count(one.missed))),
+            ]));
+        };
+        None
+    }
+}
+
+fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigures {
+    let in_vain = row.reasons[Reason::WaitTimeout as usize];
+    let requests = row.response.count() + in_vain;
+    let late = requests - within(&row.response, delay.target);
+    DelayFigures {
+        name,
+        class,
+        delay,
+        requests,
+        late: late as f64 / requests.max(1) as f64,
+        mean: row.response.mean(),
+        missed: row.held.map(|held| held.missed),
+    }
+}
+
+impl DeadlineFigures {
+    fn of(name: String, class: usize, deadline: Duration, row: &ClassRow) -> Self {
+        let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
+        let admitted = row.response.count() + dropped.iter().sum::<u64>();
+        let missed = admitted - within(&row.response, deadline);
+        DeadlineFigures { name, class, deadline, admitted, missed }
+    }
+
+    fn reached(&self) -> String {
+        if self.missed == 0 {
+            "all".to_owned()
+        } else {
+            format!("all but {} of {}", self.missed, self.admitted)
+        }
+    }
+
+    /// As a figure of the page's head.
+    pub(crate) fn fact(&self) -> Fact {
+        let verdict = match self.missed as f64 / self.admitted.max(1) as f64 {
+            0.0 => Verdict::Good,
+            share if share < 0.02 => Verdict::Neutral,
+            _ => Verdict::Bad,
+        };
+        Fact::new(format!("deadline of {}", self.name), self.reached())
+            .verdict(verdict)
+            .note(format!("promised: {}", promised::deadline(self.deadline)))
+    }
+}
+
+/// How many took no longer.
+fn within(response: &Histogram, target: Duration) -> u64 {
+    let count = response.count();
+    let (mut in_time, mut beyond) = (0, count + 1);
+    while beyond - in_time > 1 {
+        let rank = in_time + (beyond - in_time) / 2;
+        let quantile = response.quantile((rank as f64 - 0.5) / count as f64);
+        *(if quantile <= target { &mut in_time } else { &mut beyond }) = rank;
+    }
+    in_time
+}
+
+impl DelayFigures {
+    /// What of it the clients saw.
+    fn reached(&self) -> String {
+        match self.delay.percentile {
+            _ if self.requests == 0 => "-".to_owned(),
+            Some(_) => format!("{:.1} %", 100.0 * (1.0 - self.late)),
+            None => promised::time(self.mean.as_secs_f64()),
+        }
+    }
+
+    /// Beyond what the status would call missed it is not kept; a little beside the promise is neither.
+    fn verdict(&self) -> Verdict {
+        let (is, promised, missed) = match self.delay.percentile {
+            Some(percentile) => (self.late, 1.0 - percentile / 100.0, MISSED_SHARE),
+            None => (self.mean.as_secs_f64(), self.delay.target.as_secs_f64(), MISSED_MEAN),
+        };
+        match is {
+            is if is <= promised => Verdict::Good,
+            is if is > missed * promised => Verdict::Bad,
+            _ => Verdict::Neutral,
+        }
+    }
+
+    /// As a figure of the page's head.
+    pub(crate) fn fact(&self) -> Fact {
+        let note = format!("promised: {}", promised::delay(self.delay));
+        Fact::new(format!("response times of {}", self.name), self.reached())
+            .verdict(self.verdict())
+            .note(note)
+    }
+}
+
+impl RatioFigures {
+    /// `1 : 1.97`, in units of the first; a class that nobody came to has none.
+    fn reached(&self) -> String {
+        let unit = self.members[0].mean.as_secs_f64() / self.members[0].delta;
+        let times = self.members.iter().map(|member| {
+            let times = member.mean.as_secs_f64() / unit;
+            if times.is_finite() && times > 0.0 { format!("{:.2}", times) } else { "-".to_owned() }
+        });
+        times.collect::<Vec<_>>().join(" : ")
+    }
+
+    fn words(&self) -> String {
+        let all: Vec<String> =
+            self.members.iter().map(|member| format!("{} {}", member.name, member.delta)).collect();
+        all.join(" : ")
+    }
+
+    /// As a figure of the page's head.
+    pub(crate) fn fact(&self) -> Fact {
+        Fact::new(format!("ratio of response times, {}", self.site), self.reached())
+            .note(format!("promised: {}", self.words()))
+    }
+}
+
+/// `3.1 % of the time`.
+fn of_time(part: Option<f64>) -> String {
+    match part {
+        None => "-".to_owned(),
+        Some(0.0) => "never".to_owned(),
+        Some(part) => format!("{:.1} % of the time", 100.0 * part),
+    }
+}
+
+/// All promises and what became of them in front of all; empty if there are none.
+pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>, several: bool) -> String {
+    let titles = ["promised", "response times", "", "reached", "status said missed or infeasible"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    for (promised, contender) in all {
+        let front = if several { short(&contender.name) } else { String::new() };
+        rows.extend(promised.delays.iter().filter(|one| one.requests > 0).map(|one| {
+            let words = promised::delay(one.delay);
+            vec![one.name.clone(), words, front.clone(), one.reached(), of_time(one.missed)]
+        }));
+        rows.extend(promised.deadlines.iter().filter(|one| one.admitted > 0).map(|one| {
+            let words = promised::deadline(one.deadline);
+            vec![one.name.clone(), words, front.clone(), one.reached(), String::new()]
+        }));
+        rows.extend(promised.ratios.iter().map(|one| {
+            vec![one.site.clone(), one.words(), front.clone(), one.reached(), of_time(one.infeasible)]
+        }));
+    }
+    if rows.len() == 1 { String::new() } else { text::table(&rows, &[]) }
+}
+
+/// Where the workers were looked for: how many there truly are, and how many were found.
+pub(crate) fn workers_notes(run: &Run, contender: &Contender) -> Vec<String> {
+    let plants =
+        contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());
+    let found = plants.filter_map(|(number, plant)| {
+        let truth = contender.workload.plants.get(number)?.discipline.servers();
+        let second_half = run.rows.iter().skip(run.rows.len() / 2).map(|row| row.plants[number].workers);
+        let (last, least, most) = (second_half.clone().next_back()?, second_half.clone().min()?, second_half.max()?);
+        (last > 0).then(|| {
+            format!(
+                "{} has {truth} workers, and the gateway is not told: it takes them for {last} at the end, and for {least} to \
+                 {most} in the second half of the run",
+                plant.name
+            )
+        })
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(milliseconds: impl Iterator<Item = u64>) -> ClassRow {
+        let mut row = ClassRow::default();
+        milliseconds.for_each(|ms| row.response.record_ns(ms * 1_000_000));
+        row
+    }
+
+    fn promise(percentile: Option<f64>) -> Delay {
+        Delay { target: Duration::from_millis(200), percentile }
+    }
+
+    #[test]
+    fn a_percentile_counts_who_was_late_and_who_waited_in_vain() {
+        let mut row = row((1..=1000).map(|n| if n <= 940 { 100 } else { 300 }));
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
+        assert_eq!((figures.requests, figures.reached().as_str()), (1000, "94.0 %"));
+        assert!((figures.late - 0.06).abs() < 1e-9 && figures.verdict() == Verdict::Neutral);
+        row.reasons[Reason::WaitTimeout as usize] = 10;
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
+        assert!((figures.late - 70.0 / 1010.0).abs() < 1e-9 && figures.verdict() == Verdict::Bad);
+        assert_eq!(kept("shop/premium".into(), 0, promise(Some(93.0)), &row).verdict(), Verdict::Good);
+    }
+
+    #[test]
+    fn a_deadline_counts_who_was_late_and_who_was_dropped_but_nobody_refused() {
+        let mut row = row((1..=1000).map(|n| if n <= 998 { 100 } else { 300 }));
+        row.reasons[Reason::Deadline as usize] = 500;
+        let of = |row: &ClassRow| DeadlineFigures::of("shop/all".into(), 0, Duration::from_millis(200), row);
+        assert_eq!((of(&row).admitted, of(&row).missed), (1000, 2));
+        row.reasons[Reason::Late as usize] = 3;
+        assert_eq!(of(&row).reached(), "all but 5 of 1003");
+        assert_eq!(of(&ClassRow::default()).reached(), "all");
+    }
+
+    #[test]
+    fn a_mean_is_judged_as_one() {
+        let of = |ms| kept("shop/premium".into(), 0, promise(None), &row([ms, ms].into_iter()));
+        assert_eq!(
+            [of(199), of(210), of(230)].map(|one| one.verdict()),
+            [Verdict::Good, Verdict::Neutral, Verdict::Bad]
+        );
+        assert_eq!(of(210).reached(), "210 ms");
+    }
+
+    #[test]
+    fn nobody_is_late_of_nobody() {
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &ClassRow::default());
+        assert_eq!((figures.requests, figures.late, figures.reached().as_str()), (0, 0.0, "-"));
+    }
+
+    #[test]
+    fn a_ratio_is_told_in_units_of_its_first_class() {
+        let member = |name: &str, delta, ms| Member {
+            name: name.to_owned(),
+            class: 0,
+            delta,
+            mean: Duration::from_millis(ms),
+        };
+        let members = vec![member("gold", 1.0, 100), member("plain", 2.0, 190), member("late", 3.0, 0)];
+        let ratio = RatioFigures { site: "shop".to_owned(), members, infeasible: None };
+        assert_eq!(ratio.words(), "gold 1 : plain 2 : late 3");
+        assert_eq!(ratio.reached(), "1.00 : 1.90 : -");
+        assert_eq!([None, Some(0.0), Some(0.031)].map(of_time), ["-", "never", "3.1 % of the time"]);
+    }
+}
