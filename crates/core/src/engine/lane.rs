@@ -10,7 +10,6 @@
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::admission::token_bucket::Meter;
-use crate::engine::published::Reader;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
@@ -21,6 +20,7 @@ use crate::request::{
 };
 use crate::scheduling::gate::{Change, Entry, MOST_IN_SERVICE};
 use crate::scheduling::queue::{Standing, Waiting};
+use crate::sync::published::Reader;
 use crate::telemetry::counters::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, load_bin};
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
