@@ -3,6 +3,11 @@
 //! The decisions' half is [`plimsoll_core::promises::Promises`]; [`Gateway::backends`] and [`Gateway::rewrites`] run
 //! parallel to its plants and levels. The defaults stand here, and the reference is made from them.
 
+pub(crate) mod addresses;
+pub(crate) mod keys;
+pub(crate) mod resolve;
+mod values;
+
 use crate::agent::HttpUrl;
 use plimsoll_core::promises::Network;
 use plimsoll_core::time::Duration;

@@ -10,12 +10,12 @@ mod response_times;
 mod sites;
 mod workers;
 
+use super::values::LawName;
 use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
+use crate::gateway::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
 use crate::gateway::{Gateway, Limits, Rejection, Report, Timeouts};
-use crate::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
-use crate::scalar::LawName;
+use crate::syntax::Located;
 use plimsoll_core::promises::{Control, Network, Promises, UtilizationLaw};
 use plimsoll_core::time::Duration;
 use std::collections::BTreeMap;
