@@ -2,10 +2,10 @@
 
 use crate::diagnostic::{Code, Complaint, Findings, quoted};
 use crate::field::{Field, wrong_type};
-use crate::gateway::{Forwarded, ReportWhen};
 use crate::shape::Shape;
 use crate::suggest::nearest;
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Mode, Prefer, Sense};
+use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -318,16 +318,16 @@ words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";
     "reported" => Reported, "from the upstream's own `endpoint-load-metrics` response header (ORCA)";
 });
-words!(Forwarded {
+words!(ForwardedFields {
     "x-forwarded" => XForwarded, "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`";
-    "forwarded" => Standard, "`Forwarded`, RFC 7239";
+    "forwarded" => Forwarded, "`Forwarded`, RFC 7239";
     "both" => Both, "both of them";
     "none" => None, "neither";
 });
-words!(ReportWhen {
+words!(ReportMode {
     "rejections" => Rejections, "on rejections";
     "always" => Always, "on every response";
-    "never" => Never, "on none";
+    "never" => Off, "on none";
 });
 words!(LawName {
     "feed-forward" => FeedForward, "from the measured rate and costs, with feedback on what is left";
