@@ -3,6 +3,11 @@
 //! The settings and their defaults are types of the gateway ([`plimsoll_gateway::settings`]). What is here besides them
 //! needs more than the file: upstreams are named, and looked up at the start and at each reload.
 
+pub(crate) mod addresses;
+pub(crate) mod keys;
+pub(crate) mod resolve;
+mod values;
+
 use crate::agent::HttpUrl;
 use plimsoll_gateway::settings::{FilesSettings, Settings};
 use std::path::PathBuf;

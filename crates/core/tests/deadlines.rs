@@ -1,6 +1,6 @@
 //! Deadlines at the door: what was reserved is given back, whatever way a request takes, and an honest refusal.
 
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::Trends;
 use plimsoll_core::promises::{
     Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };

@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::gateway::check;
 use crate::settings::{Backend, Settings};
 use crate::worker::Shared;
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::Trends;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Difference, Engine};

@@ -119,7 +119,7 @@ impl Told<'_> {
         if !self.configuration.promises.has_deadlines(site.plant) {
             return None;
         }
-        let number = usize::from(self.explanation.target.kind);
+        let number = usize::from(self.explanation.target.request_type);
         let own = site.types.get(number).map(|own| own.name.as_str());
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }

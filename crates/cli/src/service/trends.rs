@@ -4,7 +4,7 @@
 //! the end, beside itself and then put in its place, so that a reader, or a crash, meets the old one or the new one whole.
 
 use crate::output::failure::Failure;
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::Trends;
 use plimsoll_gateway::Reloader;
 use std::fs::{self, File};
 use std::io::{self, Write};

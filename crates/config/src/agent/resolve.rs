@@ -3,8 +3,7 @@
 use super::keys::{ApacheKeys, File, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::text::Text;
+use crate::syntax::{Located, Text};
 use plimsoll_core::agent::{Policy, Sense, Settings, Threshold};
 use plimsoll_core::time::Duration;
 use std::ops::Range;

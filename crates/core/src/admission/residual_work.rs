@@ -17,7 +17,8 @@
 //! A request that is long overdue would count below nothing, and hide the others. So a sum below nothing is not believed:
 //! each is then taken to be at the mean age.
 
-use crate::admission::unfinished_work::{Sum, Work};
+use crate::admission::unfinished_work::Sum;
+use crate::request::work::Work;
 use crate::time::Instant;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,27 +69,27 @@ fn microseconds(instant: Instant) -> u64 {
 
 /// beta, in sixteenths.
 fn beta(work: &Work) -> u64 {
-    let (mean, variance) = work.whole();
+    let (mean, variance) = work.mean_and_variance();
     let square = (mean * mean).max(1);
     (UNIT * square.saturating_sub(variance) + (square + variance) / 2) / (square + variance)
 }
 
 fn line(started: Instant, work: &Work) -> u64 {
     let beta = beta(work);
-    let sum = beta.wrapping_mul(microseconds(started)).wrapping_add(UNIT * work.whole().0);
+    let sum = beta.wrapping_mul(microseconds(started)).wrapping_add(UNIT * work.mean_and_variance().0);
     (sum << BETA_BITS) | beta
 }
 
 /// At the mean age, `E[S] (1 + c^2) / 2`, and the variance.
 fn residual(work: &Work) -> (u64, u64) {
-    let (mean, variance) = work.whole();
+    let (mean, variance) = work.mean_and_variance();
     ((mean + variance / mean.max(1)) / 2, variance)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::estimates::Cost;
+    use crate::request::work::Cost;
     use crate::time::Duration;
 
     fn work(mean_us: u32, deviation_us: u32) -> Work {

@@ -10,13 +10,12 @@
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::admission::token_bucket::Meter;
-use crate::admission::unfinished_work::Work;
 use crate::engine::published::Reader;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::Reason;
-use crate::request::types::Kind;
+use crate::request::work::{CostFeatures, Work};
 use crate::request::{
     Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts,
 };
@@ -122,14 +121,14 @@ impl Lane {
         let class = &shared.classes[usize::from(target.class)];
         let plant = &shared.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
-        let Target { kind: number, announced_us, blocks, .. } = *target;
-        let kind = Kind { number, announced_us, blocks };
+        let Target { request_type, announced_us, blocks, .. } = *target;
+        let features = CostFeatures { request_type, announced_us, blocks };
         let workers = plant.workers(Some(permit.arrived));
-        let cost = estimates.cost(kind, permit.level);
+        let cost = estimates.cost(features, permit.level);
         if announced_us > 0 || blocks > 0 {
             estimates.saw(cost, &class.terms);
         }
-        let work = plant.backlog.reserve(permit.arrived, class.rank(standing), kind, cost);
+        let work = plant.backlog.reserve(permit.arrived, class.rank(standing), features, cost);
         permit.work = Some(work);
         let refused = match plant.backlog.admits(
             &work,
@@ -140,10 +139,10 @@ impl Lane {
             Err(refused) if !target.exempt => refused,
             _ => return Ok(()),
         };
-        if refused.is_none() && estimates.is_invited(kind, permit.level) {
+        if refused.is_none() && estimates.is_invited(features, permit.level) {
             return Ok(());
         }
-        estimates.refuse(kind, permit.level, refused.is_none());
+        estimates.refuse(features, permit.level, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;
             return Ok(());
@@ -179,7 +178,9 @@ impl Lane {
         let service_ns = now.nanos_since(permit.started);
         let class = &self.counters.classes[usize::from(permit.class)];
         class.released.add(1);
-        class.response_ns.add(now.nanos_since(permit.arrived));
+        let response_ns = now.nanos_since(permit.arrived);
+        class.response_ns.add(response_ns);
+        class.response_times.add(response_ns);
         if permit.counted {
             self.leave_quota(now, permit, service_ns);
         }
@@ -222,7 +223,7 @@ impl Lane {
         let teaches = service.representative && permit.generation == self.shared.generation();
         let Some(estimates) = class.estimates.as_ref().filter(|_| teaches) else { return };
         let cost_ns = service.cost.map_or(took_ns, |cost| cost.as_nanos() as u64);
-        estimates.note(work.kind, permit.level, cost_ns);
+        estimates.note(work.features, permit.level, cost_ns);
     }
 
     /// Accounts the end of service of a class that was promised a delay or a ratio.
@@ -460,7 +461,9 @@ fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, 
     class.served[usize::from(start.decided)].add(1);
     class.reasons[permit.reason as usize].add(1);
     class.started.add(1);
-    class.queue_delay_ns.add(start.now.nanos_since(permit.arrived));
+    let queue_delay_ns = start.now.nanos_since(permit.arrived);
+    class.queue_delay_ns.add(queue_delay_ns);
+    class.queue_delays.add(queue_delay_ns);
 }
 
 fn account(shared: &PublishedState, counters: &LaneCounters, plant: usize, change: Change) {

@@ -9,7 +9,7 @@ pub(crate) mod state;
 pub use lane::Lane;
 pub use reload::Reload;
 
-use crate::control::Trends;
+use crate::admission::aces::Trends;
 use crate::control::deadline::{self, Deadlines};
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
@@ -24,7 +24,7 @@ use crate::request::Verdicts;
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
-use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals};
+use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations};
 use crate::telemetry::readings::{GatewayCost, Mean};
 use crate::telemetry::status::{ClassStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
@@ -464,6 +464,10 @@ impl Engine {
         let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
+        let totals = ClassTotals::sum(&self.counters, class, row.levels.len());
+        let lanes = || self.counters.iter().map(move |lane| &lane.classes[class]);
+        let (queue_delays, response_times) =
+            (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
             site: row.site.clone(),
@@ -485,7 +489,9 @@ impl Engine {
             deadline: deadline::status(self.shared(), &self.counters, class, row.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
-            counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
+            counts: totals.counts,
+            queue_delays: durations(queue_delays, totals.started, totals.queue_delay_ns),
+            response_times: durations(response_times, totals.released, totals.response_ns),
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }

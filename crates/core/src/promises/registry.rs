@@ -5,7 +5,6 @@
 //! if it comes back. A class is known by its site's name and its own.
 
 use crate::promises::{Promises, Site};
-use crate::request::classify::class_names;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::{format, vec::Vec};
@@ -58,7 +57,7 @@ impl Census {
         let plants = assign(&mut next.plant_names, promises.plants.iter().map(|plant| plant.name.clone()));
         let sites = assign(&mut next.site_names, promises.sites.iter().map(|site| site.name.clone()));
         let names = |(site, number): (&Site, &usize)| {
-            class_names(site).map(|name| (*number, String::from(name))).collect::<Vec<_>>()
+            site.class_names().map(|name| (*number, String::from(name))).collect::<Vec<_>>()
         };
         let mut classes =
             assign(&mut next.class_names, promises.sites.iter().zip(&sites).flat_map(names)).into_iter();
@@ -70,7 +69,7 @@ impl Census {
         }
         let numbers = |(site, number): (&Site, &usize)| SiteNumbers {
             site: *number as u16,
-            classes: classes.by_ref().take(class_names(site).count()).map(|class| class as u16).collect(),
+            classes: classes.by_ref().take(site.class_names().count()).map(|class| class as u16).collect(),
         };
         next.sites = promises.sites.iter().zip(&sites).map(numbers).collect();
 
@@ -103,7 +102,7 @@ impl Census {
     pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
         self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
             let exempt = numbers.classes.len() - 1;
-            class_names(site).zip(&numbers.classes).enumerate().map(move |(place, (name, class))| Member {
+            site.class_names().zip(&numbers.classes).enumerate().map(move |(place, (name, class))| Member {
                 class: usize::from(*class),
                 name,
                 site,

@@ -19,8 +19,8 @@
 //!
 //! A choice looks at the first of each line, so that it takes as long with ten waiting as with ten thousand.
 
-use crate::admission::unfinished_work::Work;
 use crate::request::Token;
+use crate::request::work::Work;
 use crate::scheduling::quota::{Quota, Turn, WORKER};
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};

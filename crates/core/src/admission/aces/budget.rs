@@ -17,8 +17,9 @@
 //! time is dropped as late: there is no second queue here (docs/decisions/0009-deadlines.md).
 
 use crate::admission::aces::forecast::Asked;
-use crate::admission::aces::formula::{Account, Share, left};
+use crate::admission::aces::formula::{Account, left};
 use crate::admission::unfinished_work::Workers;
+use crate::promises::Share;
 use crate::scheduling::queue::Rank;
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};

@@ -6,7 +6,7 @@
 
 use super::forecast::{Forecast, HOURS, Trends};
 use crate::admission::aces::budget::Budget;
-use crate::engine::state::PublishedPlant;
+use crate::admission::unfinished_work::Backlog;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, vec::Vec};
 
@@ -41,10 +41,10 @@ impl Periods {
         &mut self,
         now: Instant,
         day: Duration,
-        plant: &PublishedPlant,
+        unfinished: &Backlog,
         known: &Trends,
     ) -> Instant {
-        let Some(budget) = plant.backlog.budget() else {
+        let Some(budget) = unfinished.budget() else {
             self.began = None;
             return Instant::FAR;
         };
@@ -56,10 +56,10 @@ impl Periods {
         }
         let (seconds, begun) = (now.since(began).as_secs_f64(), hour(day));
         self.number = self.number.wrapping_add(1);
-        let in_service = plant.backlog.in_service(Some(now)).0 as u64;
+        let in_service = unfinished.in_service(Some(now)).0 as u64;
         for (place, (band, words)) in budget.accounts().iter().enumerate() {
             let predicted = self.forecast(*band, known).turn(&words.take_asked(), seconds, (ended, begun));
-            let carried = plant.backlog.waiting_us(*band) + if place == 0 { in_service } else { 0 };
+            let carried = unfinished.waiting_us(*band) + if place == 0 { in_service } else { 0 };
             // Of a period that was cut long the next is not.
             words.begin(self.number, predicted * budget.period.as_secs_f64() / seconds, carried);
         }

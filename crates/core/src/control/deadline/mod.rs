@@ -73,7 +73,10 @@ impl Deadlines {
     pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[PublishedPlant]) -> Instant {
         let known = &self.known;
         let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
-        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+        pairs
+            .map(|(periods, plant)| periods.turn(now, day, &plant.backlog, known))
+            .min()
+            .unwrap_or(Instant::FAR)
     }
 
     /// What was learned of how rates go on.

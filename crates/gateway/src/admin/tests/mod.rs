@@ -61,6 +61,7 @@ fn sample() -> Status {
         counts,
         queue_delay: Duration::from_millis(2),
         response_time: Duration::from_millis(42),
+        ..ClassStatus::default()
     };
     let odd = ClassStatus {
         class: "a \"b\"\\\nc".to_owned(),

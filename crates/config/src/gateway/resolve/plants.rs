@@ -2,12 +2,9 @@
 
 use super::workers::Workers;
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
-use crate::field::{Located, Within};
 use crate::gateway::Backend;
-use crate::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
-use crate::scalar::Share;
-use crate::suggest::nearest;
-use crate::text::Name;
+use crate::gateway::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
+use crate::syntax::{Located, Name, Share, Within, nearest};
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use plimsoll_gateway::settings::FilesSettings;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,9 @@
 
 use super::sites::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::keys::{ControlKeys, SiteKeys, TypeKeys};
-use plimsoll_core::control::Share;
-use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType};
+use crate::gateway::keys::{ControlKeys, SiteKeys, TypeKeys};
+use crate::syntax::Located;
+use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 

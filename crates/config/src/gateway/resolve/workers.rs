@@ -2,9 +2,8 @@
 //! promised.
 
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::keys::{CapacityKeys, File, UpstreamKeys};
-use crate::scalar::Whole;
+use crate::gateway::keys::{CapacityKeys, File, UpstreamKeys};
+use crate::syntax::{Located, Whole};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use std::ops::Range;
 

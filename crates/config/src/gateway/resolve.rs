@@ -10,12 +10,12 @@ mod response_times;
 mod sites;
 mod workers;
 
+use super::Gateway;
+use super::values::LawName;
 use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::gateway::Gateway;
-use crate::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
-use crate::scalar::LawName;
+use crate::gateway::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
+use crate::syntax::Located;
 use plimsoll_core::promises::{Control, Law, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Limits, Rejection, Report, Settings, Timeouts};

@@ -3,15 +3,14 @@
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
 use crate::diagnostic::Code;
-use crate::field::Section;
-use crate::keys::File;
-use crate::shape::{KeyShape, Presence, SectionShape, Shape, sections};
+use crate::gateway::keys::File;
+use crate::syntax::{KeyShape, Presence, Section, SectionShape, Shape, sections};
 use crate::{adaptation, agent, workload};
 use std::fmt::Write;
 use std::ops::Bound;
 
 const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/keys.rs: do not edit. Rewrite it with
+<!-- Generated from crates/config/src/gateway/keys.rs: do not edit. Rewrite it with
      PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
 # Configuration
 
@@ -23,13 +22,13 @@ once, what is wrong: where, and what to write instead. Start from one of the [ex
 | [one-site.toml](../examples/one-site.toml) | one server, a light version of its pages |
 | [folder.toml](../examples/folder.toml) | files that the gateway serves itself, in two qualities |
 | [classes.toml](../examples/classes.toml) | several sites, levels and groups of clients |
-| [deadlines.toml](../examples/deadlines.toml) | whoever is admitted is answered in time ([more](deadlines.md)) |
+| [deadlines.toml](../examples/deadlines.toml) | an admitted request is answered in time ([more](deadlines.md)) |
 | [delays.toml](../examples/delays.toml) | response times that are promised, as times or as ratios ([more](delays.md)) |
 | [observe.toml](../examples/observe.toml) | look first: decide and log, but let everything pass |
 | [demo.toml](../examples/demo.toml) | what `plimsoll demo` runs |
 
 An editor completes keys and shows their meaning if the file begins with
-`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll.schema.json`.
+`#:schema ./plimsoll.schema.json`, the path of what `plimsoll schema` prints.
 
 The smallest file names where clients connect and the server. How many requests it works on at once is found while the
 gateway runs; tell it if you know it:
@@ -56,39 +55,29 @@ capacity = { workers = 8 }          # may be left out
 
 /// The reference of all keys of the configuration, in Markdown.
 pub fn reference() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    for section in sections(File::shape()).iter().skip(1) {
-        let _ = write_section(&mut page, section);
-    }
-    write_codes(&mut page);
-    page
+    // The root holds sections alone, which follow.
+    page_of(INTRODUCTION, &sections(File::shape())[1..])
 }
 
 /// The reference of all keys of the workload, in Markdown.
 pub fn workload_reference() -> String {
-    let mut page = workload::INTRODUCTION.to_owned();
-    for section in sections(workload::keys::File::shape()) {
-        let _ = write_section(&mut page, &section);
-    }
-    write_codes(&mut page);
-    page
+    page_of(workload::INTRODUCTION, &sections(workload::keys::File::shape()))
 }
 
 /// The reference of all keys of the adapter's policy, in Markdown.
 pub fn adaptation_reference() -> String {
-    let mut page = adaptation::INTRODUCTION.to_owned();
-    for section in sections(adaptation::keys::File::shape()) {
-        let _ = write_section(&mut page, &section);
-    }
-    write_codes(&mut page);
-    page
+    page_of(adaptation::INTRODUCTION, &sections(adaptation::keys::File::shape()))
 }
 
 /// The reference of all keys of an agent's file, in Markdown.
 pub fn agent_reference() -> String {
-    let mut page = agent::INTRODUCTION.to_owned();
-    for section in sections(agent::keys::File::shape()) {
-        let _ = write_section(&mut page, &section);
+    page_of(agent::INTRODUCTION, &sections(agent::keys::File::shape()))
+}
+
+fn page_of(introduction: &str, sections: &[SectionShape]) -> String {
+    let mut page = introduction.to_owned();
+    for section in sections {
+        let _ = write_section(&mut page, section);
     }
     write_codes(&mut page);
     page

@@ -1,6 +1,6 @@
 //! What a file may hold, as data: read by the walk, the reference, the JSON Schema and the suggestions alike.
 //!
-//! Shapes are made from the field types themselves (see [`crate::field`]), so what is documented is what is read.
+//! Shapes are made from the field types themselves (see [`crate::syntax::field`]), so what is documented is what is read.
 
 use std::ops::Bound;
 

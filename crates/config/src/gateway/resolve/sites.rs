@@ -4,10 +4,9 @@ use super::deadlines;
 use super::plants::{Plants, ServedBy};
 use super::response_times::{self, Promised};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::{Located, OneOrMany, Pairs, Within};
+use crate::gateway::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use crate::http::{HostPattern, Pattern};
-use crate::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
-use crate::scalar::Whole;
+use crate::syntax::{Located, OneOrMany, Pairs, Whole, Within};
 use plimsoll_core::promises::{Class, Condition, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::Rewrite;
@@ -53,11 +52,11 @@ fn only_level() -> Level {
     Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
 }
 
-fn name_of(name: Option<&Located<crate::text::Name>>) -> Option<(&str, &Range<usize>)> {
+fn name_of(name: Option<&Located<crate::syntax::Name>>) -> Option<(&str, &Range<usize>)> {
     name.map(|name| (name.value.0.as_str(), &name.span))
 }
 
-fn text_of(name: Option<&Located<crate::text::Name>>) -> String {
+fn text_of(name: Option<&Located<crate::syntax::Name>>) -> String {
     name.map_or(String::new(), |name| name.value.0.clone())
 }
 

@@ -3,15 +3,16 @@
 //! The structs, their reading, the suggestions, docs/configuration.md and docs/plimsoll.schema.json are all made from
 //! these lines. A new key is one line here and its use in `resolve`.
 
+use super::addresses::{Admin, HostPort};
+use super::values::{ClientIdentity, LawName, LeastToMost};
 use crate::agent::HttpUrl;
-use crate::field::{Located, Many, Named, OneOrMany, Pairs, Within, section};
 use crate::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
 };
-use crate::scalar::{GainMargin, LawName, Percentile, Ratio, Share, Weight, Whole};
-use crate::text::{
-    Admin, ClientIdentity, HostPort, LeastToMost, Name, Rate, RequestRate, Seconds, Size, Text,
+use crate::syntax::{
+    GainMargin, Located, Many, Name, Named, OneOrMany, Pairs, Percentile, Rate, Ratio, RequestRate, Seconds,
+    Share, Size, Text, Weight, Whole, Within, section,
 };
 use plimsoll_core::promises::{
     Admission, Choice, Control, DelayParts, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
