@@ -8,7 +8,7 @@ pub(crate) mod state;
 pub use lane::Lane;
 pub use reload::Reload;
 
-use crate::admission::aces::Trends;
+use crate::admission::aces::RateForecasts;
 use crate::control::deadline::Deadlines;
 use crate::control::rejection_cost::RejectionCost;
 use crate::control::response::{Now, ResponseLoops};
@@ -16,7 +16,7 @@ use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::plan::plan;
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::request::Verdicts;
@@ -41,7 +41,7 @@ const MOST_LOOKS: usize = 128;
 
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
-    pub(crate) census: Census,
+    pub(crate) registry: Registry,
     /// By class number.
     pub(crate) rows: Vec<ClassRow>,
     /// The key of the client hash.
@@ -137,7 +137,7 @@ impl Engine {
         let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
         let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
         let mut engine = Engine {
-            census: Census::default(),
+            registry: Registry::default(),
             rows: Vec::new(),
             seed,
             published,
@@ -210,14 +210,14 @@ impl Engine {
         if now >= self.responses_due {
             let shared: &PublishedState = &self.lane.shared;
             let workers = |plant: usize| shared.plants[plant].capacity.workers();
-            let line = |plant: usize| self.census.promises.plants[plant].set_point;
+            let line = |plant: usize| self.registry.promises.plants[plant].set_point;
             let (lanes, monitors) = (&self.counters, &self.monitors);
             let seen = Now { at: now, lanes, monitors, workers: &workers, line: &line };
             // A rate that has just begun is not known yet.
             self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
         }
         if now >= self.due {
-            let period = self.census.promises.control.period;
+            let period = self.registry.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
@@ -225,7 +225,7 @@ impl Engine {
         if now >= self.periods_due {
             let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
             let keeping = self.lane.shared.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
-            let backlogs = keeping.map(|(number, plant)| (number, &plant.backlog));
+            let backlogs = keeping.map(|(number, plant)| (number, &plant.unfinished));
             self.periods_due = self.deadlines.turn(now, day, backlogs);
         }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
@@ -267,7 +267,7 @@ impl Engine {
         self.running = true;
         self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
         (self.last_run, self.last_sample) = (now, now);
-        self.due = now + self.census.promises.control.period;
+        self.due = now + self.registry.promises.control.period;
     }
 
     fn sample(&mut self, now: Instant, sampled_ns: u64, part_ns: u64) {
@@ -293,7 +293,7 @@ impl Engine {
             self.deadlines.learn(seconds);
             for (number, plant) in self.lane.shared.plants.iter().enumerate() {
                 if plant.has_deadlines {
-                    self.deadlines.follow(number, &plant.backlog, seconds, plant.capacity.workers());
+                    self.deadlines.follow(number, &plant.unfinished, seconds, plant.capacity.workers());
                 }
             }
         }
@@ -310,7 +310,7 @@ impl Engine {
             let Some(search) = &mut self.searches[plant] else { continue };
             let slow = self.loops[plant].status.service_time > self.guards[plant];
             // Nothing limits what is in service then, and a slow server looks like one of few workers.
-            if self.census.promises.control.mode != Mode::Off {
+            if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.counters, plant, gate.is_waited_at(), slow);
             }
             let (was, workers) = (capacity.workers(), search.finder.workers());
@@ -349,7 +349,7 @@ impl Engine {
             let in_service = gate.in_service();
             let period = Period {
                 seconds,
-                nominal_seconds: self.census.promises.control.period.as_secs_f64(),
+                nominal_seconds: self.registry.promises.control.period.as_secs_f64(),
                 in_service,
                 monitors: &self.monitors,
                 totals: PlantTotals::sum(&self.counters, plant),
@@ -404,12 +404,12 @@ impl Engine {
     }
 
     /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
-    pub fn trends(&self) -> Trends {
+    pub fn trends(&self) -> RateForecasts {
         self.deadlines.trends()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: Trends) {
+    pub fn remember(&mut self, trends: RateForecasts) {
         self.deadlines.remember(trends);
     }
 
@@ -417,16 +417,17 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let PublishedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
+            let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
+                &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.pressure = self.responses.pressure(number);
             status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
-            status.unfinished_seconds = has_deadlines.then(|| backlog.unfinished_seconds());
+            status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
-            status.removed = !self.census.plant_present[number];
+            status.removed = !self.registry.plant_present[number];
             status
         });
         let rows = self.rows.iter().enumerate();
@@ -440,22 +441,22 @@ impl Engine {
         for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
             classes[class].site_level = Some(m);
         }
-        let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
+        let mut sites = alloc::vec![SiteStatus::default(); self.registry.promises.sites.len()];
         for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
             sites[number].clone_from(site);
         }
-        for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
+        for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
             site.types = self.deadlines.status(numbers.site);
         }
         let known =
-            |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
+            |site: usize| self.loops[self.registry.promises.sites[site].plant].known_of(site, &self.monitors);
         Status {
             at: self.last_run,
-            mode: self.census.promises.control.mode,
-            period: self.census.promises.control.period,
+            mode: self.registry.promises.control.mode,
+            period: self.registry.promises.control.period,
             plants: plants.collect(),
             sites,
-            plan: plan(&self.census.promises, known),
+            plan: plan(&self.registry.promises, known),
             classes,
             rejection_cost_seconds: self.gateway.per_rejection_seconds(),
         }
@@ -510,7 +511,7 @@ impl Engine {
         let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
         let deadline = own.terms.deadline?;
         let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
-        let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+        let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
         Some(DeadlineStatus { deadline, wait, missed })
     }
 }

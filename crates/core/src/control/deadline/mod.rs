@@ -1,6 +1,6 @@
 //! What `tick` does for deadlines: learns what each type costs (`types.rs`), and what higher ranks take of a plant (`rates.rs`).
 //!
-//! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
+//! Admission itself is at the door (`unfinished.rs`): it is decided at each arrival, and there is no budget per period that
 //! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
 //! counted here as what it is, unfinished work.
 //!
@@ -10,11 +10,11 @@
 mod rates;
 mod types;
 
-use crate::admission::aces::forecast::Trends;
+use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::{Backlog, Terms};
-use crate::promises::registry::Census;
+use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::request::types::types_of;
 use crate::telemetry::status::TypeStatus;
@@ -32,15 +32,15 @@ pub(crate) struct Deadlines {
     rates: Vec<PlantRates>,
     /// By plant, of admission by budget; and what was known before.
     periods: Vec<Periods>,
-    known: Trends,
+    known: RateForecasts,
 }
 
 impl Deadlines {
     /// New promises; what is known of the costs of types that stay is kept.
-    pub(crate) fn promise(&mut self, census: &Census) {
-        let promises = &census.promises;
+    pub(crate) fn promise(&mut self, registry: &Registry) {
+        let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
-        for (site, numbers) in promises.sites.iter().zip(&census.sites) {
+        for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
             let before = self.types.iter().position(|types| types.site == numbers.site);
             let before = before.map(|place| self.types.swap_remove(place));
             if site.plants().any(|plant| keeping[plant]) {
@@ -54,7 +54,7 @@ impl Deadlines {
                 self.types.push(SiteTypes::new(told, before));
             }
         }
-        let promised = |types: &SiteTypes| census.sites.iter().any(|numbers| numbers.site == types.site);
+        let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
         // What a plant that is gone has learned is not forgotten.
@@ -71,7 +71,7 @@ impl Deadlines {
         &mut self,
         now: Instant,
         day: Duration,
-        backlogs: impl Iterator<Item = (usize, &'a Backlog)>,
+        backlogs: impl Iterator<Item = (usize, &'a UnfinishedWork)>,
     ) -> Instant {
         let Deadlines { periods, known, .. } = self;
         backlogs
@@ -81,14 +81,14 @@ impl Deadlines {
     }
 
     /// What was learned of how rates go on.
-    pub(crate) fn trends(&self) -> Trends {
+    pub(crate) fn trends(&self) -> RateForecasts {
         let mut trends = self.known.clone();
         self.periods.iter().for_each(|periods| periods.tell(&mut trends));
         trends
     }
 
     /// Takes over what was learned before.
-    pub(crate) fn remember(&mut self, known: Trends) {
+    pub(crate) fn remember(&mut self, known: RateForecasts) {
         self.periods.iter_mut().for_each(|periods| periods.recall(&known));
         self.known.extend(known);
     }
@@ -104,7 +104,7 @@ impl Deadlines {
     }
 
     /// Learns how fast work comes to a plant with deadlines to keep, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plant: usize, backlog: &Backlog, seconds: f64, workers: u32) {
+    pub(crate) fn follow(&mut self, plant: usize, backlog: &UnfinishedWork, seconds: f64, workers: u32) {
         self.rates[plant].follow(backlog, seconds, workers);
     }
 
