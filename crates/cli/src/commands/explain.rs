@@ -231,7 +231,7 @@ impl Told<'_> {
             let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
             vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
         });
-        text += &text::table(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }
