@@ -49,9 +49,8 @@ fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
 	for target in configuration workload access_log request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
-bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs), what waiting costs, and QM live
+bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs), and QM live
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
-	python3 bench/waiting.py --plimsoll $(BIN)
 	$(CARGO) test --quiet --locked -p plimsoll-e2e --bench queueing_model
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 

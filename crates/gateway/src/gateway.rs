@@ -1,10 +1,9 @@
 //! A running gateway, as its owner sees it.
 
-use crate::acceptor;
 use crate::admin::ReloadOrder;
-use crate::ahead::Ahead;
-use crate::balance::Rest;
 use crate::clock::Clock;
+use crate::listen::acceptor;
+use crate::listen::placement::SpareTime;
 use crate::mailbox::Message;
 use crate::operator::Operator;
 use crate::reload::{Reloader, Reloads};
@@ -62,8 +61,7 @@ impl Gateway {
         let (local_addrs, sockets) = bind_all(&settings.listen, threads)?;
         let shared = Arc::new(Shared {
             mailboxes: (0..threads).map(|_| Arc::default()).collect(),
-            ahead: (0..threads).map(|_| Ahead::default()).collect(),
-            rests: (0..threads).map(|_| Rest::default()).collect(),
+            spare: (0..threads).map(|_| SpareTime::default()).collect(),
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
@@ -144,6 +142,11 @@ impl Gateway {
         let tables = self.shared.tables.current();
         let upstream = tables.upstreams.get(plant).and_then(Option::as_ref);
         upstream.map_or(0, |upstream| upstream.open_connections())
+    }
+
+    /// How long the settings in force let requests under way take after the order to stop.
+    pub fn drain_timeout(&self) -> Duration {
+        self.shared.tables.current().settings.timeouts.drain
     }
 
     /// Stops accepting, lets what is under way finish for at most `timeout`, then stops. True if all of it finished.
@@ -233,14 +236,14 @@ fn run_worker(
     started: &mpsc::Sender<io::Result<()>>,
 ) {
     // Not all that is shared, which holds the runtime in turn.
-    let (mailbox, rests, clock) = (shared.mailboxes[index].clone(), shared.rests.clone(), shared.clock);
+    let (mailbox, spare, clock) = (shared.mailboxes[index].clone(), shared.spare.clone(), shared.clock);
     let falls_asleep = move || {
-        rests[index].fall_asleep(clock.now());
+        spare[index].fall_asleep(clock.now());
         mailbox.fall_asleep();
     };
-    let (mailbox, rests) = (shared.mailboxes[index].clone(), shared.rests.clone());
+    let (mailbox, spare) = (shared.mailboxes[index].clone(), shared.spare.clone());
     let wakes_up = move || {
-        rests[index].wake_up(clock.now());
+        spare[index].wake_up(clock.now());
         mailbox.wake_up();
     };
     let runtime = Builder::new_current_thread()

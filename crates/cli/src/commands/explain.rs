@@ -17,7 +17,7 @@ use std::net::IpAddr;
 /// Explains it.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
-    let (promises, seed) = (&configuration.promises, configuration.gateway.seed);
+    let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
     let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let Some(explanation) = explanation else {
@@ -119,7 +119,7 @@ impl Told<'_> {
         if !self.configuration.promises.has_deadlines(site.plant) {
             return None;
         }
-        let number = usize::from(self.explanation.target.kind);
+        let number = usize::from(self.explanation.target.request_type);
         let own = site.types.get(number).map(|own| own.name.as_str());
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }
@@ -173,19 +173,19 @@ impl Told<'_> {
     /// Levels 0..=M.
     fn rows(&self) -> Vec<Row> {
         let (site, told) = (self.site(), self.explanation);
-        let rewrites = &self.configuration.gateway.rewrites[told.site];
+        let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
         let by_hash = self.not_by_hash().is_none();
         let rejected = Row {
             level: 0,
             name: "rejection".to_owned(),
             from: by_hash.then_some(0.0),
             upstream: "-".to_owned(),
-            request: format!("answered with {}", self.configuration.gateway.rejection.status),
+            request: format!("answered with {}", self.configuration.gateway.settings.rejection.status),
             headers: Vec::new(),
         };
         let served = site.levels.iter().enumerate().map(|(place, level)| {
             let rewrite = rewrites.get(place).cloned().unwrap_or_default();
-            let prefix = rewrite.prefix.unwrap_or_default();
+            let prefix = rewrite.prefix;
             let plant = level.plant.unwrap_or(site.plant);
             Row {
                 level: place + 1,
@@ -234,7 +234,7 @@ impl Told<'_> {
             let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
             vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
         });
-        text += &text::table(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }

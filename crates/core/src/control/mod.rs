@@ -26,8 +26,6 @@ pub(crate) mod response;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
-pub use crate::admission::aces::forecast::{Asked, Day, Forecast, HOURS, Trends};
-pub use crate::admission::aces::formula::{Account, Share, left};
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
 pub use response::ResponseStatus;

@@ -1,15 +1,15 @@
-//! A value that one thread replaces and the others follow: what a reload swaps.
+//! A value that one thread replaces and the others follow: how a reload reaches the lanes.
 //!
-//! Whoever holds the value looks at the generation word, and takes the lock, for the time of one clone of an [`Arc`],
-//! only when the word has moved. So the way of a request costs one load of a word that nobody writes, shares no
-//! reference count, and frees nothing: the old value goes when its last holder has moved on.
+//! A reader looks at the generation word, and takes the lock, for one clone of an [`Arc`], only when that word has moved.
+//! So a request costs one load of a word that nobody writes, shares no reference count, and frees nothing: an old value is
+//! freed when its last reader has moved on.
 //!
-//! Order. The word moves under the lock, so that whoever saw it move finds the new value. What a thread did after it
-//! saw a generation is seen, by whoever sees that at all, together with the generation: who takes a request of a new
-//! class out of a queue and then looks at the word knows the class. `model_check.rs` checks this file under loom.
+//! Order: the word moves under the lock, so a thread that saw it move finds the new value. What a thread did after it saw a
+//! generation is seen by other threads together with that generation: a lane that takes a request of a new class out of a
+//! queue and then looks at the word knows the class. `model_check.rs` checks this file under loom.
 //!
-//! Why not a lock-free pointer swap: it needs hazard pointers or a reference count that all threads write, for what
-//! happens once in a while.
+//! Why not a lock-free pointer swap: it needs hazard pointers or a reference count that all threads write, for an event as
+//! rare as a reload.
 
 use crate::sync::lock::Lock;
 use alloc::sync::Arc;
@@ -19,15 +19,15 @@ use core::sync::atomic::{AtomicU32, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the present value is found.
-pub(crate) struct Exchange<T> {
+/// The present value and its generation.
+pub(crate) struct Published<T> {
     generation: AtomicU32,
     current: Lock<(u32, Arc<T>)>,
 }
 
-impl<T> Exchange<T> {
+impl<T> Published<T> {
     pub(crate) fn new(value: Arc<T>) -> Self {
-        Exchange { generation: AtomicU32::new(0), current: Lock::new((0, value)) }
+        Published { generation: AtomicU32::new(0), current: Lock::new((0, value)) }
     }
 
     /// Replaces the value.
@@ -38,17 +38,17 @@ impl<T> Exchange<T> {
     }
 }
 
-/// One thread's hold of the value, as of the last look.
-pub(crate) struct Held<T> {
-    exchange: Arc<Exchange<T>>,
+/// One thread's reference to the value, as of its last look.
+pub(crate) struct Reader<T> {
+    published: Arc<Published<T>>,
     generation: u32,
     value: Arc<T>,
 }
 
-impl<T> Held<T> {
-    pub(crate) fn new(exchange: Arc<Exchange<T>>) -> Self {
-        let (generation, value) = exchange.current.lock().clone();
-        Held { exchange, generation, value }
+impl<T> Reader<T> {
+    pub(crate) fn new(published: Arc<Published<T>>) -> Self {
+        let (generation, value) = published.current.lock().clone();
+        Reader { published, generation, value }
     }
 
     /// Which publication it is, counted from 0.
@@ -60,17 +60,17 @@ impl<T> Held<T> {
     /// Whether nothing was published since the last look.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
-        self.exchange.generation.load(Ordering::Acquire) == self.generation
+        self.published.generation.load(Ordering::Acquire) == self.generation
     }
 
-    /// The present one, held anew.
+    /// A reader of the present value.
     #[cold]
     pub(crate) fn renewed(&self) -> Self {
-        Held::new(self.exchange.clone())
+        Reader::new(self.published.clone())
     }
 }
 
-impl<T> core::ops::Deref for Held<T> {
+impl<T> core::ops::Deref for Reader<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {

@@ -151,6 +151,10 @@ pub struct ClassStatus {
     pub heavy_clients: u32,
     /// Counters from the start.
     pub counts: Counts,
+    /// Queue delays (arrive to start) of all requests started.
+    pub queue_delays: DurationHistogram,
+    /// Response times (arrive to release) of all requests released.
+    pub response_times: DurationHistogram,
     /// Queue delay of requests started, mean over the last period.
     pub queue_delay: Duration,
     /// Response time (arrive to release), mean over the last period.
@@ -185,6 +189,30 @@ pub struct Counts {
     pub bytes: u64,
     /// Arrivals that ended before a start: rejected, dropped, or left.
     pub unserved: u64,
+}
+
+/// Durations counted from the engine's start, in buckets that double from 1 ms to 65.5 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationHistogram {
+    /// The number of durations below 1 ms, then from each bound up to the next; the last bucket is open.
+    pub buckets: [u64; DurationHistogram::BOUNDS + 1],
+    /// The sum of all durations (ns).
+    pub sum_ns: u64,
+}
+
+impl DurationHistogram {
+    /// The number of bounds.
+    pub const BOUNDS: usize = 17;
+
+    /// The upper bound of each bucket but the last.
+    pub fn bounds() -> impl Iterator<Item = Duration> {
+        (0..Self::BOUNDS).map(|octave| Duration::from_millis(1 << octave))
+    }
+
+    /// The number of all durations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
 }
 
 impl Counts {

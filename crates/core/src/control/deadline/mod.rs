@@ -1,6 +1,6 @@
 //! What `tick` does for deadlines: learns what each type costs (`types.rs`), and what higher ranks take of a plant (`rates.rs`).
 //!
-//! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
+//! Admission itself is at the door (`unfinished.rs`): it is decided at each arrival, and there is no budget per period that
 //! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
 //! counted here as what it is, unfinished work.
 //!
@@ -10,15 +10,16 @@
 mod rates;
 mod types;
 
-use crate::admission::aces::forecast::Trends;
+use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
 use crate::admission::unfinished_work::Terms;
-use crate::engine::shared::{LaneCounters, Shared, SharedPlant};
-use crate::promises::registry::Census;
+use crate::engine::state::{PublishedPlant, PublishedState};
+use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::request::types::types_of;
 use crate::scheduling::queue::Standing;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::monitor::sum_over;
 use crate::telemetry::status::{DeadlineStatus, TypeStatus};
 use crate::time::{Duration, Instant};
@@ -35,15 +36,15 @@ pub(crate) struct Deadlines {
     rates: Vec<PlantRates>,
     /// By plant, of admission by budget; and what was known before.
     periods: Vec<Periods>,
-    known: Trends,
+    known: RateForecasts,
 }
 
 impl Deadlines {
     /// New promises; what is known of the costs of types that stay is kept.
-    pub(crate) fn promise(&mut self, census: &Census) {
-        let promises = &census.promises;
+    pub(crate) fn promise(&mut self, registry: &Registry) {
+        let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
-        for (site, numbers) in promises.sites.iter().zip(&census.sites) {
+        for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
             let before = self.types.iter().position(|types| types.site == numbers.site);
             let before = before.map(|place| self.types.swap_remove(place));
             if site.plants().any(|plant| keeping[plant]) {
@@ -57,7 +58,7 @@ impl Deadlines {
                 self.types.push(SiteTypes::new(told, before));
             }
         }
-        let promised = |types: &SiteTypes| census.sites.iter().any(|numbers| numbers.site == types.site);
+        let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
         // What a plant that is gone has learned is not forgotten.
@@ -69,21 +70,24 @@ impl Deadlines {
     }
 
     /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
-    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[SharedPlant]) -> Instant {
+    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[PublishedPlant]) -> Instant {
         let known = &self.known;
         let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
-        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+        pairs
+            .map(|(periods, plant)| periods.turn(now, day, &plant.unfinished, known))
+            .min()
+            .unwrap_or(Instant::FAR)
     }
 
     /// What was learned of how rates go on.
-    pub(crate) fn trends(&self) -> Trends {
+    pub(crate) fn trends(&self) -> RateForecasts {
         let mut trends = self.known.clone();
         self.periods.iter().for_each(|periods| periods.tell(&mut trends));
         trends
     }
 
     /// Takes over what was learned before.
-    pub(crate) fn remember(&mut self, known: Trends) {
+    pub(crate) fn remember(&mut self, known: RateForecasts) {
         self.periods.iter_mut().for_each(|periods| periods.recall(&known));
         self.known.extend(known);
     }
@@ -94,10 +98,10 @@ impl Deadlines {
     }
 
     /// Learns what requests cost and how fast work comes, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plants: &[SharedPlant], seconds: f64) {
+    pub(crate) fn follow(&mut self, plants: &[PublishedPlant], seconds: f64) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
         for (plant, rates) in plants.iter().zip(&mut self.rates).filter(|(plant, _)| plant.has_deadlines) {
-            rates.follow(&plant.backlog, seconds, plant.capacity.workers());
+            rates.follow(&plant.unfinished, seconds, plant.capacity.workers());
         }
     }
 
@@ -118,7 +122,7 @@ impl Deadlines {
 
 /// What the status says of a class with a deadline, at the plant that it is served by.
 pub(crate) fn status(
-    shared: &Shared,
+    shared: &PublishedState,
     counters: &[Arc<LaneCounters>],
     class: usize,
     plant: usize,
@@ -126,7 +130,7 @@ pub(crate) fn status(
     let (own, plant) = (&shared.classes[class], &shared.plants[plant]);
     let deadline = own.terms.deadline?;
     let missed = sum_over(counters, class, |counters| counters.timing.late.get());
-    let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+    let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
     Some(DeadlineStatus { deadline, wait, missed })
 }
 

@@ -321,7 +321,7 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
     use crate::scheduling::queue::Rank;
-    use crate::scheduling::quota::{Quota, Turn};
+    use crate::scheduling::quota::{Quota, TurnRule};
     use alloc::sync::Arc;
 
     /// Of 100 ms, with nobody below it yet.
@@ -333,7 +333,7 @@ mod tests {
             plant: 0,
             rank: Rank::ordinary(1, None),
             promise: Promise::Delay(delay),
-            quota: Arc::new(Quota::new(Turn::Quota, Some(delay.target))),
+            quota: Arc::new(Quota::new(TurnRule::Quota, Some(delay.target))),
             below: Vec::new(),
         };
         DelayLoop::new(promised, delay, parts)

@@ -12,9 +12,9 @@
 
 use crate::control::delay::loops::Delays;
 use crate::control::ratio::law::{RatioLaw, Reached};
-use crate::engine::shared::LaneCounters;
 use crate::promises::DelayParts;
 use crate::scheduling::quota::Quota;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::departure_window::{Seen, Window};
 use crate::telemetry::monitor::ClassMonitor;
 use crate::time::{Duration, Instant};
