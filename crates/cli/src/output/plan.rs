@@ -41,8 +41,8 @@ pub(crate) fn table(configuration: &Configuration) -> String {
     let promised = promised::table(promises, &plans);
     format!(
         "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
-        text::table(&plants, &[2, 3, 4]),
-        text::table(&sites, &[])
+        text::rows(&plants, &[2, 3, 4]),
+        text::rows(&sites, &[])
     )
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);
     let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&rows, &[1, 2, 3]))
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::rows(&rows, &[1, 2, 3]))
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
