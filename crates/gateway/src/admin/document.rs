@@ -6,12 +6,12 @@
 
 use crate::reload::Reloaded;
 use plimsoll_core::Difference;
-use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::promises::plan::{DelayRow, PlantPlan, Row};
+use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
-    ClassStatus, Counts, DeadlineStatus, ModelStatus, PlantStatus, SiteStatus, Status, TypeStatus,
+    ClassStatus, Counts, DeadlineStatus, ModelStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
+    TypeStatus,
 };
 use serde::{Serialize, Serializer};
 
@@ -142,7 +142,7 @@ document! {
 
 document! {
     /// A site's guarantee in the plan of its plant.
-    GuaranteeDocument<'a>(row: &'a Row) {
+    GuaranteeDocument<'a>(row: &'a ContractRow) {
         site: &'a str = &row.site,
         utilization: Option<f64> = row.utilization,
     }
