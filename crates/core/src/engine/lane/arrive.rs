@@ -44,10 +44,10 @@ impl Lane {
         self.look();
         self.count_arrival(&target);
         let given = self.level(now, &target);
-        let mut permit = match self.admit(now, &target, given) {
-            Ok(permit) => permit,
-            Err(refusal) => return self.reject(&target, refusal),
-        };
+        let mut permit = permit(&self.shared, now, given.query, given.level);
+        if let Err(refusal) = self.admit(&target, given, &mut permit) {
+            return self.reject(&target, refusal);
+        }
         match self.place(now, (&target, token, given.query.standing), &mut permit, verdicts) {
             Placed::Entered(change) => {
                 let started = Start { now, decided: given.level, change };
@@ -87,15 +87,14 @@ impl Lane {
     }
 
     /// Admits a request of this level, or refuses it: for its level, or because it would miss its deadline.
-    fn admit(&self, now: Instant, target: &Target, given: GivenLevel) -> Result<Permit, Refusal> {
+    fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<(), Refusal> {
         if given.level == 0 && self.shared.mode == Mode::Control {
             return Err(self.refusal(Reason::Overload));
         }
-        let mut permit = permit(&self.shared, now, given.query, given.level);
         if self.shared.plants[permit.plant()].has_deadlines {
-            self.admit_in_time(target, given.query.standing, &mut permit)?;
+            self.admit_in_time(target, given.query.standing, permit)?;
         }
-        Ok(permit)
+        Ok(())
     }
 
     /// Reserves the work of a request, and refuses a request that would be late. In observe mode a refusal is only

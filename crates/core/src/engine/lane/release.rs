@@ -3,7 +3,7 @@
 use super::start::account_busy_time;
 use super::{Lane, forget};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
-use crate::telemetry::counters::{BINS, SIZE_BINS, load_bin};
+use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters, load_bin};
 use crate::time::Instant;
 
 impl Lane {
@@ -29,7 +29,8 @@ impl Lane {
         let plant = permit.plant();
         let change = self.shared.plants[plant].gate.leave(now);
         account_busy_time(&self.shared, &self.counters, plant, change);
-        self.count_release(now, permit, change.before);
+        let class = &self.counters.classes[usize::from(permit.class)];
+        self.count_release(now, permit, class, change.before);
         if permit.counted {
             self.leave_quota(now, permit);
         }
@@ -37,7 +38,8 @@ impl Lane {
             self.finish_work(now, permit, service, change.before);
         }
         if self.teaches(permit, service) {
-            self.count_service(now, permit, service, change.before);
+            let work_ns = self.work_ns(now, permit, change.before);
+            count_service(&class.services[usize::from(permit.level)], service.response_bytes, work_ns);
         }
         if change.waits {
             self.dispatch(now, plant, verdicts);
@@ -68,8 +70,7 @@ impl Lane {
     }
 
     /// Counts the end of service; `in_service` requests were at the plant until then.
-    fn count_release(&self, now: Instant, permit: &Permit, in_service: u32) {
-        let class = &self.counters.classes[usize::from(permit.class)];
+    fn count_release(&self, now: Instant, permit: &Permit, class: &ClassCounters, in_service: u32) {
         let response_ns = now.nanos_since(permit.arrived);
         class.released.add(1);
         class.response_ns.add(response_ns);
@@ -109,16 +110,6 @@ impl Lane {
         estimates.note(work.features, permit.level, cost_ns);
     }
 
-    /// Counts a service that the cost models learn from, by level and size of the response.
-    fn count_service(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
-        let class = &self.counters.classes[usize::from(permit.class)];
-        let bin = SIZE_BINS.iter().position(|bound| service.response_bytes < *bound).unwrap_or(BINS - 1);
-        let services = &class.services[usize::from(permit.level)][bin];
-        services.requests.add(1);
-        services.work_ns.add(self.work_ns(now, permit, in_service));
-        services.bytes.add(service.response_bytes);
-    }
-
     /// Whether models learn from this service. After a reload a level or a plant may have another meaning.
     fn teaches(&self, permit: &Permit, service: Service) -> bool {
         service.representative && permit.generation == self.shared.generation()
@@ -128,6 +119,14 @@ impl Lane {
         let workers = self.shared.plants[permit.plant()].capacity.workers();
         work_ns(now.nanos_since(permit.started), permit.in_service_at_start, in_service, workers)
     }
+}
+
+/// Counts a service that the cost models learn from, by the size of its response.
+fn count_service(bins: &[ServiceCounters; BINS], response_bytes: u64, work_ns: u64) {
+    let bin = SIZE_BINS.iter().position(|bound| response_bytes < *bound).unwrap_or(BINS - 1);
+    bins[bin].requests.add(1);
+    bins[bin].work_ns.add(work_ns);
+    bins[bin].bytes.add(response_bytes);
 }
 
 /// A request's share of the plant's busy time: its service time while it has a worker of its own, less where n > s
