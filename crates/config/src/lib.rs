@@ -30,7 +30,7 @@ pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, parse_agent}
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::reference::{adaptation_reference, agent_reference, reference, workload_reference};
 pub use emit::schema::{adaptation_schema, agent_schema, json_schema, workload_schema};
-pub use gateway::{Backend, Forwarded, Gateway, Limits, Rejection, Report, ReportWhen, Rewrite, Timeouts};
+pub use gateway::{Backend, Gateway};
 pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
 
 use plimsoll_core::promises::Promises;

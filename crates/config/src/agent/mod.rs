@@ -8,7 +8,7 @@ mod resolve;
 mod values;
 
 use crate::diagnostic::Diagnostics;
-use plimsoll_core::agent::{Sense, Settings};
+use plimsoll_core::agent::{LoadSense, Settings};
 use std::path::PathBuf;
 
 /// What the file says.
@@ -19,7 +19,7 @@ pub struct Agent {
     /// Where the server's counters are read.
     pub counters: CountersAt,
     /// How they become a utilization.
-    pub sense: Sense,
+    pub sense: LoadSense,
     /// How it is decided.
     pub settings: Settings,
     /// The tree of full quality: a folder for a link, else what the server puts in its place.

@@ -6,7 +6,6 @@
 use super::addresses::{Admin, HostPort};
 use super::values::{ClientIdentity, LawName, LeastToMost};
 use crate::agent::HttpUrl;
-use crate::gateway::{self, Forwarded, ReportWhen};
 use crate::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
@@ -19,7 +18,10 @@ use plimsoll_core::promises::{
     Admission, Choice, Control, DelayParts, Guarantee, Identity, Mode, Network, Prefer, QueueBounds, Sense,
 };
 use plimsoll_core::time::Duration;
-use std::net::{Ipv4Addr, SocketAddr};
+use plimsoll_gateway::settings::{
+    FilesSettings, ForwardedFields, Limits, Rejection, Report, ReportMode, Settings, Timeouts,
+};
+use std::net::SocketAddr;
 
 section! { "the file"
     /// The whole configuration.
@@ -51,7 +53,7 @@ section! { "[gateway]"
         /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too.
         listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
         /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
-        admin: Admin, default(Admin(Some((Ipv4Addr::LOCALHOST, 9090).into())));
+        admin: Admin, default(Admin(Settings::default().admin));
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
         mode: Mode, default(Mode::default());
         /// Worker threads. Default: one per CPU.
@@ -59,10 +61,10 @@ section! { "[gateway]"
         /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
         trusted_proxies: OneOrMany<Network>, optional;
         /// Which request headers tell the upstream who asked.
-        forwarded: Forwarded, default(Forwarded::default());
+        forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
         /// a client keeps its level from one to the other. Choose your own, so that nobody can compute its luck.
-        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(0));
+        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(Settings::default().hash_seed));
     }
 }
 
@@ -142,14 +144,11 @@ section! { "[folder.NAME]"
         /// The folder. A relative path is taken from the folder of this file.
         root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
         /// What to serve for a folder: the first of these names that exists.
-        index: OneOrMany<Text>, default(OneOrMany(vec![Located::sound(
-            Text("index.html".to_owned()),
-            0..0,
-        )]));
+        index: OneOrMany<Text>, default(default_index());
         /// Whether links may lead out of the folder.
-        follow_symlinks: bool, default(false);
+        follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
         /// The most memory for small files, per thread.
-        cache: Size, default(Size(64 << 20));
+        cache: Size, default(Size(FilesSettings::default().cache_bytes as u64));
         /// The most requests in service at once; beyond it requests wait.
         max_connections: Whole<1, 65_535>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
@@ -159,6 +158,11 @@ section! { "[folder.NAME]"
         /// What the gateway can carry.
         capacity: FolderCapacityKeys, section;
     }
+}
+
+fn default_index() -> OneOrMany<Text> {
+    let names = FilesSettings::default().index.into_iter();
+    OneOrMany(names.map(|name| Located::sound(Text(name), 0..0)).collect())
 }
 
 section! { "[folder.NAME.capacity]"
@@ -330,11 +334,11 @@ section! { "[rejection]"
     /// The answer to a request that is rejected.
     RejectionKeys {
         /// The status code.
-        status: Whole<400, 599>, default(Whole(gateway::Rejection::default().status.into()));
+        status: Whole<400, 599>, default(Whole(Rejection::default().status.into()));
         /// The body.
-        body: Text, default(Text(gateway::Rejection::default().body));
+        body: Text, default(Text(Rejection::default().body));
         /// The body's media type.
-        content_type: ContentType, default(ContentType(gateway::Rejection::default().content_type));
+        content_type: ContentType, default(ContentType(Rejection::default().content_type));
     }
 }
 
@@ -342,9 +346,9 @@ section! { "[report]"
     /// The response header that tells level and reason.
     ReportKeys {
         /// Which responses carry it.
-        when: ReportWhen, default(ReportWhen::default());
+        when: ReportMode, default(Report::default().mode);
         /// Its name.
-        header: HeaderName, default(HeaderName(gateway::Report::default().header));
+        header: HeaderName, default(HeaderName(Report::default().name));
     }
 }
 
@@ -352,12 +356,12 @@ section! { "[limits]"
     /// What is too much.
     LimitKeys {
         /// Request line and headers together, at most 64 KiB; beyond it 431.
-        head: Size, default(Size(gateway::Limits::default().head_bytes));
+        head: Size, default(Size(Limits::default().head_bytes as u64));
         /// The request's body; beyond it 413.
-        body: Size, default(Size(gateway::Limits::default().body_bytes));
+        body: Size, default(Size(Limits::default().body_bytes));
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
-        connections: Whole<1, 10_000_000>, default(Whole(gateway::Limits::default().connections));
+        connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
     }
 }
 
@@ -365,27 +369,27 @@ section! { "[timeouts]"
     /// Times after which something is given up.
     TimeoutKeys {
         /// A client sends its request's head.
-        head: Duration, default(gateway::Timeouts::default().head);
+        head: Duration, default(Timeouts::default().head);
         /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the client loses
         /// its place at the server.
-        body: Duration, default(gateway::Timeouts::default().body);
+        body: Duration, default(Timeouts::default().body_idle);
         /// A client's connection without a request.
-        keep_alive: Duration, default(gateway::Timeouts::default().keep_alive);
+        keep_alive: Duration, default(Timeouts::default().keep_alive);
         /// Between two writes to a client that reads slowly; while the server waits for it, 1 KiB a second at least.
-        send: Duration, default(gateway::Timeouts::default().send);
+        send: Duration, default(Timeouts::default().send);
         /// Connecting to an upstream.
-        connect: Duration, default(gateway::Timeouts::default().connect);
+        connect: Duration, default(Timeouts::default().connect);
         /// From the request sent to the head of the upstream's response; also how long an exempt request may wait.
-        first_byte: Duration, default(gateway::Timeouts::default().first_byte);
+        first_byte: Duration, default(Timeouts::default().first_byte);
         /// Between two reads of an upstream's response.
-        upstream_idle: Duration, default(gateway::Timeouts::default().upstream_idle);
+        upstream_idle: Duration, default(Timeouts::default().upstream_idle);
         /// An upstream's connection without a request. Keep it below the upstream's own limit (Apache's
         /// `KeepAliveTimeout` is 5 s), or requests meet connections that are just being closed.
-        upstream_keep_alive: Duration, default(gateway::Timeouts::default().upstream_keep_alive);
+        upstream_keep_alive: Duration, default(Timeouts::default().upstream_keep_alive);
         /// Without a byte either way on an upgraded connection (WebSocket).
-        tunnel: Duration, default(gateway::Timeouts::default().tunnel);
+        tunnel: Duration, default(Timeouts::default().tunnel_idle);
         /// How long requests under way may take after the order to stop.
-        drain: Duration, default(gateway::Timeouts::default().drain);
+        drain: Duration, default(Timeouts::default().drain);
     }
 }
 

@@ -10,14 +10,15 @@ mod response_times;
 mod sites;
 mod workers;
 
+use super::Gateway;
 use super::values::LawName;
 use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::gateway::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
-use crate::gateway::{Gateway, Limits, Rejection, Report, Timeouts};
 use crate::syntax::Located;
-use plimsoll_core::promises::{Control, Law, Network, Promises};
+use plimsoll_core::promises::{Control, Network, Promises, UtilizationLaw};
 use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::{Limits, Rejection, Report, Settings, Timeouts};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -31,25 +32,26 @@ pub(crate) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Confi
     let keys = &file.gateway.value;
     let control = control(&file.control.value, keys, findings);
     listeners(keys, findings);
-    let gateway = Gateway {
+    let settings = Settings {
         listen: keys
             .listen
             .iter()
             .flat_map(|listen| listen.value.0.iter().map(|address| address.value))
             .collect(),
         admin: keys.admin.value.0,
-        threads: keys.threads.as_ref().map(|threads| threads.value.0 as usize),
+        threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: networks(keys),
         forwarded: keys.forwarded.value,
-        seed: keys.seed.value.0,
         report: report(file),
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
         timeouts: timeouts(file),
-        backends: plants.backends,
+        backends: Vec::new(),
         rewrites,
-        trends: trends(&file.control.value, name, findings),
+        hash_seed: keys.seed.value.0,
     };
+    let trends = trends(&file.control.value, name, findings);
+    let gateway = Gateway { settings, backends: plants.backends, trends };
     Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
 }
 
@@ -59,7 +61,7 @@ fn networks(keys: &GatewayKeys) -> Vec<Network> {
 
 fn report(file: &File) -> Report {
     let keys = &file.report.value;
-    Report { when: keys.when.value, header: keys.header.value.0.clone() }
+    Report { mode: keys.when.value, name: keys.header.value.0.clone() }
 }
 
 fn rejection(file: &File) -> Rejection {
@@ -80,9 +82,9 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
         findings.add(Code::OutOfRange, &keys.head.span, complaint);
     }
     Limits {
-        head_bytes: keys.head.value.0,
+        head_bytes: keys.head.value.0 as usize,
         body_bytes: keys.body.value.0,
-        connections: keys.connections.value.0,
+        connections: keys.connections.value.0 as usize,
     }
 }
 
@@ -90,14 +92,14 @@ fn timeouts(file: &File) -> Timeouts {
     let keys = &file.timeouts.value;
     Timeouts {
         head: keys.head.value,
-        body: keys.body.value,
+        body_idle: keys.body.value,
         keep_alive: keys.keep_alive.value,
         send: keys.send.value,
         connect: keys.connect.value,
         first_byte: keys.first_byte.value,
         upstream_idle: keys.upstream_idle.value,
         upstream_keep_alive: keys.upstream_keep_alive.value,
-        tunnel: keys.tunnel.value,
+        tunnel_idle: keys.tunnel.value,
         drain: keys.drain.value,
     }
 }
@@ -129,10 +131,10 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
         findings.add(Code::BadValue, &keys.retry_after.span, complaint);
     }
     let law = match keys.law.value {
-        LawName::FeedForward => Law::FeedForward,
-        LawName::Paper => {
-            Law::Paper { gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0) }
-        }
+        LawName::FeedForward => UtilizationLaw::FeedForward,
+        LawName::Paper => UtilizationLaw::Paper {
+            gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0),
+        },
     };
     Control {
         mode: gateway.mode.value,

@@ -1,10 +1,10 @@
 //! Values that only the configuration has: what a client is, a range of shares, and words of fixed lists.
 
-use super::{Forwarded, ReportWhen};
 use crate::diagnostic::{Code, Complaint, quoted};
 use crate::http::{CookieName, HeaderName};
 use crate::syntax::{Refused, TextField, TextShape, bad, words};
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
+use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
 
 /// What a client is: its address, or the value of a header or cookie.
 #[derive(Clone, Debug)]
@@ -98,16 +98,16 @@ words!(Sense {
     "gap" => Gap, "from the time that the workers have nothing to do, as the gateway sees it";
     "reported" => Reported, "from the upstream's own `endpoint-load-metrics` response header (ORCA)";
 });
-words!(Forwarded {
+words!(ForwardedFields {
     "x-forwarded" => XForwarded, "`X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`";
-    "forwarded" => Standard, "`Forwarded`, RFC 7239";
+    "forwarded" => Forwarded, "`Forwarded`, RFC 7239";
     "both" => Both, "both of them";
     "none" => None, "neither";
 });
-words!(ReportWhen {
+words!(ReportMode {
     "rejections" => Rejections, "on rejections";
     "always" => Always, "on every response";
-    "never" => Never, "on none";
+    "never" => Off, "on none";
 });
 words! {
     /// The law's name; its numbers are keys of their own.

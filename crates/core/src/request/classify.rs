@@ -6,7 +6,7 @@
 //! with the same seed, on every instance and after a restart.
 
 use crate::actuator::service_level::FRACTION_ONE;
-use crate::promises::registry::{Census, SiteNumbers};
+use crate::promises::registry::{Registry, SiteNumbers};
 use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
@@ -186,12 +186,12 @@ impl Classifier {
     /// The promises that contradict each other, one sentence each.
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         promises.validate()?;
-        Ok(Classifier::of(&Census::default().next(promises)?, seed))
+        Ok(Classifier::of(&Registry::default().next(promises)?, seed))
     }
 
     /// A classifier with the numbers of this registry.
-    pub(crate) fn of(census: &Census, seed: u64) -> Self {
-        let keeping = census.promises.keeping_deadlines();
+    pub(crate) fn of(registry: &Registry, seed: u64) -> Self {
+        let keeping = registry.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
             exempt: site.exempt.iter().map(Rule::new).collect(),
@@ -201,9 +201,9 @@ impl Classifier {
             types: site.plants().any(|plant| keeping[plant]).then(|| TypeRules::new(site)),
         };
         let mut random = crate::random::Random::new(seed);
-        let sites = census.promises.sites.iter().zip(&census.sites);
+        let sites = registry.promises.sites.iter().zip(&registry.sites);
         Classifier {
-            hosts: Hosts::new(&census.promises.sites),
+            hosts: Hosts::new(&registry.promises.sites),
             sites: sites.map(compile).collect(),
             key: (random.bits(), random.bits()),
         }

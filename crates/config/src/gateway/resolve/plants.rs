@@ -6,6 +6,7 @@ use crate::gateway::Backend;
 use crate::gateway::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
 use crate::syntax::{Located, Name, Share, Within, nearest};
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
+use plimsoll_gateway::settings::FilesSettings;
 use std::path::{Path, PathBuf};
 
 /// Whether a plant is a server of its own or the gateway.
@@ -200,12 +201,8 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
         );
     }
     let index = keys.index.value.0.iter().map(|name| name.value.0.clone()).collect();
-    Backend::Files {
-        root,
-        index,
-        follow_symlinks: keys.follow_symlinks.value,
-        cache_bytes: keys.cache.value.0,
-    }
+    let cache_bytes = usize::try_from(keys.cache.value.0).unwrap_or(usize::MAX);
+    Backend::Files(FilesSettings { root, index, follow_symlinks: keys.follow_symlinks.value, cache_bytes })
 }
 
 /// A plant that is promised whole has no room for chance.

@@ -4,12 +4,12 @@ use super::deadlines;
 use super::plants::{Plants, ServedBy};
 use super::response_times::{self, Promised};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::Rewrite;
 use crate::gateway::keys::{ClassKeys, File, LevelKeys, MatchKeys, SiteKeys};
 use crate::http::{HostPattern, Pattern};
 use crate::syntax::{Located, OneOrMany, Pairs, Whole, Within};
 use plimsoll_core::promises::{Class, Condition, Guarantee, LAST_PRIORITY, Level, MAX_LEVELS, Site};
 use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::Rewrite;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -302,7 +302,7 @@ fn falls_back(
 fn rewrite(level: &LevelKeys) -> Rewrite {
     let headers = level.headers.iter().flat_map(|headers| &headers.value.0);
     Rewrite {
-        prefix: level.prefix.as_ref().map(|prefix| prefix.value.0.clone()),
+        prefix: level.prefix.as_ref().map_or(String::new(), |prefix| prefix.value.0.clone()),
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
         falls_back: false,
     }

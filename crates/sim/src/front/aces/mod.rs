@@ -31,7 +31,7 @@ use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
 use admission::{Admitted, PlantAdmission};
-use plimsoll_core::admission::aces::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 pub use plimsoll_core::promises::Share;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
@@ -144,11 +144,11 @@ fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     all
 }
 
-fn read_trends(settings: &Settings) -> Result<Trends, String> {
-    let Some(path) = &settings.trends else { return Ok(Trends::default()) };
+fn read_trends(settings: &Settings) -> Result<RateForecasts, String> {
+    let Some(path) = &settings.trends else { return Ok(RateForecasts::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trends::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RateForecasts::default()),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
