@@ -10,8 +10,7 @@ use plimsoll_core::promises::plan::{self, Ceiling, Feasibility, PlantPlan};
 use plimsoll_core::promises::{
     Guarantee, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw, WorkerBounds,
 };
-use plimsoll_gateway::admin::delay_json;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_gateway::admin::json::{Json, delay_json};
 use plimsoll_gateway::settings::Rewrite;
 
 const UNVERIFIED: &str =
@@ -41,8 +40,8 @@ pub(crate) fn table(configuration: &Configuration) -> String {
     let promised = promised::table(promises, &plans);
     format!(
         "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
-        text::table(&plants, &[2, 3, 4]),
-        text::table(&sites, &[])
+        text::rows(&plants, &[2, 3, 4]),
+        text::rows(&sites, &[])
     )
 }
 
@@ -108,7 +107,7 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);
     let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&rows, &[1, 2, 3]))
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::rows(&rows, &[1, 2, 3]))
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {

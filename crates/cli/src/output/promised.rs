@@ -132,7 +132,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             ]);
         }
     }
-    if rows.len() == 1 { String::new() } else { format!("{}\n", text::table(&rows, &[])) }
+    if rows.len() == 1 { String::new() } else { format!("{}\n", text::rows(&rows, &[])) }
 }
 
 fn priority(priority: u8) -> String {
@@ -175,7 +175,7 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
         true => "allow more time, guarantee fewer requests, or add workers",
         false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
     };
-    let table = text::table(&rows, &[2, 3, 4]);
+    let table = text::rows(&rows, &[2, 3, 4]);
     Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
 }
 

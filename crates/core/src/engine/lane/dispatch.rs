@@ -3,10 +3,10 @@
 use super::arrive::{LevelQuery, level, permit};
 use super::start::{Start, account_busy_time, limit, start};
 use super::{Lane, forget};
-use crate::engine::published::Reader;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::request::{Reason, Verdict, Verdicts};
 use crate::scheduling::queue::Waiting;
+use crate::sync::published::Reader;
 use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
 

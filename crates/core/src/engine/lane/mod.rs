@@ -14,11 +14,11 @@ mod place;
 mod release;
 mod start;
 
-use crate::engine::published::Reader;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::random::Random;
 use crate::request::work::Work;
 use crate::request::{Permit, RequestView, Target};
+use crate::sync::published::Reader;
 use crate::telemetry::counters::LaneCounters;
 use alloc::sync::Arc;
 use core::cell::Cell;
