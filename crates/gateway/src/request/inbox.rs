@@ -1,18 +1,18 @@
-//! Bytes that a peer has sent and nobody has taken yet.
+//! Bytes that a peer has sent and that are not taken yet.
 //!
-//! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. While a request waits for
-//! its turn, nobody reads, and ten thousand of them would hold ten thousand such buffers. So where many wait they *pack* their
-//! inbox: what is there moves to memory of its own size, and the buffer goes back to its thread. The next byte that
-//! comes takes a buffer again. Ranges of the bytes stay what they were, since they count from the first one.
+//! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting requests
+//! would hold ten thousand such buffers. Where many requests wait, each therefore *packs* its inbox: the bytes move to
+//! memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer again.
+//! Ranges of the bytes stay valid, since they count from the first byte.
 
-use crate::buffers::{Buffer, LARGE, SMALL};
+use super::buffers::{Buffer, LARGE, SMALL};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
-/// More than this is not packed: it would not be cheaper by much, and copying is not free.
+/// More bytes than this are not packed: that would save little, and copying is not free.
 const MOST_PACKED: usize = SMALL / 4;
 
 /// A window on a buffer that exists only while it holds something.
@@ -40,7 +40,7 @@ impl Inbox {
         }
     }
 
-    /// A buffer for what was packed and for what comes behind it.
+    /// A buffer for the packed bytes and for those that follow.
     fn unpack(&mut self, large: bool) -> &mut Buffer {
         let packed = std::mem::take(&mut self.packed);
         self.buffer.get_or_insert_with(|| {
@@ -54,7 +54,7 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// Takes `count` bytes away; gives the buffer back with the last.
+    /// Removes `count` bytes, and gives the buffer back with the last.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start = self.start.saturating_add(count).min(self.end);
         if self.is_empty() {
@@ -67,7 +67,7 @@ impl Inbox {
         self.buffer.as_ref().is_none_or(|buffer| self.end < buffer.len())
     }
 
-    /// Makes room behind what is there: moves it to the front, or to a large buffer.
+    /// Makes room behind the bytes: moves them to the front, or to a large buffer.
     pub(crate) fn make_room(&mut self) {
         let Some(buffer) = &mut self.buffer else { return };
         if self.start > 0 {

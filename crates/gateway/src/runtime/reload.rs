@@ -7,8 +7,8 @@
 use crate::admin::json::Json;
 use crate::files::Files;
 use crate::gateway::check;
+use crate::runtime::worker::Shared;
 use crate::settings::{Backend, Settings};
-use crate::worker::Shared;
 use plimsoll_core::admission::aces::Trends;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
@@ -77,11 +77,15 @@ pub struct Reloaded {
 impl Reloader {
     /// An upstream says how many workers it has. That counts where they are to be found; another upstream, or one that is gone,
     /// is passed over.
-    pub fn tell_workers(&self, upstream: &str, workers: u32) {
+    pub fn report_workers(&self, upstream: &str, workers: u32) {
         let status = self.engine.lock().unwrap_or_else(PoisonError::into_inner).status();
         let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
         if let Some(plant) = status.plants.iter().position(named) {
-            self.shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner).push((plant, workers));
+            self.shared
+                .reported_workers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((plant, workers));
         }
     }
 

@@ -1,28 +1,30 @@
 //! Requests that the gateway serves itself, from a folder.
+//!
+//! The plant of a folder is this machine, and its place is given back once the file is open: how fast a client takes the
+//! file is no work of the plant, and slow clients would otherwise hold all of its places.
 
-use crate::answer;
-use crate::buffers::Buffer;
-use crate::connection::{Connection, Next};
+use super::answer;
+use super::buffers::Buffer;
+use super::connection::{Connection, Next};
+use super::forward::Started;
+use super::head::write_number;
+use super::outbox::Bytes;
+use super::permit_guard::PermitGuard;
 use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
-use crate::forward::write_number;
-use crate::held::Held;
 use crate::http1::Refusal;
-use crate::outbox::Bytes;
-use crate::serve::Serving;
 use plimsoll_core::request::{Outcome, Service};
 
 impl Connection {
-    /// Serves a file. The plant, which is this machine, is free once the file is open: how fast its client takes it
-    /// is no work of the plant, and slow ones would else hold all of its places.
-    pub(crate) async fn serve_file(&mut self, mut serving: Serving<'_>) -> Next {
-        let Some(response) = self.find_file(&serving) else {
-            serving.held.release(Service::default());
-            serving.held.depart(Outcome::Failed);
-            self.answer(Refusal::with(500, "this plant has no files"), serving.asked).await;
+    /// Serves a file.
+    pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
+        let Some(response) = self.find_file(&started) else {
+            started.permit.release(Service::default());
+            started.permit.depart(Outcome::Failed);
+            self.send_error(Refusal::with(500, "this plant has no files"), started.requested).await;
             return Next::Linger;
         };
-        serving.asked.keep_alive &= self.may_discard();
-        self.write_file_head(&serving, &response);
+        started.requested.keep_alive &= self.may_discard();
+        self.write_file_head(&started, &response);
         let mut service = Service {
             response_bytes: response.content_length.unwrap_or(0),
             representative: response.status < 500,
@@ -31,8 +33,8 @@ impl Connection {
         let head = self.scratch.len();
         match response.body {
             FileBody::Memory { bytes, range } => {
-                // One write for a small file; a larger one is not copied.
-                if head + range.len() <= crate::buffers::SMALL {
+                // A small file is copied behind its head, so that both leave in one write; a larger one is not copied.
+                if head + range.len() <= crate::request::buffers::SMALL {
                     let mut buffer = Buffer::small();
                     let end = head + range.len();
                     buffer[..head].copy_from_slice(&self.scratch);
@@ -49,22 +51,22 @@ impl Connection {
             }
             FileBody::File(slice) => {
                 self.client.outbox.push_head(&self.scratch);
-                serving.held.release(service);
-                if !self.send_slice(slice, &serving.held).await {
+                started.permit.release(service);
+                if !self.send_slice(slice, &started.permit).await {
                     return Next::Close;
                 }
             }
         }
-        serving.held.release(service);
-        let next = self.finish(serving.asked, Some(&serving.held)).await;
+        started.permit.release(service);
+        let next = self.finish(started.requested, Some(&started.permit)).await;
         let delivered = self.client.outbox.is_empty();
-        serving.held.depart(if delivered { Outcome::Completed } else { Outcome::Abandoned });
+        started.permit.depart(if delivered { Outcome::Completed } else { Outcome::Abandoned });
         self.client.outbox.clear();
         next
     }
 
-    fn find_file(&self, serving: &Serving<'_>) -> Option<FileResponse> {
-        let files = serving.tables.files.get(serving.plant)?.as_ref()?;
+    fn find_file(&self, started: &Started<'_>) -> Option<FileResponse> {
+        let files = started.tables.files.get(started.plant)?.as_ref()?;
         let bytes = self.client.inbox.bytes();
         let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
         let target = text(self.head.target.of(bytes));
@@ -73,7 +75,7 @@ impl Connection {
             None => (target, None),
         };
         let path = if path.is_empty() { "/" } else { path };
-        let prefix = serving.rewrites.first().map_or("", |rewrite| rewrite.prefix.as_str());
+        let prefix = started.rewrites.first().map_or("", |rewrite| rewrite.prefix.as_str());
         let prefixed;
         let path = if prefix.is_empty() {
             path
@@ -88,7 +90,7 @@ impl Connection {
         Some(files.borrow_mut().respond(std::time::Instant::now(), &request))
     }
 
-    fn write_file_head(&mut self, serving: &Serving<'_>, response: &FileResponse) {
+    fn write_file_head(&mut self, started: &Started<'_>, response: &FileResponse) {
         let out = &mut self.scratch;
         out.clear();
         answer::write_start(out, response.status, &self.worker.date.borrow());
@@ -106,25 +108,26 @@ impl Connection {
         } else if let Some(length) = response.content_length {
             write_number(out, b"content-length: ", length);
         }
-        if let Some(report) = &serving.report {
+        if let Some(report) = &started.report {
             report.write(out);
         }
-        serving.asked.write_connection(out);
+        started.requested.write_connection(out);
         out.extend_from_slice(b"\r\n");
-        if is_error && !serving.asked.is_head {
+        if is_error && !started.requested.is_head {
             out.extend_from_slice(phrase.as_bytes());
             out.push(b'\n');
         }
     }
 
-    /// Sends a large file piece by piece; the last piece is left in the outbox.
-    async fn send_slice(&mut self, mut slice: FileSlice, held: &Held) -> bool {
+    /// Sends a large file piece by piece, and leaves the last piece in the outbox. False if the file cannot be read or the
+    /// client has left.
+    async fn send_slice(&mut self, mut slice: FileSlice, permit: &PermitGuard) -> bool {
         loop {
             let mut buffer = Buffer::large();
             match slice.read(&mut buffer) {
                 Ok(0) => return true,
                 Ok(count) => self.client.outbox.push(Bytes::Pooled(buffer), 0..count, 0),
-                // The file became shorter than was promised: closing tells the client.
+                // The file is shorter now than its announced length: closing tells the client.
                 Err(_) => {
                     self.client.outbox.clear();
                     return false;
@@ -133,7 +136,7 @@ impl Connection {
             if slice.remaining() == 0 {
                 return true;
             }
-            if !self.flush(Some(held)).await {
+            if !self.client.flush(&self.worker, Some(permit)).await {
                 return false;
             }
         }

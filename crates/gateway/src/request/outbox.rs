@@ -1,6 +1,6 @@
-//! Bytes on their way to a client, in order, with what of them counts as delivered body.
+//! Bytes on their way to a client, in order; each piece knows how many of its bytes count as delivered body.
 
-use crate::buffers::Buffer;
+use super::buffers::Buffer;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-/// Who owns a piece's bytes.
+/// The owner of a piece's bytes.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Pooled(Buffer),
@@ -32,7 +32,7 @@ impl Bytes {
 struct Piece {
     bytes: Bytes,
     range: Range<usize>,
-    /// How many of the bytes left are not body.
+    /// How many of the bytes that are left are not body.
     head: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Written {
     pub bytes: u64,
 }
 
-/// A queue of pieces. Bounded by who fills it.
+/// A queue of pieces. Those that fill it bound it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pieces: VecDeque<Piece>,
@@ -60,7 +60,7 @@ impl Outbox {
         self.pieces.len()
     }
 
-    /// Takes all but the first `count` pieces back.
+    /// Removes all but the first `count` pieces.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.pieces.truncate(count);
     }

@@ -1,13 +1,17 @@
-//! What a reload swaps: the settings, and what serves each plant. Indexed by the engine's numbers, which are for life.
+//! What a reload replaces: the settings, and what serves each plant. Indexed by the engine's numbers, which are for life.
 //!
-//! A thread holds the tables of now and looks at a generation word between requests; a request keeps those that it
-//! began with. They are published before the engine takes the promises that go with them, and a thread looks after it
-//! has classified: so whoever was given a number finds it here.
+//! A thread keeps the tables in force and compares a generation word between requests; a request keeps the tables that it
+//! began with. Tables are published before the engine takes the promises that go with them, and a thread compares
+//! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
+use crate::files::Files;
 use crate::settings::{Backend, Settings};
-use crate::upstream::pool::{Bounds, Upstream};
+use crate::upstream::pool::{ConnectionBounds, Upstream};
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
 use plimsoll_core::{Changes, Reload};
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,27 +22,27 @@ pub(crate) struct Tables {
     pub settings: Settings,
     /// By plant; `None` for a folder.
     pub upstreams: Vec<Option<Arc<Upstream>>>,
-    /// By plant: its utilization is what it reports.
+    /// By plant: whether its utilization is what the plant reports.
     pub reported: Vec<bool>,
-    /// By plant: the response header in which it reports what a request cost.
+    /// By plant: the response header in which the plant reports what a request cost.
     pub cost_headers: Vec<Option<String>>,
     /// By plant.
     pub workers: Vec<u32>,
 }
 
-/// Where the tables of now are found.
+/// The tables in force, for all threads.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct PublishedTables {
     generation: AtomicU64,
     current: Mutex<Arc<Tables>>,
 }
 
-impl Exchange {
+impl PublishedTables {
     pub(crate) fn new(tables: Tables) -> Self {
-        Exchange { generation: AtomicU64::new(1), current: Mutex::new(Arc::new(tables)) }
+        PublishedTables { generation: AtomicU64::new(1), current: Mutex::new(Arc::new(tables)) }
     }
 
-    /// Moves with each publication.
+    /// A number that grows with each publication.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Acquire)
     }
@@ -51,6 +55,51 @@ impl Exchange {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(tables);
         self.generation.fetch_add(1, Release);
+    }
+}
+
+/// The tables as a thread keeps them: a reference count of its own instead of one that all threads write.
+pub(crate) struct ThreadTables {
+    pub generation: u64,
+    tables: Arc<Tables>,
+    /// By plant; `None` for an upstream.
+    pub files: Vec<Option<Rc<RefCell<Files>>>>,
+}
+
+impl std::ops::Deref for ThreadTables {
+    type Target = Tables;
+    fn deref(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+impl ThreadTables {
+    /// The tables in force. A folder that stays keeps what is in memory; one that cannot be opened any more is as it
+    /// was, or `None`.
+    pub(crate) fn new(
+        published: &PublishedTables,
+        before: Option<&ThreadTables>,
+        failed: &mut Option<io::Error>,
+    ) -> Self {
+        // The generation is read first: tables published in between are then taken once more, not missed.
+        let (generation, tables) = (published.generation(), published.current());
+        let open = |(plant, backend): (usize, &Backend)| {
+            let Backend::Files(settings) = backend else { return None };
+            let known = before.and_then(|before| before.files.get(plant).cloned().flatten());
+            let same = before.is_some_and(|before| before.settings.backends.get(plant) == Some(backend));
+            if known.is_some() && same {
+                return known;
+            }
+            match Files::new(settings.clone()) {
+                Ok(files) => Some(Rc::new(RefCell::new(files))),
+                Err(error) => {
+                    *failed = Some(error);
+                    known
+                }
+            }
+        };
+        let files = tables.settings.backends.iter().enumerate().map(open).collect();
+        ThreadTables { generation, files, tables }
     }
 }
 
@@ -105,8 +154,8 @@ impl Tables {
         next
     }
 
-    /// Brings the pools of these tables, now in force, into line: bounds as promised, and those that are out of use
-    /// keep no connection. Requests under way finish on theirs.
+    /// Brings the pools into line with these tables, now in force: bounds as promised, and no idle connection in a pool
+    /// that is out of use. Requests under way finish on their connections.
     pub(crate) fn settle_pools(&self, before: &Tables, promises: &Promises, reload: &Reload) {
         for (plant, number) in promises.plants.iter().zip(reload.plant_numbers()) {
             if let Some(upstream) = &self.upstreams[number] {
@@ -123,7 +172,7 @@ impl Tables {
         }
     }
 
-    /// Notes what else changed of plants and sites than what was promised: addresses, folders, rewrites.
+    /// Adds to `changes` what changed of plants and sites besides their promises: addresses, folders, rewrites.
     pub(crate) fn note_changes(
         &self,
         before: &Tables,
@@ -157,9 +206,9 @@ impl Tables {
     }
 }
 
-fn bounds(plant: &Plant, mode: Mode) -> Bounds {
-    // Only in control does the gate bound the requests in service, and make the others wait.
+fn bounds(plant: &Plant, mode: Mode) -> ConnectionBounds {
+    // The gate bounds the requests in service, and makes the others wait, in the mode `control` alone.
     let kept = plant.max_connections as usize;
     let open = if mode == Mode::Control { kept } else { usize::MAX };
-    Bounds { open, kept }
+    ConnectionBounds { open, kept }
 }

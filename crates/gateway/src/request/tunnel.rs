@@ -1,13 +1,13 @@
 //! An upgraded connection: bytes both ways until both sides are done.
 //!
-//! The plant was released at the switch: what flows here holds no slot, but the bytes to the client still count.
+//! The place at the plant was given back at the switch: a tunnel holds none, but its bytes to the client still count.
 
-use crate::buffers::Buffer;
-use crate::connection::Client;
-use crate::held::Held;
-use crate::inbox::Inbox;
-use crate::outbox::Bytes;
-use crate::worker::Worker;
+use super::buffers::Buffer;
+use super::client::Client;
+use super::inbox::Inbox;
+use super::outbox::Bytes;
+use super::permit_guard::PermitGuard;
+use crate::runtime::worker::Worker;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     Open,
-    /// The source has ended; what is here is still delivered.
+    /// The source has ended; bytes that were read are still delivered.
     Ended,
     Closed,
 }
@@ -28,25 +28,25 @@ struct Tunnel<'a> {
     client: &'a mut Client,
     server: TcpStream,
     from_server: Inbox,
-    held: &'a Held,
+    permit: &'a PermitGuard,
     up: Flow,
     down: Flow,
 }
 
-/// Copies until both directions have ended, one fails, or nothing moves for too long.
+/// Copies until both directions have ended, one direction fails, or nothing moves for too long.
 pub(crate) async fn run(
     worker: &Rc<Worker>,
     client: &mut Client,
     server: TcpStream,
     rest: Option<(Buffer, usize, usize)>,
-    held: &Held,
+    permit: &PermitGuard,
 ) {
     if let Some((buffer, start, end)) = rest {
         client.outbox.push(Bytes::Pooled(buffer), start..end, 0);
     }
     let timeout = worker.tables().settings.timeouts.tunnel_idle;
     let from_server = Inbox::default();
-    let mut tunnel = Tunnel { client, server, from_server, held, up: Flow::Open, down: Flow::Open };
+    let mut tunnel = Tunnel { client, server, from_server, permit, up: Flow::Open, down: Flow::Open };
     tunnel.client.slot.arm(Some(worker.after(timeout)));
     poll_fn(|context| {
         loop {
@@ -57,7 +57,7 @@ pub(crate) async fn run(
             if tunnel.up == Flow::Closed && tunnel.down == Flow::Closed {
                 return Poll::Ready(());
             }
-            // A tunnel has no end that draining could wait for.
+            // Draining does not wait for a tunnel, which need not have an end.
             if worker.is_draining() {
                 return Poll::Ready(());
             }
@@ -83,19 +83,19 @@ impl Tunnel<'_> {
         let Client { io, outbox, .. } = &mut *self.client;
         if !outbox.is_empty() {
             if let Poll::Ready(written) = outbox.poll_write(io, context) {
-                self.held.sent(written?.body);
+                self.permit.sent(written?.body);
                 *moved = true;
             }
             return Ok(());
         }
         let count = copy(&mut self.from_server, &mut self.server, io, &mut self.down, context)?;
         *moved |= count.is_some();
-        self.held.sent(count.unwrap_or(0));
+        self.permit.sent(count.unwrap_or(0));
         Ok(())
     }
 }
 
-/// Reads once and writes once, as far as both are possible. The bytes written if anything moved.
+/// Reads once and writes once, as far as both are possible. Returns the number of bytes written if anything moved.
 fn copy(
     inbox: &mut Inbox,
     from: &mut TcpStream,

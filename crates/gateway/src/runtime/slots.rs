@@ -1,36 +1,29 @@
-//! A connection's place in its thread's table: its deadline, and the verdict it waits for.
+//! A connection's slot in the table of its thread: its deadline, and the verdict that its waiting request gets.
 //!
-//! **Deadlines** are a number that the connection writes and that the thread looks at ten times a second over all
-//! connections. Arming one costs a store; a timer per read would cost more than the read's bookkeeping.
+//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all
+//! connections. Arming a deadline costs a store; a timer per read would cost more than the rest of the read's
+//! bookkeeping.
 //!
-//! **Verdicts** find their request by token: thread, slot, and a generation that changes whenever the slot stops
-//! waiting, so that a verdict that comes too late is known for one.
+//! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
+//! stops waiting, so that a verdict that comes too late is known to be late.
 
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Permit, Token};
+use plimsoll_core::request::{Token, Verdict};
 use plimsoll_core::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
 
-/// What a waiting request was told.
-#[derive(Debug)]
-pub(crate) enum Decision {
-    Start(Permit),
-    Drop { reason: Reason, retry_after: Duration },
-}
-
-/// One connection's place.
+/// One connection's slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     index: u32,
     generation: Cell<u32>,
     waiting: Cell<bool>,
-    decision: RefCell<Option<Decision>>,
+    verdict: RefCell<Option<Verdict>>,
     /// Nanoseconds; 0 is none.
     deadline: Cell<u64>,
     expired: Cell<bool>,
-    /// Since when it waits for a request, in nanoseconds; 0 while it serves one.
+    /// Since when the connection has waited for a request, in nanoseconds; 0 while it serves one.
     idle_since: Cell<u64>,
     waker: RefCell<Option<Waker>>,
 }
@@ -46,13 +39,13 @@ impl Slot {
         }
     }
 
-    /// Arms the deadline, or takes it away with `None`.
+    /// Sets the deadline, or removes it with `None`.
     pub(crate) fn arm(&self, deadline: Option<Instant>) {
         self.deadline.set(deadline.map_or(0, Instant::as_nanos));
         self.expired.set(false);
     }
 
-    /// From now on the connection waits for a request, of which no byte has come.
+    /// From `now` on the connection waits for a request of which no byte has come.
     pub(crate) fn idle_from(&self, now: Instant) {
         self.idle_since.set(now.as_nanos().max(1));
     }
@@ -67,12 +60,11 @@ impl Slot {
         self.deadline.get() != 0 || self.expired.get()
     }
 
-    /// Whether the deadline passed. It stays so until the next [`arm`](Self::arm).
+    /// Whether the deadline has passed since it was [armed](Self::arm).
     pub(crate) fn expired(&self) -> bool {
         self.expired.get()
     }
 
-    /// The deadline passes now.
     fn expire(&self) {
         self.deadline.set(0);
         self.expired.set(true);
@@ -88,16 +80,22 @@ impl Slot {
         self.waiting.set(true);
     }
 
-    /// Ends the wait; a decision that nobody took is handed back.
-    pub(crate) fn end_wait(&self) -> Option<Decision> {
+    /// Ends the wait and returns the verdict, if it has come.
+    pub(crate) fn end_wait(&self) -> Option<Verdict> {
         self.waiting.set(false);
         self.generation.set(self.generation.get().wrapping_add(1));
-        self.decision.borrow_mut().take()
+        self.verdict.borrow_mut().take()
     }
 
-    pub(crate) fn has_decision(&self) -> bool {
-        self.decision.borrow().is_some()
+    pub(crate) fn has_verdict(&self) -> bool {
+        self.verdict.borrow().is_some()
     }
+}
+
+/// The token of the request that a verdict is about.
+pub(crate) fn token_of(verdict: &Verdict) -> Token {
+    let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = verdict;
+    *token
 }
 
 /// The lane that a token belongs to.
@@ -110,7 +108,7 @@ pub(crate) fn lane_of(token: Token) -> usize {
 pub(crate) struct Slots {
     slots: Vec<Option<Rc<Slot>>>,
     free: Vec<u32>,
-    /// Generations go on where a slot's last user left off.
+    /// The generation with which the next user of each slot begins.
     generations: Vec<u32>,
 }
 
@@ -133,16 +131,17 @@ impl Slots {
         self.free.push(slot.index);
     }
 
-    /// Hands a decision to the request that waits for it, or back if there is none such.
-    pub(crate) fn decide(&self, token: Token, decision: Decision) -> Result<(), Decision> {
+    /// Hands a verdict to the request that waits for it, or back if that request waits no longer.
+    pub(crate) fn deliver(&self, verdict: Verdict) -> Result<(), Verdict> {
+        let token = token_of(&verdict);
         let index = (token.0 >> 32 & 0xff_ffff) as usize;
         match self.slots.get(index) {
             Some(Some(slot)) if slot.waiting.get() && slot.generation.get() == token.0 as u32 => {
-                *slot.decision.borrow_mut() = Some(decision);
+                *slot.verdict.borrow_mut() = Some(verdict);
                 slot.wake();
                 Ok(())
             }
-            _ => Err(decision),
+            _ => Err(verdict),
         }
     }
 
@@ -156,7 +155,8 @@ impl Slots {
         }
     }
 
-    /// Ends the connection that has been idle the longest, if any has been for `least`, and says which it was.
+    /// Ends the connection that has been idle the longest, and returns its slot. `None` if no connection has been idle
+    /// for `least`.
     pub(crate) fn expire_idle(&self, now: Instant, least: Duration) -> Option<Rc<Slot>> {
         let idle = self.slots.iter().flatten().filter(|slot| slot.idle_since.get() != 0);
         let slot = idle.min_by_key(|slot| slot.idle_since.get())?;

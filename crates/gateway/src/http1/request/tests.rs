@@ -60,8 +60,8 @@ fn http10_and_connection_options() {
     assert!(!parse(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: x, CLOSE\r\n\r\n").expect("1.1").keep_alive);
     let text = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Hop, host, content-length\r\nx-hop: 1\r\n\r\n";
     let head = parse(text).expect("nominated fields");
-    let kinds: Vec<Kind> = head.fields.iter().map(|field| field.kind).collect();
-    assert_eq!(kinds, [Kind::Host, Kind::Connection, Kind::HopByHop]);
+    let kinds: Vec<FieldKind> = head.fields.iter().map(|field| field.kind).collect();
+    assert_eq!(kinds, [FieldKind::Host, FieldKind::Connection, FieldKind::HopByHop]);
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn disguised_fields_are_not_passed_on() {
     let text = b"POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 5\r\nX_Forwarded_For: b\r\nmy_own: c\r\n\r\n";
     let head = parse(text).expect("underscores");
     assert_eq!(head.framing, Framing::None);
-    let kinds: Vec<Kind> = head.fields.iter().map(|field| field.kind).collect();
-    assert_eq!(kinds, [Kind::Host, Kind::HopByHop, Kind::HopByHop, Kind::Other]);
+    let kinds: Vec<FieldKind> = head.fields.iter().map(|field| field.kind).collect();
+    assert_eq!(kinds, [FieldKind::Host, FieldKind::HopByHop, FieldKind::HopByHop, FieldKind::Other]);
 }
 
 #[test]

@@ -1,18 +1,19 @@
-//! The heads under which an upstream is asked for one request: that of its level and, where the level falls back, those of
-//! the levels above it, in this order. Written before the first is sent, because the client's own head is gone by then.
+//! The heads under which one request may be sent to an upstream: that of its level and, where the level falls back, those
+//! of the levels above it, in this order. All are written before the first is sent, since the client's own head is gone by
+//! then.
 
 use std::ops::Range;
 
-/// One behind the other in a buffer that the connection keeps.
+/// The heads, one behind the other in a buffer that the connection keeps.
 #[derive(Debug, Default)]
-pub(crate) struct Heads {
+pub(crate) struct HeaderVariants {
     bytes: Vec<u8>,
-    /// Where the first ends; the others have an end each in `more`, which is empty but for those that fall back.
+    /// Where the first head ends. `more` has the ends of the others; it is empty for a level that does not fall back.
     first: usize,
     more: Vec<usize>,
 }
 
-impl Heads {
+impl HeaderVariants {
     /// Begins anew with the head that `write` appends.
     pub(crate) fn begin(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.clear();
@@ -21,7 +22,7 @@ impl Heads {
         self.first = self.bytes.len();
     }
 
-    /// The head to be sent if the one before finds nothing.
+    /// Adds the head that is sent if the one before finds nothing.
     pub(crate) fn then(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.more.push(self.bytes.len());
@@ -38,7 +39,7 @@ impl Heads {
     /// Gives the memory of a large request back.
     pub(crate) fn shrink(&mut self, most: usize) {
         if self.bytes.capacity() > most {
-            *self = Heads::default();
+            *self = HeaderVariants::default();
         }
     }
 }
@@ -49,15 +50,15 @@ mod tests {
 
     #[test]
     fn each_is_found_by_its_number() {
-        let mut heads = Heads::default();
+        let mut variants = HeaderVariants::default();
         for more in [&["b", "cc"][..], &[]] {
-            heads.begin(|out| out.extend(b"aaa"));
-            more.iter().for_each(|head| heads.then(|out| out.extend(head.bytes())));
-            assert_eq!(heads.get(0), Some(&b"aaa"[..]));
+            variants.begin(|out| out.extend(b"aaa"));
+            more.iter().for_each(|head| variants.then(|out| out.extend(head.bytes())));
+            assert_eq!(variants.get(0), Some(&b"aaa"[..]));
             for (number, head) in more.iter().enumerate() {
-                assert_eq!(heads.get(number + 1), Some(head.as_bytes()));
+                assert_eq!(variants.get(number + 1), Some(head.as_bytes()));
             }
-            assert_eq!(heads.get(more.len() + 1), None);
+            assert_eq!(variants.get(more.len() + 1), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that runs the control loops: it calls `tick` when the engine asks for it, and feeds it readings.
 
+use crate::runtime::worker::Shared;
 use crate::settings::Backend;
-use crate::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
@@ -77,7 +77,7 @@ impl Senses {
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
         readings.workers =
-            std::mem::take(&mut *shared.told_workers.lock().unwrap_or_else(PoisonError::into_inner));
+            std::mem::take(&mut *shared.reported_workers.lock().unwrap_or_else(PoisonError::into_inner));
         readings.time_of_day = Some(time_of_day());
         let tables = shared.tables.current();
         for (plant, backend) in tables.settings.backends.iter().enumerate() {

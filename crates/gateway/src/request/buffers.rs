@@ -1,7 +1,7 @@
 //! Buffers that are borrowed while bytes move and given back while a connection is idle.
 //!
-//! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back. So a steady load
-//! allocates nothing, and a thousand idle connections hold no buffers at all.
+//! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back to its thread. A steady
+//! load therefore allocates nothing, and a thousand idle connections hold no buffers at all.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -13,19 +13,19 @@ pub(crate) const HEADROOM: usize = 2 * 1024;
 /// For bodies: 64 KiB and a head beside it come in one read.
 pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
 
-/// Kept by a thread of each size: 16 MiB of large ones. More are freed.
+/// How many buffers of each size a thread keeps: 16 MiB of large ones. More are freed.
 const KEPT: usize = 224;
 
-/// Small ones that a thread may have in use before it is worth a copy to give one back.
+/// How many small buffers a thread may have in use before giving one back is worth a copy.
 const FEW: usize = 8;
 
 /// Spare buffers of one size.
 #[derive(Debug)]
 struct Spare {
     buffers: Vec<Box<[u8]>>,
-    /// In use.
+    /// How many buffers are in use.
     taken: usize,
-    /// The fewest there were since the last look: so many were not needed.
+    /// The fewest spare buffers since the last trim: that many were not needed.
     fewest: usize,
 }
 
@@ -37,7 +37,7 @@ thread_local! {
     static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
 }
 
-/// Frees half of what was not needed since the last call: a burst's memory is given back within seconds.
+/// Frees half of the buffers that were not needed since the last call: a burst's memory is given back within seconds.
 pub(crate) fn trim() {
     POOL.with_borrow_mut(|pool| {
         for spare in pool {
@@ -48,12 +48,12 @@ pub(crate) fn trim() {
     });
 }
 
-/// Whether this thread has so many small buffers in use that one which is held for long is missed.
+/// Whether this thread uses so many small buffers that a request which waits should give its buffer back.
 pub(crate) fn are_many() -> bool {
     POOL.with_borrow(|pool| pool[0].taken > FEW)
 }
 
-/// A buffer of fixed size from its thread's pool. Its content is whatever its last user left.
+/// A buffer of fixed size from its thread's pool. It holds whatever its last user left in it.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
@@ -84,11 +84,11 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let class = usize::from(bytes.len() == LARGE);
-        // At the thread's end the pool may be gone: then the buffer is freed.
+        // At the thread's end the pool may be gone; the buffer is freed then.
         let _ = POOL.try_with(|pool| {
             let Ok(mut pool) = pool.try_borrow_mut() else { return };
             let spare = &mut pool[class];
-            // One that another thread took was not counted here.
+            // A buffer that another thread took was not counted here.
             spare.taken = spare.taken.saturating_sub(1);
             if spare.buffers.len() < KEPT {
                 spare.buffers.push(bytes);

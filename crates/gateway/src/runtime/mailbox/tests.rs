@@ -20,7 +20,7 @@ impl Wake for Thread {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Step {
+enum OrderStep {
     Thread,
     Post,
 }
@@ -64,18 +64,23 @@ impl World {
         true
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: OrderStep) {
         match step {
-            Step::Thread => {
+            OrderStep::Thread => {
                 self.run();
             }
-            Step::Post => self.mailbox.post(Message::EndIdle),
+            OrderStep::Post => self.mailbox.post(Message::EndIdle),
         }
     }
 }
 
 /// Calls `check` with every order of `left` and so many steps of the thread.
-fn orders(so_far: &mut Vec<Step>, left: &[Step], thread: usize, check: &mut impl FnMut(&[Step])) {
+fn orders(
+    so_far: &mut Vec<OrderStep>,
+    left: &[OrderStep],
+    thread: usize,
+    check: &mut impl FnMut(&[OrderStep]),
+) {
     if left.is_empty() && thread == 0 {
         return check(so_far);
     }
@@ -87,7 +92,7 @@ fn orders(so_far: &mut Vec<Step>, left: &[Step], thread: usize, check: &mut impl
         so_far.pop();
     }
     if thread > 0 {
-        so_far.push(Step::Thread);
+        so_far.push(OrderStep::Thread);
         orders(so_far, left, thread - 1, check);
         so_far.pop();
     }
@@ -96,7 +101,7 @@ fn orders(so_far: &mut Vec<Step>, left: &[Step], thread: usize, check: &mut impl
 #[test]
 fn nothing_is_left_behind_in_any_order() {
     let mut tried = 0;
-    orders(&mut Vec::new(), &[Step::Post; 2], 7, &mut |order| {
+    orders(&mut Vec::new(), &[OrderStep::Post; 2], 7, &mut |order| {
         let mut world = World::new();
         order.iter().for_each(|step| world.step(*step));
         while world.run() {}
@@ -110,12 +115,12 @@ fn nothing_is_left_behind_in_any_order() {
 fn who_is_awake_is_not_woken_and_who_sleeps_is_once() {
     let mut world = World::new();
     world.run();
-    (0..3).for_each(|_| world.step(Step::Post));
+    (0..3).for_each(|_| world.step(OrderStep::Post));
     assert_eq!(world.thread.wakes.load(Relaxed), 0);
     world.mailbox.remind();
     assert_eq!(world.thread.wakes.load(Relaxed), 1);
     while world.run() {}
-    (0..3).for_each(|_| world.step(Step::Post));
+    (0..3).for_each(|_| world.step(OrderStep::Post));
     assert_eq!((world.taken, world.thread.wakes.load(Relaxed)), (3, 2));
     while world.run() {}
     assert_eq!(world.taken, 6);

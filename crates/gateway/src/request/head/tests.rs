@@ -1,5 +1,6 @@
 use super::*;
 use crate::settings::ForwardedFields;
+use plimsoll_core::promises::Network;
 
 fn network(text: &str, prefix_bits: u8) -> Network {
     Network { address: text.parse().expect("an address"), prefix_bits }
