@@ -31,9 +31,6 @@ use std::time::{Duration, Instant};
 use trace::Trace;
 use watch::Watcher;
 
-/// The seed where none is given.
-const SEED: u64 = 1;
-
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {
     pub(crate) inputs: Inputs,
@@ -48,7 +45,7 @@ pub(crate) struct Simulated {
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;
-    let seed = arguments.seed.unwrap_or(SEED);
+    let seed = arguments.seed;
     let interrupt = Interrupt::listen(signals)?;
     let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
     let file = arguments.report.as_deref().map(create).transpose()?;
