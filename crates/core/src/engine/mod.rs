@@ -2,7 +2,6 @@
 
 mod idle;
 mod lane;
-pub(crate) mod published;
 mod reload;
 pub(crate) mod state;
 
@@ -10,23 +9,25 @@ pub use lane::Lane;
 pub use reload::Reload;
 
 use crate::admission::aces::RateForecasts;
-use crate::control::deadline::{self, Deadlines};
+use crate::control::deadline::Deadlines;
+use crate::control::rejection_cost::RejectionCost;
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
-use crate::engine::published::{Published, Reader};
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::plan::plan;
 use crate::promises::registry::Registry;
 use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::request::Verdicts;
+use crate::scheduling::queue::Standing;
+use crate::sync::published::{Published, Reader};
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
-use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations};
-use crate::telemetry::readings::{GatewayCost, Mean};
-use crate::telemetry::status::{ClassStatus, ModelStatus, SiteStatus, Status};
+use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations, sum_over};
+use crate::telemetry::readings::Mean;
+use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
@@ -95,7 +96,7 @@ pub struct Engine {
     pub(crate) look_every: Vec<Duration>,
     /// The shortest of them.
     pub(crate) shortest_look: Duration,
-    pub(crate) gateway: GatewayCost,
+    pub(crate) gateway: RejectionCost,
     pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
@@ -169,7 +170,7 @@ impl Engine {
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
-            gateway: GatewayCost::new(),
+            gateway: RejectionCost::new(),
             reported: Vec::new(),
             waiting: Vec::new(),
             stepped: Vec::new(),
@@ -223,7 +224,9 @@ impl Engine {
         }
         if now >= self.periods_due {
             let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
-            self.periods_due = self.deadlines.turn(now, day, &self.lane.shared.plants);
+            let keeping = self.lane.shared.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
+            let backlogs = keeping.map(|(number, plant)| (number, &plant.unfinished));
+            self.periods_due = self.deadlines.turn(now, day, backlogs);
         }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
         next = next.min(self.periods_due);
@@ -287,7 +290,12 @@ impl Engine {
         }
         if !self.samples_only_rates {
             self.search(now);
-            self.deadlines.follow(&self.lane.shared.plants, seconds);
+            self.deadlines.learn(seconds);
+            for (number, plant) in self.lane.shared.plants.iter().enumerate() {
+                if plant.has_deadlines {
+                    self.deadlines.follow(number, &plant.unfinished, seconds, plant.capacity.workers());
+                }
+            }
         }
     }
 
@@ -487,7 +495,7 @@ impl Engine {
             },
             site_level: None,
             response: None,
-            deadline: deadline::status(self.shared(), &self.counters, class, row.plant),
+            deadline: self.deadline_status(class, row.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
             counts: totals.counts,
@@ -496,5 +504,14 @@ impl Engine {
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
+    }
+
+    /// The deadline of a class, at the plant that serves it.
+    fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
+        let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
+        let deadline = own.terms.deadline?;
+        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
+        let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+        Some(DeadlineStatus { deadline, wait, missed })
     }
 }

@@ -4,10 +4,10 @@
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
-use crate::engine::published::{Published, Reader};
 use crate::scheduling::gate::{Entry, Gate};
 use crate::scheduling::queue::{Rank, Standing, Waiting};
 use crate::scheduling::quota::{Quota, TurnRule};
+use crate::sync::published::{Published, Reader};
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};
 use loom::sync::Arc;

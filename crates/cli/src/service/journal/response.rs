@@ -144,8 +144,8 @@ fn ratio(said: &mut Said<bool>, site: &str, status: &Status) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::control::ResponseStatus;
     use plimsoll_core::promises::{Delay, Mode};
+    use plimsoll_core::telemetry::status::ResponseStatus;
     use plimsoll_core::telemetry::status::SiteStatus;
     use plimsoll_core::time::{Duration, Instant};
 

@@ -13,15 +13,11 @@ mod types;
 use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::Terms;
-use crate::engine::state::{PublishedPlant, PublishedState};
+use crate::admission::unfinished_work::{Terms, UnfinishedWork};
 use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::request::types::types_of;
-use crate::scheduling::queue::Standing;
-use crate::telemetry::counters::LaneCounters;
-use crate::telemetry::monitor::sum_over;
-use crate::telemetry::status::{DeadlineStatus, TypeStatus};
+use crate::telemetry::status::TypeStatus;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use rates::PlantRates;
@@ -69,12 +65,17 @@ impl Deadlines {
         }
     }
 
-    /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
-    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[PublishedPlant]) -> Instant {
-        let known = &self.known;
-        let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
-        pairs
-            .map(|(periods, plant)| periods.turn(now, day, &plant.unfinished, known))
+    /// Ends the periods of admission by budget that are over, and returns when the next one will be. `backlogs` are those
+    /// of the plants with deadlines to keep, by number; `day` is the time since midnight.
+    pub(crate) fn turn<'a>(
+        &mut self,
+        now: Instant,
+        day: Duration,
+        backlogs: impl Iterator<Item = (usize, &'a UnfinishedWork)>,
+    ) -> Instant {
+        let Deadlines { periods, known, .. } = self;
+        backlogs
+            .map(|(plant, backlog)| periods[plant].turn(now, day, backlog, known))
             .min()
             .unwrap_or(Instant::FAR)
     }
@@ -97,12 +98,14 @@ impl Deadlines {
         self.types.is_empty()
     }
 
-    /// Learns what requests cost and how fast work comes, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plants: &[PublishedPlant], seconds: f64) {
+    /// Learns what the types of all sites cost, from the last `seconds`.
+    pub(crate) fn learn(&mut self, seconds: f64) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
-        for (plant, rates) in plants.iter().zip(&mut self.rates).filter(|(plant, _)| plant.has_deadlines) {
-            rates.follow(&plant.unfinished, seconds, plant.capacity.workers());
-        }
+    }
+
+    /// Learns how fast work comes to a plant with deadlines to keep, from the last `seconds`.
+    pub(crate) fn follow(&mut self, plant: usize, backlog: &UnfinishedWork, seconds: f64, workers: u32) {
+        self.rates[plant].follow(backlog, seconds, workers);
     }
 
     fn of(&self, site: u16) -> Option<&SiteTypes> {
@@ -118,20 +121,6 @@ impl Deadlines {
     pub(crate) fn status(&self, site: u16) -> Vec<TypeStatus> {
         self.of(site).map_or_else(Vec::new, SiteTypes::status)
     }
-}
-
-/// What the status says of a class with a deadline, at the plant that it is served by.
-pub(crate) fn status(
-    shared: &PublishedState,
-    counters: &[Arc<LaneCounters>],
-    class: usize,
-    plant: usize,
-) -> Option<DeadlineStatus> {
-    let (own, plant) = (&shared.classes[class], &shared.plants[plant]);
-    let deadline = own.terms.deadline?;
-    let missed = sum_over(counters, class, |counters| counters.timing.late.get());
-    let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
-    Some(DeadlineStatus { deadline, wait, missed })
 }
 
 /// What admission of a class is asked for.

@@ -1,10 +1,11 @@
 //! The delays: each class's law asks for workers, and a plant's go round by rank.
 
-use crate::control::response::{Now, Promise, Promised, ResponseStatus, UPDATE, WINDOW};
+use crate::control::response::{Now, Promise, Promised, UPDATE, WINDOW};
 use crate::control::{DelayLaw, Feedback, Residual};
 use crate::model::Traffic;
 use crate::promises::{Delay, DelayParts};
 use crate::telemetry::departure_window::{Seen, Window};
+use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use libm::{log, sqrt};

@@ -16,7 +16,7 @@ const ROUNDING: f64 = 1e-9;
 const PLANT: &str = "";
 
 /// A plant's.
-pub(super) struct Door {
+pub(super) struct PlantAdmission {
     servers: u32,
     period_ns: u64,
     hour_ns: u64,
@@ -28,7 +28,7 @@ pub(super) struct Door {
     accounts: Vec<Account>,
     demands: Vec<Demand>,
     queues: Queues,
-    in_service: Vec<Serving>,
+    in_service: Vec<InService>,
 }
 
 /// What is asked for in this period, and will be in the next.
@@ -38,7 +38,7 @@ struct Demand {
     asked: RequestedWork,
 }
 
-struct Serving {
+struct InService {
     place: usize,
     waiter: Waiter,
     started: Instant,
@@ -51,10 +51,10 @@ pub(super) enum Admitted {
     Waits,
 }
 
-impl Door {
+impl PlantAdmission {
     pub(super) fn new(settings: &Settings, unit: Duration, servers: u32, priorities: usize) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Door {
+        PlantAdmission {
             servers,
             period_ns: ns(settings.period),
             hour_ns: ns(settings.hour),
@@ -154,7 +154,7 @@ impl Door {
         self.accounts[place.0].used += estimate;
         let waiter = Waiter { token, level, estimate, period: self.period };
         if starts {
-            self.in_service.push(Serving { place: place.0, waiter, started: now });
+            self.in_service.push(InService { place: place.0, waiter, started: now });
             return Ok(Admitted::Starts);
         }
         self.queues.push(place, waiter);
@@ -167,7 +167,7 @@ impl Door {
             return None;
         }
         let (place, waiter) = self.queues.pop()?;
-        self.in_service.push(Serving { place: place.0, waiter, started: now });
+        self.in_service.push(InService { place: place.0, waiter, started: now });
         Some(waiter)
     }
 
@@ -176,7 +176,7 @@ impl Door {
         let Some(found) = self.in_service.iter().position(|serving| serving.waiter.token == token) else {
             return;
         };
-        let Serving { place, waiter, started } = self.in_service.swap_remove(found);
+        let InService { place, waiter, started } = self.in_service.swap_remove(found);
         if waiter.period == self.period {
             let used = &mut self.accounts[place].used;
             *used = (*used + now.since(started).as_secs_f64() - waiter.estimate).max(0.0);
@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use crate::front::limit::tests::at;
 
-    fn door(settings: &Settings, priorities: usize) -> Door {
-        Door::new(settings, Duration::from_millis(10), 1, priorities)
+    fn admission(settings: &Settings, priorities: usize) -> PlantAdmission {
+        PlantAdmission::new(settings, Duration::from_millis(10), 1, priorities)
     }
 
     fn page(path: &str) -> Request {
@@ -203,81 +203,81 @@ mod tests {
     }
 
     /// So many of a priority from now on, with tokens from this one on; how many were admitted.
-    fn offer(door: &mut Door, now: f64, place: usize, tokens: std::ops::Range<u64>) -> usize {
+    fn offer(admission: &mut PlantAdmission, now: f64, place: usize, tokens: std::ops::Range<u64>) -> usize {
         let admitted =
-            |token: &u64| door.admit(at(now), &page("/"), (place, *token), (Token(*token), 1)).is_ok();
+            |token: &u64| admission.admit(at(now), &page("/"), (place, *token), (Token(*token), 1)).is_ok();
         tokens.filter(admitted).count()
     }
 
     /// Serves so many, each for so long, from now on.
-    fn serve(door: &mut Door, mut now: f64, each: f64, count: usize) -> f64 {
+    fn serve(admission: &mut PlantAdmission, mut now: f64, each: f64, count: usize) -> f64 {
         for _ in 0..count {
-            let token = door.in_service[0].waiter.token;
+            let token = admission.in_service[0].waiter.token;
             now += each;
-            door.end(at(now), token);
-            door.start_next(at(now));
+            admission.end(at(now), token);
+            admission.start_next(at(now));
         }
         now
     }
 
     #[test]
     fn a_period_admits_its_work_and_not_more() {
-        let mut door = door(&Settings::default(), 1);
-        assert_eq!(offer(&mut door, 0.0, 0, 0..500), 100);
-        assert!(door.advance(at(1.0)).is_empty());
+        let mut admission = admission(&Settings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..500), 100);
+        assert!(admission.advance(at(1.0)).is_empty());
         // All was carried over but what the one in service has done.
-        assert_eq!(offer(&mut door, 1.0, 0, 500..600), 1);
-        serve(&mut door, 1.0, 0.01, 60);
-        assert!(door.advance(at(2.0)).is_empty());
-        assert!((door.accounts[0].carried - 0.4).abs() < 1e-9);
+        assert_eq!(offer(&mut admission, 1.0, 0, 500..600), 1);
+        serve(&mut admission, 1.0, 0.01, 60);
+        assert!(admission.advance(at(2.0)).is_empty());
+        assert!((admission.accounts[0].carried - 0.4).abs() < 1e-9);
         // A request of a hundred quanta does not fit in what is left, sixty of a single one do.
-        assert!(door.admit(at(2.0), &page("/v.mpg"), (0, 700), (Token(700), 1)).is_err());
-        assert_eq!(offer(&mut door, 2.0, 0, 701..900), 60);
+        assert!(admission.admit(at(2.0), &page("/v.mpg"), (0, 700), (Token(700), 1)).is_err());
+        assert_eq!(offer(&mut admission, 2.0, 0, 701..900), 60);
     }
 
     #[test]
     fn what_it_truly_took_is_counted() {
-        let mut door = door(&Settings::default(), 1);
-        assert_eq!(offer(&mut door, 0.0, 0, 0..50), 50);
+        let mut admission = admission(&Settings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 50);
         // Each takes half of its estimate: what was saved may be used.
-        serve(&mut door, 0.0, 0.005, 50);
-        assert_eq!(offer(&mut door, 0.3, 0, 50..500), 75);
+        serve(&mut admission, 0.0, 0.005, 50);
+        assert_eq!(offer(&mut admission, 0.3, 0, 50..500), 75);
     }
 
     #[test]
     fn lower_priorities_get_what_is_predicted_to_remain() {
-        let mut door = door(&Settings::default(), 2);
-        assert_eq!(offer(&mut door, 0.0, 0, 0..70), 70);
-        serve(&mut door, 0.0, 0.01, 70);
-        door.advance(at(1.0));
-        assert_eq!(offer(&mut door, 1.0, 1, 100..500), 30);
+        let mut admission = admission(&Settings::default(), 2);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..70), 70);
+        serve(&mut admission, 0.0, 0.01, 70);
+        admission.advance(at(1.0));
+        assert_eq!(offer(&mut admission, 1.0, 1, 100..500), 30);
         // The highest has the whole, whatever the others were given.
-        assert_eq!(offer(&mut door, 1.0, 0, 500..900), 100);
+        assert_eq!(offer(&mut admission, 1.0, 0, 500..900), 100);
         // And is served first: behind the one in service.
-        door.end(at(1.1), Token(100));
-        assert_eq!(door.start_next(at(1.1)).map(|waiter| waiter.token), Some(Token(500)));
+        admission.end(at(1.1), Token(100));
+        assert_eq!(admission.start_next(at(1.1)).map(|waiter| waiter.token), Some(Token(500)));
     }
 
     #[test]
     fn a_full_queue_turns_away_and_a_full_backup_is_cleared() {
         let settings = Settings { queue: 20, ..Settings::default() };
-        let mut door = door(&settings, 1);
+        let mut admission = admission(&settings, 1);
         // One in service, twenty wait.
-        assert_eq!(offer(&mut door, 0.0, 0, 0..50), 21);
-        assert_eq!(door.admit(at(0.5), &page("/"), (0, 60), (Token(60), 1)), Err(Reason::QueueFull));
-        assert!(door.advance(at(1.0)).is_empty());
-        assert_eq!(offer(&mut door, 1.0, 0, 100..110), 10);
-        assert_eq!(door.advance(at(2.0)).len(), 20);
-        assert_eq!(door.queues.waiting().count(), 10);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 21);
+        assert_eq!(admission.admit(at(0.5), &page("/"), (0, 60), (Token(60), 1)), Err(Reason::QueueFull));
+        assert!(admission.advance(at(1.0)).is_empty());
+        assert_eq!(offer(&mut admission, 1.0, 0, 100..110), 10);
+        assert_eq!(admission.advance(at(2.0)).len(), 20);
+        assert_eq!(admission.queues.waiting().count(), 10);
     }
 
     #[test]
     fn a_client_that_left_is_no_longer_carried() {
-        let mut door = door(&Settings::default(), 1);
-        assert_eq!(offer(&mut door, 0.0, 0, 0..3), 3);
-        door.forget((0, 1));
-        door.advance(at(1.0));
+        let mut admission = admission(&Settings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..3), 3);
+        admission.forget((0, 1));
+        admission.advance(at(1.0));
         // The one in service has used up its estimate.
-        assert!((door.accounts[0].carried - 0.01).abs() < 1e-12);
+        assert!((admission.accounts[0].carried - 0.01).abs() < 1e-12);
     }
 }

@@ -8,25 +8,25 @@ mod clients;
 mod due;
 mod flight;
 mod outcome;
+mod requests;
 mod service;
 mod ticks;
 
 pub use outcome::{Error, Event, Progress, Run, Watch};
 
-use crate::arrivals::{self, LogNotes, Source};
-use crate::front::{Arriving, Decision, Front, Gateway, Order, Start};
-use crate::plant::{Busy, Server};
-use crate::record::{ClassRow, Recorder, Row};
+use crate::arrivals::{self, Source};
+use crate::front::{Front, Gateway, Order};
+use crate::heavy_hitters::HeavyHitters;
+use crate::plant::Server;
+use crate::record::Recorder;
 use crate::request::Request;
-use crate::top::{Fate, Top};
 use crate::workload::Workload;
 use clients::Clients;
 use due::{Due, Next};
-use flight::{Ended, Flights, Stage};
+use flight::Flights;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::random::Random;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::request::{Outcome, Service, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use service::ServicePlan;
@@ -100,7 +100,7 @@ struct Simulation<'a> {
     /// Some clients come again.
     may_return: bool,
     recorder: Recorder,
-    top: Top,
+    heavy: HeavyHitters,
     plan: ServicePlan,
     /// Of service times that are drawn by the server's law.
     work: Random,
@@ -150,7 +150,7 @@ impl<'a> Simulation<'a> {
             senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
             may_return: workload.streams.iter().any(|stream| stream.retry.is_some()),
             recorder: Recorder::new(promises.control.period, servers, classes),
-            top: Top::default(),
+            heavy: HeavyHitters::default(),
             plan: ServicePlan::new(promises, workload),
             work,
             now: Instant::ZERO,
@@ -244,106 +244,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn arrive(&mut self, request: &Request, visit: Visit) {
-        self.requests += 1;
-        let Some(target) = self.front.classify(request) else {
-            self.unmatched += 1;
-            return;
-        };
-        self.recorder.row.classes[usize::from(target.class)].arrivals += 1;
-        let token = self.begin(request, visit, target);
-        let arriving = Arriving { request, target, token };
-        let decision = self.front.arrive(self.now, arriving, &mut self.orders);
-        self.watch.event(self.now, &Event::Arrived { token, request, class: target.class, decision });
-        match decision {
-            Decision::Start(start) => {
-                if self.plan.is_degraded(target.site, start.level) {
-                    self.top.note(&request.path, Fate::Degraded);
-                }
-                self.start(token, start);
-            }
-            Decision::Wait => {
-                if let Some(flight) = self.flights.get(token) {
-                    request.path.clone_into(&mut flight.path);
-                }
-            }
-            Decision::Reject(reason) => {
-                self.top.note(&request.path, Fate::Rejected);
-                self.refuse(token, reason);
-            }
-        }
-        if self.flights.get(token).is_some() {
-            let stream = &self.setup.workload.streams[visit.stream];
-            if let Some(patience) = stream.patience {
-                self.clients.waits(token, self.now + patience);
-            }
-        }
-        self.obey();
-    }
-
-    /// Notes what is known of a request at its arrival.
-    fn begin(&mut self, request: &Request, visit: Visit, target: Target) -> Token {
-        let stream = &self.setup.workload.streams[visit.stream];
-        // Drawn for everybody in the order of arrival, whatever is decided: two fronts meet the same work.
-        let work = request.work.unwrap_or_else(|| self.plan.draw(target.site, &mut self.work));
-        let (token, flight) = self.flights.begin();
-        flight.class = target.class;
-        flight.site = target.site;
-        flight.client = target.client;
-        flight.stream = visit.stream as u16;
-        flight.attempt = visit.attempt;
-        flight.arrived = self.now;
-        flight.bytes = request.bytes;
-        flight.service = request.service;
-        flight.work = work;
-        let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
-        // It comes again with the same work: what is drawn for those who come after is then the same before every front.
-        flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
-        token
-    }
-
-    /// Hands a request to its plant.
-    fn start(&mut self, token: Token, start: Start) {
-        let Some(flight) = self.flights.get(token) else {
-            unreachable!("a request that is not there was started")
-        };
-        self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
-        flight.stage = Stage::Served(start.plant);
-        flight.level = start.level;
-        let work = self.plan.work(flight, start);
-        flight.bytes = work.bytes;
-        if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
-            self.recorder.row.plants[start.plant].lost += 1;
-            self.end(token, Outcome::Failed);
-        }
-    }
-
-    /// Turns away one that arrives or waits.
-    fn refuse(&mut self, token: Token, reason: Reason) {
-        let Some(flight) = self.flights.end(token) else { return };
-        let row = &mut self.recorder.row.classes[usize::from(flight.class)];
-        row.reasons[reason as usize] += 1;
-        row.rejected += 1;
-        let plant = self.setup.promises.sites[usize::from(flight.site)].plant;
-        let cost = self.setup.workload.plants[plant].rejection;
-        if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
-            self.servers[plant].charge(self.now, cost);
-        }
-        self.come_again(flight);
-    }
-
-    fn come_again(&mut self, flight: Ended) {
-        let stream = usize::from(flight.stream);
-        let retry = self.setup.workload.streams[stream].retry;
-        if let (Some(request), Some(retry)) = (flight.again, retry) {
-            self.clients.returns(
-                self.now,
-                retry.after,
-                clients::Again { request, stream, attempt: flight.attempt + 1 },
-            );
-        }
-    }
-
     fn step_plant(&mut self, plant: usize) {
         let Some(done) = self.servers[plant].step(self.now) else { return };
         let token = Token(done.job);
@@ -362,89 +262,6 @@ impl<'a> Simulation<'a> {
         self.front.release(self.now, token, service, &mut self.orders);
         self.end(token, Outcome::Completed);
     }
-
-    /// A client's patience is at its end.
-    fn leave(&mut self, token: Token) {
-        let Some(flight) = self.flights.get(token) else { return };
-        match flight.stage {
-            Stage::Waiting => {
-                self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
-                    1;
-                self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
-                self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
-                if let Some(flight) = self.flights.end(token) {
-                    self.come_again(flight);
-                }
-                self.obey();
-            }
-            Stage::Served(plant) => {
-                self.servers[plant].abandon(token.0);
-                self.end(token, Outcome::Abandoned);
-            }
-        }
-    }
-
-    /// A started request's end.
-    fn end(&mut self, token: Token, outcome: Outcome) {
-        let Some(flight) = self.flights.end(token) else { return };
-        self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
-        self.front.depart(self.now, token, outcome, &mut self.orders);
-        self.watch.event(self.now, &Event::Ended { token, outcome });
-        if outcome != Outcome::Completed {
-            self.come_again(flight);
-        }
-        self.obey();
-    }
-
-    /// Does what the front decided about those who waited, and about those whom that let start.
-    fn obey(&mut self) {
-        while !self.orders.is_empty() {
-            let mut orders = std::mem::replace(&mut self.orders, std::mem::take(&mut self.obeyed));
-            for order in orders.drain(..) {
-                self.watch.event(self.now, &Event::Ordered(order));
-                match order {
-                    Order::Start(token, start) => self.start_waiting(token, start),
-                    Order::Drop(token, reason) => {
-                        if let Some(flight) = self.flights.get(token) {
-                            self.top.note(&flight.path, Fate::Rejected);
-                        }
-                        self.refuse(token, reason);
-                    }
-                }
-            }
-            self.obeyed = orders;
-        }
-    }
-
-    fn start_waiting(&mut self, token: Token, start: Start) {
-        let Some(flight) = self.flights.get(token) else {
-            // It left in the instant of its start.
-            return self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
-        };
-        if self.plan.is_degraded(flight.site, start.level) {
-            self.top.note(&flight.path, Fate::Degraded);
-        }
-        self.start(token, start);
-    }
-
-    fn finish(mut self, complete: bool) -> Run {
-        let busy = busy(&mut self.servers, self.now);
-        let status = self.front.status();
-        let rows = self.recorder.finish(self.now, &busy, status.as_ref());
-        Run {
-            ended: self.now,
-            complete,
-            classes: sums(&rows),
-            rows,
-            requests: self.requests,
-            retries: self.clients.returned(),
-            unmatched: self.unmatched,
-            top: self.top.sorted(),
-            notes: notes(&self.streams),
-            status,
-            in_flight: self.flights.count() as u64,
-        }
-    }
 }
 
 fn first_arrival(streams: &[Coming]) -> (Instant, usize) {
@@ -462,15 +279,6 @@ fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
     first
 }
 
-/// Of what the streams read, and of the logs that their content is drawn from.
-fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
-    let of = |(number, coming): (usize, &Coming)| {
-        let content = coming.source.content_notes().cloned();
-        [Some(coming.source.notes()), content].into_iter().flatten().map(move |notes| (number, notes))
-    };
-    streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
-}
-
 /// What a rejection costs where gateway and plant share a machine and it costs most (s of that machine).
 fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
     let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
@@ -478,23 +286,4 @@ fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
         plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
     };
     costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max)
-}
-
-fn busy(servers: &mut [Server], now: Instant) -> Vec<Busy> {
-    servers.iter_mut().map(|server| server.busy(now)).collect()
-}
-
-/// The sums of all rows, by class.
-fn sums(rows: &[Row]) -> Vec<ClassRow> {
-    let mut sums: Vec<ClassRow> = Vec::new();
-    let mut seconds = 0.0;
-    for row in rows {
-        let length = row.length.as_secs_f64();
-        sums.resize_with(row.classes.len(), ClassRow::default);
-        for (sum, class) in sums.iter_mut().zip(&row.classes) {
-            sum.merge(class, [seconds, length]);
-        }
-        seconds += length;
-    }
-    sums
 }

@@ -9,31 +9,28 @@
 
 use super::truth::Truth;
 use super::{Ask, Ended, Limiter, Sample};
+use crate::front::full_quality::FullQuality;
+use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_core::{Engine, Lane};
 use std::collections::VecDeque;
 
 /// A front that limits.
 pub(in crate::front) struct Limited<L> {
-    lane: Lane,
+    full: FullQuality,
     truth: Truth,
-    /// By site: its plant, and its highest level.
-    sites: Vec<(usize, u8)>,
-    doors: Vec<Door<L>>,
-    /// By slot: the lower 32 bits of a token.
-    slots: Vec<Slot>,
+    plants: Vec<LimitedPlant<L>>,
+    slots: Slots<Stage>,
     tickets: u64,
 }
 
-/// One plant's.
-struct Door<L> {
+/// One plant's limiter and queue.
+struct LimitedPlant<L> {
     limiter: L,
     in_flight: u32,
     waiting: u32,
@@ -49,12 +46,20 @@ struct Waiter {
     level: u8,
 }
 
-#[derive(Clone, Copy)]
-enum Slot {
+#[derive(Clone, Copy, Default)]
+enum Stage {
+    #[default]
     Free,
     Exempt,
-    Waiting { plant: usize, ticket: u64 },
-    InFlight { plant: usize, started: Instant, in_flight: u32 },
+    Waiting {
+        plant: usize,
+        ticket: u64,
+    },
+    InFlight {
+        plant: usize,
+        started: Instant,
+        in_flight: u32,
+    },
 }
 
 impl<L: Limiter> Limited<L> {
@@ -68,73 +73,59 @@ impl<L: Limiter> Limited<L> {
         seed: u64,
         limiter: impl FnMut(usize) -> L,
     ) -> Result<Self, Vec<String>> {
-        let (_, mut lanes) = Engine::new(promises, 1, seed)?;
-        let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        let plants = promises.plants.len();
-        if workload.plants.len() != plants {
-            let known = workload.plants.len();
-            return Err(vec![format!("{plants} plants are promised, but the workload tells of {known}")]);
-        }
-        let doors = (0..plants).map(limiter).map(|limiter| Door {
+        let full = FullQuality::new(promises, workload, seed)?;
+        let plants = (0..promises.plants.len()).map(limiter).map(|limiter| LimitedPlant {
             limiter,
             in_flight: 0,
             waiting: 0,
             queue: VecDeque::new(),
         });
         Ok(Limited {
-            lane,
+            full,
             truth: Truth::new(promises, workload),
-            sites: promises.sites.iter().map(|site| (site.plant, site.levels.len() as u8)).collect(),
-            doors: doors.collect(),
-            slots: Vec::new(),
+            plants: plants.collect(),
+            slots: Slots::new(),
             tickets: 0,
         })
     }
 
-    fn slot(&mut self, token: Token) -> &mut Slot {
-        let slot = token.0 as u32 as usize;
-        if self.slots.len() <= slot {
-            self.slots.resize(slot + 1, Slot::Free);
-        }
-        &mut self.slots[slot]
-    }
-
     fn start(&mut self, now: Instant, plant: usize, token: Token) {
-        let in_flight = &mut self.doors[plant].in_flight;
+        let in_flight = &mut self.plants[plant].in_flight;
         *in_flight += 1;
         let in_flight = *in_flight;
-        *self.slot(token) = Slot::InFlight { plant, started: now, in_flight };
+        *self.slots.at(token) = Stage::InFlight { plant, started: now, in_flight };
     }
 
     /// A request is gone from its plant; those who wait may start.
     fn leave(&mut self, now: Instant, plant: usize, sample: Sample, orders: &mut Vec<Order>) {
-        let door = &mut self.doors[plant];
-        door.in_flight -= 1;
-        door.limiter.released(now, sample);
+        let limited = &mut self.plants[plant];
+        limited.in_flight -= 1;
+        limited.limiter.released(now, sample);
         self.dispatch(now, plant, orders);
     }
 
     fn dispatch(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) {
         while let Some(waiter) = self.head(plant) {
-            let door = &mut self.doors[plant];
-            let ask = Ask { in_flight: door.in_flight, service: waiter.service };
-            if !door.limiter.admit(now, ask) {
+            let limited = &mut self.plants[plant];
+            let ask = Ask { in_flight: limited.in_flight, service: waiter.service };
+            if !limited.limiter.admit(now, ask) {
                 return;
             }
-            door.queue.pop_front();
-            door.waiting -= 1;
+            limited.queue.pop_front();
+            limited.waiting -= 1;
             self.start(now, plant, waiter.token);
-            orders.push(Order::Start(waiter.token, full(plant, waiter.level)));
+            let start = Start { plant, level: waiter.level, reason: Reason::Full };
+            orders.push(Order::Start(waiter.token, start));
         }
     }
 
     /// The first that still waits.
     fn head(&mut self, plant: usize) -> Option<Waiter> {
-        let Limited { doors, slots, .. } = self;
-        let queue = &mut doors[plant].queue;
+        let Limited { plants, slots, .. } = self;
+        let queue = &mut plants[plant].queue;
         while let Some(waiter) = queue.front().copied() {
-            match slots[waiter.token.0 as u32 as usize] {
-                Slot::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
+            match *slots.at(waiter.token) {
+                Stage::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
                 _ => queue.pop_front(),
             };
         }
@@ -143,7 +134,7 @@ impl<L: Limiter> Limited<L> {
 
     /// Drops those whose time is up; says when the next one's is.
     fn expire(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) -> Instant {
-        let bounds = self.doors[plant].limiter.queue();
+        let bounds = self.plants[plant].limiter.queue();
         if bounds.most == 0 {
             return Instant::FAR;
         }
@@ -151,10 +142,10 @@ impl<L: Limiter> Limited<L> {
             if now.since(waiter.arrived) < bounds.wait {
                 return waiter.arrived + bounds.wait;
             }
-            let door = &mut self.doors[plant];
-            door.queue.pop_front();
-            door.waiting -= 1;
-            *self.slot(waiter.token) = Slot::Free;
+            let limited = &mut self.plants[plant];
+            limited.queue.pop_front();
+            limited.waiting -= 1;
+            *self.slots.at(waiter.token) = Stage::Free;
             orders.push(Order::Drop(waiter.token, Reason::WaitTimeout));
         }
         // Whoever begins to wait after now is not late before that.
@@ -162,56 +153,53 @@ impl<L: Limiter> Limited<L> {
     }
 }
 
-fn full(plant: usize, level: u8) -> Start {
-    Start { plant, level, reason: Reason::Full }
-}
-
 impl<L: Limiter> Front for Limited<L> {
     fn classify(&self, request: &Request) -> Option<Target> {
-        self.lane.classify(request)
+        self.full.classifier.classify(request)
     }
 
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
         let Arriving { request, target, token } = arrival;
-        let (plant, level) = self.sites[usize::from(target.site)];
+        let start = self.full.start(&target);
         if target.exempt {
-            *self.slot(token) = Slot::Exempt;
-            return Decision::Start(Start { plant, level, reason: Reason::Exempt });
+            *self.slots.at(token) = Stage::Exempt;
+            return Decision::Start(start);
         }
+        let Start { plant, level, .. } = start;
         let service = self.truth.service(plant, target.site, request);
-        let door = &mut self.doors[plant];
-        let ask = Ask { in_flight: door.in_flight, service };
-        if door.waiting == 0 && door.limiter.admit(now, ask) {
+        let limited = &mut self.plants[plant];
+        let ask = Ask { in_flight: limited.in_flight, service };
+        if limited.waiting == 0 && limited.limiter.admit(now, ask) {
             self.start(now, plant, token);
-            return Decision::Start(full(plant, level));
+            return Decision::Start(start);
         }
-        match door.limiter.queue().most {
+        match limited.limiter.queue().most {
             0 => Decision::Reject(Reason::Overload),
-            most if door.waiting >= most => Decision::Reject(Reason::QueueFull),
+            most if limited.waiting >= most => Decision::Reject(Reason::QueueFull),
             _ => {
                 self.tickets += 1;
                 let ticket = self.tickets;
-                door.waiting += 1;
-                door.queue.push_back(Waiter { token, ticket, arrived: now, service, level });
-                *self.slot(token) = Slot::Waiting { plant, ticket };
+                limited.waiting += 1;
+                limited.queue.push_back(Waiter { token, ticket, arrived: now, service, level });
+                *self.slots.at(token) = Stage::Waiting { plant, ticket };
                 Decision::Wait
             }
         }
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        if let Slot::InFlight { plant, started, in_flight } = *self.slot(token) {
-            *self.slot(token) = Slot::Free;
+        if let Stage::InFlight { plant, started, in_flight } = *self.slots.at(token) {
+            *self.slots.at(token) = Stage::Free;
             let ended = if service.representative { Ended::Answered } else { Ended::Failed };
             self.leave(now, plant, Sample { started, in_flight, ended }, orders);
         }
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
-        match std::mem::replace(self.slot(token), Slot::Free) {
-            Slot::Free | Slot::Exempt => {}
-            Slot::Waiting { plant, .. } => self.doors[plant].waiting -= 1,
-            Slot::InFlight { plant, started, in_flight } => {
+        match self.slots.take(token) {
+            Stage::Free | Stage::Exempt => {}
+            Stage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
+            Stage::InFlight { plant, started, in_flight } => {
                 let ended = match outcome {
                     Outcome::Completed => Ended::Answered,
                     Outcome::Failed => Ended::Failed,
@@ -224,8 +212,8 @@ impl<L: Limiter> Front for Limited<L> {
 
     fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
         let mut next = Instant::FAR;
-        for plant in 0..self.doors.len() {
-            next = next.min(self.doors[plant].limiter.tick(now));
+        for plant in 0..self.plants.len() {
+            next = next.min(self.plants[plant].limiter.tick(now));
             next = next.min(self.expire(now, plant, orders));
         }
         next
@@ -266,14 +254,14 @@ pub(in crate::front) mod tests {
     }
 
     /// A front and what it ordered.
-    pub(in crate::front) struct Door<F> {
+    pub(in crate::front) struct Driven<F> {
         front: F,
         orders: Vec<Order>,
     }
 
-    impl<F: Front> Door<F> {
+    impl<F: Front> Driven<F> {
         pub(in crate::front) fn new(front: F) -> Self {
-            Door { front, orders: Vec::new() }
+            Driven { front, orders: Vec::new() }
         }
 
         pub(in crate::front) fn arrive(&mut self, now: f64, path: &str, token: u64) -> Decision {
@@ -307,9 +295,9 @@ pub(in crate::front) mod tests {
 
     const FULL: Start = Start { plant: 0, level: 2, reason: Reason::Full };
 
-    fn queued(most: u32, queue: u32, wait_ms: u64) -> Door<Limited<Concurrency>> {
+    fn queued(most: u32, queue: u32, wait_ms: u64) -> Driven<Limited<Concurrency>> {
         let limiter = |_| Concurrency::new(most, queue, Duration::from_millis(wait_ms));
-        Door::new(Limited::new(&promises(), &workload(), 1, limiter).unwrap())
+        Driven::new(Limited::new(&promises(), &workload(), 1, limiter).unwrap())
     }
 
     fn start(token: u64) -> Order {
@@ -318,62 +306,63 @@ pub(in crate::front) mod tests {
 
     #[test]
     fn exempt_requests_pass_and_are_not_counted() {
-        let mut door = Door::new(Limited::new(&promises(), &workload(), 1, |_| TailDrop::new(1)).unwrap());
+        let mut driven =
+            Driven::new(Limited::new(&promises(), &workload(), 1, |_| TailDrop::new(1)).unwrap());
         let exempt = Decision::Start(Start { reason: Reason::Exempt, ..FULL });
-        assert_eq!(door.arrive(0.0, "/health", 0), exempt);
-        assert_eq!(door.arrive(0.0, "/", 1), Decision::Start(FULL));
-        assert_eq!(door.arrive(0.0, "/", 2), Decision::Reject(Reason::Overload));
-        assert_eq!(door.arrive(0.0, "/health", 3), exempt);
-        assert_eq!((door.done(0.1, 0), door.done(0.1, 3)), (vec![], vec![]));
-        assert_eq!(door.arrive(0.2, "/", 4), Decision::Reject(Reason::Overload));
-        door.done(0.3, 1);
-        assert_eq!(door.arrive(0.4, "/", 1), Decision::Start(FULL));
-        assert_eq!(door.tick(0.5), (Instant::FAR, vec![]));
+        assert_eq!(driven.arrive(0.0, "/health", 0), exempt);
+        assert_eq!(driven.arrive(0.0, "/", 1), Decision::Start(FULL));
+        assert_eq!(driven.arrive(0.0, "/", 2), Decision::Reject(Reason::Overload));
+        assert_eq!(driven.arrive(0.0, "/health", 3), exempt);
+        assert_eq!((driven.done(0.1, 0), driven.done(0.1, 3)), (vec![], vec![]));
+        assert_eq!(driven.arrive(0.2, "/", 4), Decision::Reject(Reason::Overload));
+        driven.done(0.3, 1);
+        assert_eq!(driven.arrive(0.4, "/", 1), Decision::Start(FULL));
+        assert_eq!(driven.tick(0.5), (Instant::FAR, vec![]));
     }
 
     #[test]
     fn who_waits_starts_in_order_of_arrival() {
-        let mut door = queued(1, 2, 1000);
-        assert_eq!(door.arrive(0.0, "/", 0), Decision::Start(FULL));
-        assert_eq!(door.arrive(0.1, "/", 1), Decision::Wait);
-        assert_eq!(door.arrive(0.2, "/", 2), Decision::Wait);
-        assert_eq!(door.arrive(0.3, "/", 3), Decision::Reject(Reason::QueueFull));
-        assert_eq!(door.done(0.4, 0), [start(1)]);
+        let mut driven = queued(1, 2, 1000);
+        assert_eq!(driven.arrive(0.0, "/", 0), Decision::Start(FULL));
+        assert_eq!(driven.arrive(0.1, "/", 1), Decision::Wait);
+        assert_eq!(driven.arrive(0.2, "/", 2), Decision::Wait);
+        assert_eq!(driven.arrive(0.3, "/", 3), Decision::Reject(Reason::QueueFull));
+        assert_eq!(driven.done(0.4, 0), [start(1)]);
         // The slot is free again: its next request is another one.
-        assert_eq!(door.arrive(0.5, "/", 0), Decision::Wait);
-        assert_eq!(door.done(0.6, 1), [start(2)]);
-        assert_eq!(door.done(0.7, 2), [start(0)]);
-        assert_eq!(door.done(0.8, 0), []);
-        assert_eq!(door.arrive(0.9, "/", 0), Decision::Start(FULL));
+        assert_eq!(driven.arrive(0.5, "/", 0), Decision::Wait);
+        assert_eq!(driven.done(0.6, 1), [start(2)]);
+        assert_eq!(driven.done(0.7, 2), [start(0)]);
+        assert_eq!(driven.done(0.8, 0), []);
+        assert_eq!(driven.arrive(0.9, "/", 0), Decision::Start(FULL));
     }
 
     #[test]
     fn who_waits_too_long_is_dropped_when_tick_said() {
-        let mut door = queued(1, 9, 1000);
+        let mut driven = queued(1, 9, 1000);
         // Nobody waits: nobody can be late before a second has passed.
-        assert_eq!(door.tick(0.0), (at(1.0), vec![]));
-        door.arrive(0.0, "/", 0);
-        door.arrive(0.4, "/", 1);
-        door.arrive(0.7, "/", 2);
-        assert_eq!(door.tick(1.0), (at(1.4), vec![]));
-        assert_eq!(door.tick(1.4), (at(1.7), vec![Order::Drop(Token(1), Reason::WaitTimeout)]));
-        assert_eq!(door.done(1.5, 0), [start(2)]);
-        assert_eq!(door.tick(1.7), (at(2.7), vec![]));
+        assert_eq!(driven.tick(0.0), (at(1.0), vec![]));
+        driven.arrive(0.0, "/", 0);
+        driven.arrive(0.4, "/", 1);
+        driven.arrive(0.7, "/", 2);
+        assert_eq!(driven.tick(1.0), (at(1.4), vec![]));
+        assert_eq!(driven.tick(1.4), (at(1.7), vec![Order::Drop(Token(1), Reason::WaitTimeout)]));
+        assert_eq!(driven.done(1.5, 0), [start(2)]);
+        assert_eq!(driven.tick(1.7), (at(2.7), vec![]));
     }
 
     #[test]
     fn who_left_makes_room_in_the_queue_and_in_service() {
-        let mut door = queued(1, 2, 1000);
+        let mut driven = queued(1, 2, 1000);
         for token in 0..3 {
-            door.arrive(0.0, "/", token);
+            driven.arrive(0.0, "/", token);
         }
-        assert_eq!(door.left(0.1, 1), []);
+        assert_eq!(driven.left(0.1, 1), []);
         // Slot 1 is used again, and stands behind 2.
-        assert_eq!(door.arrive(0.2, "/", 1), Decision::Wait);
-        assert_eq!(door.left(0.3, 0), [start(2)]);
-        assert_eq!(door.done(0.4, 2), [start(1)]);
-        assert_eq!(door.done(0.5, 1), []);
-        assert_eq!(door.tick(9.0), (at(10.0), vec![]));
+        assert_eq!(driven.arrive(0.2, "/", 1), Decision::Wait);
+        assert_eq!(driven.left(0.3, 0), [start(2)]);
+        assert_eq!(driven.done(0.4, 2), [start(1)]);
+        assert_eq!(driven.done(0.5, 1), []);
+        assert_eq!(driven.tick(9.0), (at(10.0), vec![]));
     }
 
     #[test]

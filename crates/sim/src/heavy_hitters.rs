@@ -37,7 +37,7 @@ pub(crate) enum Fate {
 
 /// Counters of the heaviest paths.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Top {
+pub(crate) struct HeavyHitters {
     counters: Vec<Heavy>,
     /// From a path's hash to its counter. Two paths of one hash are one: with 64 bits nobody will see that.
     places: BTreeMap<u64, usize>,
@@ -48,7 +48,7 @@ pub(crate) struct Top {
     cursor: usize,
 }
 
-impl Top {
+impl HeavyHitters {
     pub(crate) fn note(&mut self, path: &str, fate: Fate) {
         let hash = hash(path);
         let place = if self.last.0 == hash && !self.counters.is_empty() {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_heavy_are_found_among_many() {
-        let mut top = Top::default();
+        let mut top = HeavyHitters::default();
         for round in 0..20_000_u64 {
             top.note(&format!("/once/{round}"), Fate::Degraded);
             if round % 4 == 0 {
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn few_paths_are_counted_exactly() {
-        let mut top = Top::default();
+        let mut top = HeavyHitters::default();
         for _ in 0..3 {
             top.note("/a", Fate::Rejected);
             top.note("/b", Fate::Degraded);

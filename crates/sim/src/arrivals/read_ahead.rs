@@ -20,7 +20,7 @@ const BATCH: usize = 1024;
 const BATCHES: usize = 2;
 
 /// The requests of another source.
-pub(super) struct Ahead {
+pub(super) struct ReadAhead {
     full: Receiver<Batch>,
     /// Back to the thread.
     empty: Sender<Batch>,
@@ -55,7 +55,7 @@ struct Row {
     work: Option<f64>,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Begins to read.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Ahead {
         let content_notes = source.content_notes().cloned();
         let thread = thread::Builder::new().name("arrivals".to_owned());
         thread.spawn(move || read(source, &full_sender, &empty_receiver))?;
-        Ok(Ahead { full, empty, batch: Batch::default(), next: 0, text: 0, content_notes })
+        Ok(ReadAhead { full, empty, batch: Batch::default(), next: 0, text: 0, content_notes })
     }
 }
 
@@ -108,7 +108,7 @@ impl Batch {
     }
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Copies a batch, and gives it back: read in one go, what another processor wrote comes as fast as memory can, and not
     /// line by line whenever a request is due.
     fn take(&mut self, mut full: Batch) {
@@ -122,7 +122,7 @@ impl Ahead {
     }
 }
 
-impl Source for Ahead {
+impl Source for ReadAhead {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         while self.next == self.batch.rows.len() {
             if let Some(end) = &mut self.batch.end {
