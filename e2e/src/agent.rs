@@ -5,6 +5,7 @@
 
 use crate::apache::STATUS;
 use crate::model::{SLOW_PAGES, ServerModel};
+use crate::nginx::Parts;
 use crate::{Apache, Folder, Nginx, Process, binary};
 use nix::sys::signal::Signal;
 use std::fs::{self, Permissions};
@@ -68,8 +69,9 @@ pub fn nginx(page: &Path) -> Nginx {
          split_clients \"$remote_addr\" $plimsoll_tree { * \"/full\"; }\n",
     );
     let include = format!("include {}/split.conf;", folder.path().display());
-    let status = "location = /nginx_status { stub_status; }";
-    Nginx::with_trees(folder, page, NGINX_PAGES, &include, status, "$plimsoll_tree")
+    let server = "location = /nginx_status { stub_status; }";
+    let parts = Parts { http: &include, server, tree: "$plimsoll_tree" };
+    Nginx::with_parts(folder, page, NGINX_PAGES, parts)
 }
 
 /// Makes the link `www` lead to this tree.

@@ -10,7 +10,8 @@ use std::process::Command;
 
 const MODULES: &str = "/usr/lib/apache2/modules";
 /// The directives of Apache's own status page.
-pub(crate) const STATUS: &str = "<Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n";
+pub(crate) const STATUS: &str =
+    "<Location /server-status>\nSetHandler server-status\nRequire local\n</Location>\n";
 
 /// The running server.
 ///
@@ -39,7 +40,9 @@ impl Apache {
         let folder = Folder::new();
         let page = folder.install(page);
         let (page, argument) = (page.display(), model.to_argument());
-        let content = format!("ScriptAlias {LIGHT_TREE}/page {page}\nScriptAlias /page {page}\nSetEnv MODEL {argument}\n{STATUS}");
+        let content = format!(
+            "ScriptAlias {LIGHT_TREE}/page {page}\nScriptAlias /page {page}\nSetEnv MODEL {argument}\n{STATUS}"
+        );
         Apache::with(folder, (model.workers, model.queue), &["alias", "cgi", "env", "status"], &content)
     }
 

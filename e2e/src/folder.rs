@@ -67,6 +67,9 @@ mod tests {
         let program = Folder::new().install(Path::new("/bin/sh"));
         assert!(!program.exists(), "the folder goes with its value");
         let folder = Folder::new();
-        assert_eq!(folder.install(Path::new("/bin/sh")).metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(
+            folder.install(Path::new("/bin/sh")).metadata().unwrap().permissions().mode() & 0o777,
+            0o755
+        );
     }
 }

@@ -121,7 +121,8 @@ impl ServerModel {
     #[must_use]
     pub fn to_argument(&self) -> String {
         let ServerModel { workers, queue, fixed, per_kib, kib, exponential } = self;
-        let numbers = [(*workers).into(), (*queue).into(), fixed.as_nanos(), per_kib.as_nanos(), *kib as u128];
+        let numbers =
+            [(*workers).into(), (*queue).into(), fixed.as_nanos(), per_kib.as_nanos(), *kib as u128];
         numbers.map(|number| number.to_string()).join(",") + if *exponential { ",1" } else { ",0" }
     }
 

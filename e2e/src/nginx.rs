@@ -28,17 +28,28 @@ pub struct Nginx {
     _application: Option<Process>,
 }
 
+/// Parts of a configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts<'a> {
+    /// Directives of the http block.
+    pub(crate) http: &'a str,
+    /// Directives of the server.
+    pub(crate) server: &'a str,
+    /// What is put before the path of a page that is asked of the application.
+    pub(crate) tree: &'a str,
+}
+
 impl Nginx {
     /// Serves the pages of a model by the SCGI program `page`. Panics, with the log, if one does not come up.
     #[must_use]
     pub fn pages(page: &Path, model: ServerModel) -> Nginx {
-        Nginx::with_trees(Folder::new(), page, model, "", "", "")
+        Nginx::with_parts(Folder::new(), page, model, Parts::default())
     }
 
-    /// The same with `http` among the directives of the http block, `server` among those of the server, and a page asked of the
-    /// application with `tree` before its path.
+    /// The same with these parts in its configuration.
     #[must_use]
-    pub fn with_trees(folder: Folder, page: &Path, model: ServerModel, http: &str, server: &str, tree: &str) -> Nginx {
+    pub(crate) fn with_parts(folder: Folder, page: &Path, model: ServerModel, parts: Parts<'_>) -> Nginx {
+        let Parts { http, server, tree } = parts;
         let socket = folder.path().join("page.sock");
         let mut command = Command::new(page);
         command.arg(&socket).arg(model.to_argument()).arg(folder.path().join(SLOW));

@@ -16,7 +16,9 @@ impl PlayedUpstream {
     #[expect(clippy::new_without_default, reason = "a listening socket is no default value")]
     pub fn new() -> PlayedUpstream {
         let listener = TcpListener::bind("127.0.0.1:0");
-        PlayedUpstream { listener: listener.unwrap_or_else(|error| panic!("cannot listen on 127.0.0.1: {error}")) }
+        PlayedUpstream {
+            listener: listener.unwrap_or_else(|error| panic!("cannot listen on 127.0.0.1: {error}")),
+        }
     }
 
     /// Where it listens.

@@ -25,7 +25,13 @@ fn wait_until(agent: &Agent, what: &str, mut seen: impl FnMut() -> bool) {
 }
 
 /// Loads a server at one and a half times its capacity until `degraded` holds, after a calm in which it does not; every request ends.
-fn overload(server: SocketAddr, path: &'static str, model: ServerModel, agent: &Agent, mut degraded: impl FnMut() -> bool) {
+fn overload(
+    server: SocketAddr,
+    path: &'static str,
+    model: ServerModel,
+    agent: &Agent,
+    mut degraded: impl FnMut() -> bool,
+) {
     let load = |seconds, part: f64| {
         let flow = Flow::new("e2e.test", path, &[(seconds, part * model.capacity())]);
         Recorded::start(flow.load(server, 1, Duration::from_secs(4)))

@@ -49,8 +49,9 @@ fn malformed_requests_are_refused_and_never_reach_the_upstream() {
 #[test]
 fn a_head_or_body_over_its_limit_is_refused() {
     let origin = PlayedUpstream::new();
-    let gateway =
-        Plimsoll::run(&(before(origin.address(), &plain()) + "\n[limits]\nhead = \"8 KB\"\nbody = \"1 KB\"\n"));
+    let gateway = Plimsoll::run(
+        &(before(origin.address(), &plain()) + "\n[limits]\nhead = \"8 KB\"\nbody = \"1 KB\"\n"),
+    );
     let long = "x".repeat(20_000);
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\nName: {long}\r\n\r\n");
     assert_eq!(exchange(gateway.address, head).status, 431);
@@ -73,7 +74,8 @@ fn an_upstream_that_is_down_gives_502_at_once() {
 #[test]
 fn an_upstream_that_stalls_gives_504() {
     let origin = PlayedUpstream::new();
-    let gateway = Plimsoll::run(&(before(origin.address(), &plain()) + "\n[timeouts]\nfirst_byte = \"200ms\"\n"));
+    let gateway =
+        Plimsoll::run(&(before(origin.address(), &plain()) + "\n[timeouts]\nfirst_byte = \"200ms\"\n"));
     let address = gateway.address;
     // A POST: it may not be tried again.
     let client = thread::spawn(move || {

@@ -3,7 +3,7 @@
 use nix::sys::signal::Signal;
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
-use plimsoll_e2e::{Apache, Folder, Plimsoll, PlayedUpstream, SLOW_PAGES, answer, get};
+use plimsoll_e2e::{Apache, Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, answer, get};
 use std::net::TcpStream;
 use std::path::Path;
 use std::thread;

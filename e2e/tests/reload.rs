@@ -36,8 +36,7 @@ fn promises_change_under_load_and_no_request_is_lost() {
     // V1 takes no more than its contract carries, and offers nearly what it will be promised; V2's requests are best effort until V2 is a
     // site.
     let flow = |host, part: f64| Flow::new(host, "/page", &[(END, part * capacity)]);
-    let flows =
-        [flow("v1.test", 0.9 * WIDE), flow("v2.test", 0.85 * NEW), flow("others.test", 1.5)];
+    let flows = [flow("v1.test", 0.9 * WIDE), flow("v2.test", 0.85 * NEW), flow("others.test", 1.5)];
     let start = Instant::now();
     let wait_until = |second| thread::sleep(Duration::from_secs_f64(second).saturating_sub(start.elapsed()));
     let flown = drive(gateway.address, &flows, Duration::from_secs(20), || {
@@ -64,7 +63,9 @@ fn promises_change_under_load_and_no_request_is_lost() {
         assert!(before > 0.3 && 10.0 * after < before, "{before:.3} degraded before, {after:.3} after");
     }
     let page = get(gateway.admin, "/metrics").text();
-    for line in ["plimsoll_reloads_total{result=\"applied\"} 2", "plimsoll_reloads_total{result=\"refused\"} 1"] {
+    for line in
+        ["plimsoll_reloads_total{result=\"applied\"} 2", "plimsoll_reloads_total{result=\"refused\"} 1"]
+    {
         assert!(page.lines().any(|found| found == line), "no {line} in\n{page}");
     }
     gateway.wait_for_metric("plimsoll_in_flight", 0.0);

@@ -15,8 +15,10 @@ use std::{env, io, thread};
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let wrong = || io::Error::other("usage: page SOCKET MODEL SLOW, or without arguments MODEL in the environment");
-    let read = |text: Option<&String>| text.and_then(|text| ServerModel::from_argument(text)).ok_or_else(wrong);
+    let wrong =
+        || io::Error::other("usage: page SOCKET MODEL SLOW, or without arguments MODEL in the environment");
+    let read =
+        |text: Option<&String>| text.and_then(|text| ServerModel::from_argument(text)).ok_or_else(wrong);
     let [socket, model, slow] = &arguments[..] else {
         let model = read(env::var("MODEL").ok().as_ref())?;
         let program = env::current_exe()?;

@@ -57,7 +57,8 @@ pub fn contracts() -> Scene {
     let capacity = SLOW_PAGES.capacity();
     // A tenth below the contract, so that chance is not what is tested.
     let rate = 0.9 * PROMISED * capacity;
-    let sites = contract("v1", PROMISED, SLOW_PAGES) + &contract("v2", PROMISED, SLOW_PAGES) + &site("others", "");
+    let sites =
+        contract("v1", PROMISED, SLOW_PAGES) + &contract("v2", PROMISED, SLOW_PAGES) + &site("others", "");
     Scene {
         name: "two contracts of a quarter (UC Fig. 12)",
         configuration: told(SLOW_PAGES) + &sites,
@@ -123,12 +124,16 @@ pub fn priorities() -> Scene {
                     .fold(1.0, f64::min)
             }),
             Figure::new("premium's slowest (s)", 0.1..=2.5, |flown| flown[0].all().quantile(1.0)),
-            Figure::new("basic full while there is room", 0.9..=1.0, |flown| flown[1].during(1.0..4.0).full()),
+            Figure::new("basic full while there is room", 0.9..=1.0, |flown| {
+                flown[1].during(1.0..4.0).full()
+            }),
             Figure::new("basic full when degraded", 0.05..=0.75, |flown| flown[1].during(6.0..9.0).full()),
             Figure::new("basic rejected when degraded", 0.0..=0.03, |flown| {
                 flown[1].during(6.0..9.0).part(End::Rejected)
             }),
-            Figure::new("basic rejected", 0.25..=0.65, |flown| flown[1].during(11.5..14.0).part(End::Rejected)),
+            Figure::new("basic rejected", 0.25..=0.65, |flown| {
+                flown[1].during(11.5..14.0).part(End::Rejected)
+            }),
             Figure::new("basic full while rejected", 0.0..=0.05, |flown| flown[1].during(11.5..14.0).full())
                 .twin(0.06..=1.0),
         ],
@@ -149,7 +154,10 @@ pub fn excess() -> Scene {
     };
     Scene {
         name: "the excess of a contract (UC Fig. 15, 16)",
-        configuration: told(SHARED) + &contract("v1", V1, SHARED) + &contract("v2", V2, SHARED) + &site("others", ""),
+        configuration: told(SHARED)
+            + &contract("v1", V1, SHARED)
+            + &contract("v2", V2, SHARED)
+            + &site("others", ""),
         without: None,
         model: SHARED,
         nginx: false,
@@ -171,7 +179,9 @@ pub fn excess() -> Scene {
                 (v2 - V2) / (LOAD_LINE - v1 - V2)
             }),
             // Then best effort comes, and V2 loses what was never its own, and nothing else.
-            Figure::new("V2, of its U* when others come", 0.8..=2.2, |flown| used(&flown[1].during(9.0..11.0)) / V2),
+            Figure::new("V2, of its U* when others come", 0.8..=2.2, |flown| {
+                used(&flown[1].during(9.0..11.0)) / V2
+            }),
             Figure::new("V2, of its U* after", 0.95..=1.05, |flown| used(&flown[1].during(12.0..27.0)) / V2),
             Figure::new("V2, of its bandwidth after", 0.1..=0.5, |flown| {
                 flown[1].during(12.0..27.0).rate(0.125) / SHARED.capacity() / V2
@@ -220,19 +230,23 @@ pub fn deadlines() -> Scene {
         // Costs are known after two seconds.
         figures: vec![
             Figure::new("in time, of the pages asked for", 0.85..=1.05, |flown| {
-                let in_time: usize = flown.iter().map(|flown| flown.during(2.0..SECONDS).within(DEADLINE)).sum();
+                let in_time: usize =
+                    flown.iter().map(|flown| flown.during(2.0..SECONDS).within(DEADLINE)).sum();
                 let pages: usize = flown[..2].iter().map(|flown| flown.during(2.0..SECONDS).requests()).sum();
                 in_time as f64 / pages as f64
             })
             .twin(0.0..=0.6),
-            Figure::new("premium in time", 0.98..=1.0, |flown| flown[0].during(2.0..SECONDS).in_time(DEADLINE))
-                .twin(0.0..=0.7),
+            Figure::new("premium in time", 0.98..=1.0, |flown| {
+                flown[0].during(2.0..SECONDS).in_time(DEADLINE)
+            })
+            .twin(0.0..=0.7),
             Figure::new("admitted and late", 0.0..=0.05, |flown| {
                 let windows = || flown.iter().map(|flown| flown.during(2.0..SECONDS));
                 let late = |window: Window<'_>| {
                     window.requests() - window.within(DEADLINE) - window.count(End::Rejected)
                 };
-                windows().map(late).sum::<usize>() as f64 / windows().map(|window| window.requests()).sum::<usize>() as f64
+                windows().map(late).sum::<usize>() as f64
+                    / windows().map(|window| window.requests()).sum::<usize>() as f64
             }),
         ],
     }
@@ -309,12 +323,16 @@ pub fn slow_server() -> Scene {
                 flown[0].during(6.0..16.0).in_time(PROMISED)
             })
             .twin(0.0..=0.7),
-            Figure::new("of all pages in time while slow", 0.85..=1.0, |flown| pages_in_time(flown, 6.0, 16.0)),
+            Figure::new("of all pages in time while slow", 0.85..=1.0, |flown| {
+                pages_in_time(flown, 6.0, 16.0)
+            }),
             Figure::new("pages per second, of 100", 70.0..=120.0, |flown| pages(flown, 6.0, 16.0)),
             Figure::new("premium in time after it", 0.99..=1.0, |flown| {
                 flown[0].during(19.0..24.0).in_time(PROMISED)
             }),
-            Figure::new("of all pages in time after it", 0.97..=1.0, |flown| pages_in_time(flown, 19.0, 24.0)),
+            Figure::new("of all pages in time after it", 0.97..=1.0, |flown| {
+                pages_in_time(flown, 19.0, 24.0)
+            }),
             Figure::new("turned away after it", 0.0..=0.0, |flown| turned_away(flown, 19.0, 24.0)),
         ],
         ..untuned()

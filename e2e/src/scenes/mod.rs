@@ -106,7 +106,8 @@ impl Scene {
             self.flows.iter().filter_map(|flow| flow.bytes.map(|bytes| (flow.path, bytes))).collect();
         let nginx = self.nginx.then(|| Nginx::pages(page, self.model));
         let origin = (!self.nginx).then(|| self.model.origin(&others));
-        let upstream = nginx.as_ref().map(|nginx| nginx.address).or(origin.as_ref().map(|origin| origin.address()));
+        let upstream =
+            nginx.as_ref().map(|nginx| nginx.address).or(origin.as_ref().map(|origin| origin.address()));
         let Some(upstream) = upstream else { panic!("a scene has a server") };
         let gateway = Plimsoll::run(&self.file(upstream, twin));
         let began = Instant::now();

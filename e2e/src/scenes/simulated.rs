@@ -51,7 +51,8 @@ impl Scene {
         }
         text += &self.model.plant();
         if let Some((from, until)) = self.slow {
-            text += &format!("[[plant.server.fault]]\nfrom = \"{from}s\"\nuntil = \"{until}s\"\nslower = 2.0\n");
+            text +=
+                &format!("[[plant.server.fault]]\nfrom = \"{from}s\"\nuntil = \"{until}s\"\nslower = 2.0\n");
         }
         let sites = self.configuration.split("[[site]]\nname = \"").skip(1);
         for site in sites.filter(|site| site.contains("[[site.level]]")) {
