@@ -22,9 +22,10 @@ test: deps check unit model-check instructions e2e ## everything, from a fresh D
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
-check: ## format, lints, licences and sources, documentation, purity of the core
+check: ## format, lints, licences and sources, documentation, purity and layers of the core
 	$(CARGO) fmt --all --check
 	.ci/purity
+	.ci/layers layers entries
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
