@@ -23,9 +23,10 @@ test: deps ## everything, from a fresh Debian machine with a Rust toolchain
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
-check: ## format, lints, licences, sources and advisories, documentation, purity of the core
+check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core
 	$(CARGO) fmt --all --check
 	.ci/purity
+	.ci/layers layers entries
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
@@ -56,13 +57,13 @@ fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
 	for target in configuration workload access_log request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
-bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs), and what waiting costs
+bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
-	python3 bench/waiting.py --plimsoll $(BIN)
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
-generate: ## write what is generated from code: configuration reference, schema, golden diagnostics
+generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
 
 fmt: ## format the code
 	$(CARGO) fmt --all

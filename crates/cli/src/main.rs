@@ -1,51 +1,41 @@
 //! The binary `plimsoll`: one file per command, and nothing that decides.
 
-mod adapt;
-mod agent;
-mod arguments;
-mod bounds;
-mod check;
-mod demo;
-mod explain;
-mod failure;
-mod help;
-mod impact;
-mod journal;
-mod plan;
-mod profile;
-mod promised;
-mod reload;
-mod resolve;
-mod run;
-mod signals;
-mod simulate;
-mod source;
-mod text;
-mod trends;
-mod worker_counts;
+mod args;
+mod commands;
+mod output;
+mod service;
 
-use arguments::Command;
-use failure::Failure;
+use args::Command;
+use commands::{
+    adapt, agent, check, completions, demo, explain, impact, manual, profile, run, schema, simulate,
+};
+use output::failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match arguments::parse(std::env::args_os().skip(1)).and_then(execute) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+    match args::parse(std::env::args_os().skip(1)) {
+        Ok(command) => execute(command).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
+        Err(page) => {
+            // A reader that has left (`plimsoll --help | head -1`) is no failure.
+            let _ = page.print();
+            ExitCode::from(u8::try_from(page.exit_code()).unwrap_or(2))
+        }
     }
 }
 
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Print(page) => text::print(page),
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
-        Command::Demo(arguments) => demo::demo(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Profile(arguments) => profile::profile(&arguments),
         Command::Adapt(arguments) => adapt::adapt(&arguments),
         Command::Impact(arguments) => impact::impact(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
-        Command::Profile(arguments) => profile::profile(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Schema { of } => schema::schema(of),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Manual { folder } => manual::manual(&folder),
     }
 }

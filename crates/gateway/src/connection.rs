@@ -10,7 +10,6 @@
 //! only while they hold something, so an idle connection costs its task alone.
 
 use crate::answer;
-use crate::balance::Pace;
 use crate::forward::{Asked, Peer};
 use crate::held::Held;
 use crate::http1::Refusal;
@@ -51,8 +50,6 @@ pub(crate) struct Client {
 pub(crate) enum Next {
     /// The next request.
     Request,
-    /// The next request, on another thread; from `serve` alone.
-    RequestOn(usize),
     /// The end; all was said.
     Close,
     /// The end, but the client may still be sending: it must not lose the answer to a reset.
@@ -79,11 +76,8 @@ pub(crate) struct Connection {
     pub outgoing: Heads,
     /// For building heads.
     pub scratch: Vec<u8>,
-    /// The thread that began the request, if another one.
-    pub begun_by: Option<usize>,
-    pace: Pace,
     /// The last to go: counted as free once its socket is closed.
-    place: Place,
+    _place: Place,
 }
 
 /// A connection's place among those of its thread; given back on drop.
@@ -99,7 +93,7 @@ impl Drop for Place {
     }
 }
 
-/// Serves a connection to its end, or until it goes to another thread.
+/// Serves a connection to its end.
 pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
     let slot = worker.slots.borrow_mut().add();
     poll_fn(|context| {
@@ -108,9 +102,8 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
     })
     .await;
     let peer = Peer::new(peer, &worker.tables().settings.trusted_proxies);
-    let pace = worker.balance.pace();
     let mut connection = Connection {
-        place: Place { worker: worker.clone(), slot: slot.clone() },
+        _place: Place { worker: worker.clone(), slot: slot.clone() },
         client: Client { io, inbox: Inbox::default(), outbox: Outbox::default(), slot },
         worker,
         peer,
@@ -118,18 +111,9 @@ pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
         reply: ResponseHead::default(),
         outgoing: Heads::default(),
         scratch: Vec::new(),
-        begun_by: None,
-        pace,
     };
-    match connection.serve().await {
-        Next::RequestOn(thread) => {
-            let Connection { worker, client, peer, place, .. } = connection;
-            worker.shared.give(thread, client.io, peer.address);
-            // Last, as where it ends; who adds up the threads' counts meanwhile may be off by one.
-            drop(place);
-        }
-        next => connection.close(next).await,
-    }
+    let next = connection.serve().await;
+    connection.close(next).await;
 }
 
 impl Connection {
@@ -150,21 +134,7 @@ impl Connection {
                 Next::Request => {}
                 next => return next,
             }
-            if let Some(thread) = self.other_thread() {
-                return Next::RequestOn(thread);
-            }
         }
-    }
-
-    /// The thread that should have this connection from now on, if another one.
-    fn other_thread(&mut self) -> Option<usize> {
-        let begun_by = self.begun_by.take();
-        self.worker.balance.count(&mut self.pace);
-        // What the client sent ahead is in this thread's memory.
-        if !self.client.inbox.is_empty() || self.worker.is_draining() {
-            return None;
-        }
-        self.worker.balance.other_thread(&self.pace, begun_by)
     }
 
     /// The longest request body.

@@ -2,7 +2,7 @@
 
 use crate::slot::{Decision, Slot};
 use crate::worker::Worker;
-use plimsoll_core::request::{Outcome, Permit, Service, Token};
+use plimsoll_core::request::{Outcome, Permit, Service};
 use std::rc::Rc;
 
 /// A request that the engine knows of. Dropped without [`depart`](Held::depart), it was abandoned.
@@ -55,18 +55,11 @@ pub(crate) struct Waiting {
     worker: Rc<Worker>,
     slot: Rc<Slot>,
     permit: Option<Permit>,
-    /// Its head was [left](crate::ahead), under this token.
-    left: Option<Token>,
 }
 
 impl Waiting {
     pub(crate) fn new(worker: &Rc<Worker>, slot: &Rc<Slot>, permit: Permit) -> Self {
-        Waiting { worker: worker.clone(), slot: slot.clone(), permit: Some(permit), left: None }
-    }
-
-    /// Its head was left for other threads.
-    pub(crate) fn has_left(&mut self, token: Token) {
-        self.left = Some(token);
+        Waiting { worker: worker.clone(), slot: slot.clone(), permit: Some(permit) }
     }
 
     /// The decision, once it is there. The waiting permit is spent then.
@@ -81,16 +74,10 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let decision = self.slot.end_wait();
-        if let Some(token) = self.left.take() {
-            self.worker.shared.ahead[self.worker.index].take_back(token);
-        }
         let Some(waiting) = self.permit.take() else { return };
         let permit = match decision {
             None => waiting,
-            Some(Decision::Start(started, begun)) => {
-                drop(begun);
-                started
-            }
+            Some(Decision::Start(started)) => started,
             Some(Decision::Drop { .. }) => return,
         };
         self.worker.with_lane(|lane, now, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));

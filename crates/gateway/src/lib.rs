@@ -12,11 +12,8 @@
 //!
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
 
-mod acceptor;
 pub mod admin;
-mod ahead;
 mod answer;
-mod balance;
 mod buffers;
 mod clock;
 mod connection;
@@ -27,9 +24,9 @@ mod held;
 #[doc(hidden)]
 pub mod http1;
 mod inbox;
+mod listen;
 mod local;
 mod mailbox;
-mod operator;
 mod outbox;
 mod pace;
 mod reload;

@@ -4,14 +4,9 @@
 //! into its box in between: so what comes while it is awake costs no system call, and a tick that starts a hundred requests of
 //! a sleeping thread costs one. The box is empty when it falls asleep, or its own waker keeps it up. A thread that is too busy
 //! to sleep looks when it next calls the engine, or at its tenth of a second.
-//!
-//! **A message that need not wake.** A request that was [begun](crate::ahead) for a sleeping thread wakes it by its answer.
-//! Under the lock the poster asks for that, then puts the message in. An answer that comes before it is asked for is seen by
-//! asking: then the message wakes. One that comes after it wakes the thread, which must pass the lock to look. And whatever
-//! else wakes it, it looks before it sleeps again. The tests try every order.
+//! The tests try every order of a thread's steps and of messages.
 
-use crate::ahead::Begun;
-use plimsoll_core::request::{Permit, Token, Verdict};
+use plimsoll_core::request::Verdict;
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,8 +16,6 @@ use std::task::{Context, Poll, Waker};
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    /// A waiting request of this thread is in service, and its head at the upstream.
-    Begun(Token, Permit, Box<Begun>),
     /// A client's connection, for this thread to serve.
     Connection(TcpStream, IpAddr),
     /// End a connection that is idle: another thread has one more than there may be.
@@ -69,24 +62,6 @@ impl Mailbox {
         self.tell(state);
     }
 
-    /// Posts what will wake the thread by itself: `ask` asks it to, and is `Ready` if it would have already.
-    pub(crate) fn post_begun<T>(
-        &self,
-        thing: T,
-        ask: impl FnOnce(&T, &mut Context<'_>) -> Poll<()>,
-        message: impl FnOnce(T) -> Message,
-    ) {
-        let mut state = self.lock();
-        let waits = match &state.waker {
-            Some(waker) if state.sleeps => ask(&thing, &mut Context::from_waker(waker)).is_pending(),
-            _ => false,
-        };
-        state.messages.push(message(thing));
-        if !waits {
-            self.tell(state);
-        }
-    }
-
     fn tell(&self, mut state: MutexGuard<'_, State>) {
         if state.sleeps {
             let waker = state.waker.take();
@@ -117,12 +92,6 @@ impl Mailbox {
             let waker = self.lock().waker.take();
             waker.into_iter().for_each(Waker::wake);
         }
-    }
-
-    /// Whether the thread sleeps and nobody has woken it.
-    pub(crate) fn is_asleep(&self) -> bool {
-        let state = self.lock();
-        state.sleeps && state.waker.is_some()
     }
 
     /// Throws away what nobody will take.

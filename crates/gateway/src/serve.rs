@@ -1,6 +1,5 @@
 //! One request, from its parsed head to its departure: classify, arrive, wait, serve.
 
-use crate::ahead::{Begun, WrittenFor};
 use crate::answer::Rejected;
 use crate::buffers;
 use crate::connection::{Client, Connection, Next};
@@ -19,7 +18,7 @@ use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, Terms};
 use crate::worker::{HeldTables, Worker};
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Arrival, Outcome, Permit, RequestView, Service, Target, Token};
+use plimsoll_core::request::{Arrival, Outcome, Permit, RequestView, Service, Target};
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::pin;
@@ -73,14 +72,6 @@ pub(crate) struct Serving<'a> {
     pub asked: Asked,
 }
 
-/// What a request has that waited.
-#[derive(Default)]
-struct Waited {
-    begun: Option<Box<Begun>>,
-    /// Its heads are written already, for this.
-    written: Option<WrittenFor>,
-}
-
 impl Connection {
     /// Serves the request whose head was parsed.
     pub(crate) async fn request(&mut self) -> Next {
@@ -101,12 +92,7 @@ impl Connection {
                 if permit.reason() == Reason::Exempt {
                     slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
                 }
-                let terms = WrittenFor::of(&permit, self.worker.tables().generation);
-                let mut waiting = Waiting::new(&self.worker, &slot, permit);
-                let written = self.leave_head(target, token, terms).then_some(terms);
-                if written.is_some() {
-                    waiting.has_left(token);
-                }
+                let waiting = Waiting::new(&self.worker, &slot, permit);
                 poll_fn(|context| poll_decision(&mut self.client, context)).await;
                 let expired = slot.expired();
                 slot.arm(None);
@@ -116,9 +102,7 @@ impl Connection {
                         return self.fail(late, asked, None).await;
                     }
                     None => return Next::Close,
-                    Some(Decision::Start(permit, begun)) => {
-                        return self.start(target, permit, Waited { begun, written }, asked).await;
-                    }
+                    Some(Decision::Start(permit)) => permit,
                     Some(Decision::Drop { reason, retry_after }) => {
                         return self.reject(reason, retry_after, asked).await;
                     }
@@ -133,26 +117,7 @@ impl Connection {
                 return self.reject(reason, retry_after, asked).await;
             }
         };
-        self.start(target, permit, Waited::default(), asked).await
-    }
-
-    /// Leaves the head of a request that waits, for a thread that may send it sooner; true if it did.
-    fn leave_head(&mut self, target: Target, token: Token, terms: WrittenFor) -> bool {
-        let method = self.head.method.of(self.client.inbox.bytes());
-        let repeats =
-            is_idempotent(method) && self.head.framing == Framing::None && !self.head.expects_continue;
-        let worker = self.worker.clone();
-        let shared = &worker.shared;
-        if shared.ahead.len() == 1 || !repeats || self.head.upgrade {
-            return false;
-        }
-        let tables = self.worker.tables();
-        let Some(Some(upstream)) = tables.upstreams.get(terms.plant) else { return false };
-        let rewrites = rewrites(&tables.settings, target, terms.level);
-        shared.ahead[worker.index].leave(token, terms, |head| {
-            self.write_heads(rewrites, &tables.settings, &upstream.name);
-            head.extend_from_slice(self.outgoing.get(0).unwrap_or_default());
-        })
+        self.start(target, permit, asked).await
     }
 
     fn classify(&self) -> Option<Target> {
@@ -169,18 +134,11 @@ impl Connection {
         target
     }
 
-    async fn start(
-        &mut self,
-        target: Target,
-        permit: Permit,
-        Waited { begun, written }: Waited,
-        asked: Asked,
-    ) -> Next {
+    async fn start(&mut self, target: Target, permit: Permit, asked: Asked) -> Next {
         // A reload may have come while it waited.
         self.worker.renew();
         let tables = self.worker.tables();
         let settings = &tables.settings;
-        let terms = WrittenFor::of(&permit, tables.generation);
         let serving = Serving {
             tables: &tables,
             plant: permit.plant(),
@@ -192,12 +150,8 @@ impl Connection {
         };
         match tables.upstreams.get(serving.plant) {
             Some(Some(upstream)) => {
-                self.begun_by = begun.as_ref().map(|begun| begun.by);
-                let begun = begun.and_then(|begun| begun.take_over(terms, upstream));
-                if written != Some(terms) {
-                    self.write_heads(serving.rewrites, settings, &upstream.name);
-                }
-                self.proxy(upstream, serving, begun).await
+                self.write_heads(serving.rewrites, settings, &upstream.name);
+                self.proxy(upstream, serving).await
             }
             _ => self.serve_file(serving).await,
         }
@@ -266,9 +220,8 @@ impl Connection {
         Next::Linger
     }
 
-    /// Passes the request, whose heads are written, to an upstream and the response back; `begun` if the upstream has the
-    /// request already.
-    async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>, begun: Option<Lease>) -> Next {
+    /// Passes the request, whose heads are written, to an upstream and the response back.
+    async fn proxy(&mut self, pool: &Arc<Upstream>, serving: Serving<'_>) -> Next {
         let Serving { mut held, tables, plant, rewrites, report, asked } = serving;
         let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
         self.client.inbox.consume(self.head.length);
@@ -289,7 +242,7 @@ impl Connection {
         let (worker, client) = (&self.worker, &mut self.client);
         let mut exchange =
             Exchange::new(Parts { worker, client, held: &mut held, pool, request, response, idempotent });
-        let end = drive(&mut exchange, heads, begun).await;
+        let end = drive(&mut exchange, heads).await;
         // Not merely complete: what was not sent still lies in the inbox, where the next request is looked for.
         let complete = exchange.request.is_sent();
         let keep = exchange.response.keeps_client() && complete;
@@ -306,9 +259,7 @@ impl Connection {
             End::Switched(lease) => {
                 let rest = exchange.response.take_rest();
                 held.release(Service::default());
-                if let Ok(server) = lease.into_tunnel() {
-                    tunnel::run(&self.worker, &mut self.client, server, rest, &held).await;
-                }
+                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), rest, &held).await;
                 held.depart(Outcome::Completed);
                 Next::Close
             }
@@ -344,24 +295,17 @@ impl Connection {
 
 /// Carries an exchange to its end: again where a connection that was kept turns out to be dead, and with the next level's
 /// head where there is nothing at one. Its place at the upstream is held throughout.
-async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads, mut begun: Option<Lease>) -> End {
+async fn drive<'a>(exchange: &mut Exchange<'a>, heads: &'a Heads) -> End {
     let (mut fresh, mut tried) = (false, 0);
     loop {
-        if let Some(lease) = begun.take() {
-            if let Err(refusal) = exchange.attach(lease) {
-                return End::Failed(refusal);
-            }
-            exchange.request.was_sent();
-        } else {
-            match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
-                Connected::Yes(lease) => {
-                    if let Err(refusal) = exchange.attach(lease) {
-                        return End::Failed(refusal);
-                    }
+        match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
+            Connected::Yes(lease) => {
+                if let Err(refusal) = exchange.attach(lease) {
+                    return End::Failed(refusal);
                 }
-                Connected::ClientLeft => return End::Broken(Outcome::Abandoned),
-                Connected::No(refusal) => return End::Failed(refusal),
             }
+            Connected::ClientLeft => return End::Broken(Outcome::Abandoned),
+            Connected::No(refusal) => return End::Failed(refusal),
         }
         match poll_fn(|context| exchange.poll(context)).await {
             End::Retry => fresh = true,

@@ -6,7 +6,6 @@
 //! **Verdicts** find their request by token: thread, slot, and a generation that changes whenever the slot stops
 //! waiting, so that a verdict that comes too late is known for one.
 
-use crate::ahead::Begun;
 use plimsoll_core::request::Reason;
 use plimsoll_core::request::{Permit, Token};
 use plimsoll_core::time::{Duration, Instant};
@@ -17,12 +16,8 @@ use std::task::Waker;
 /// What a waiting request was told.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// Another thread may have sent it already.
-    Start(Permit, Option<Box<Begun>>),
-    Drop {
-        reason: Reason,
-        retry_after: Duration,
-    },
+    Start(Permit),
+    Drop { reason: Reason, retry_after: Duration },
 }
 
 /// One connection's place.

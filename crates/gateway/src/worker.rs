@@ -1,20 +1,19 @@
 //! A thread of the gateway: its runtime, its lane, its connections, its mailbox.
 //!
 //! One single-threaded runtime per thread, and everything of a request stays on its thread, so nothing on the path
-//! of a request is shared but the engine's words and the lists of idle upstream connections. Between two requests a
-//! connection may go to another thread ([balance](crate::balance)).
+//! of a request is shared but the engine's words and the lists of idle upstream connections.
 
-use crate::ahead::{Ahead, WrittenFor};
-use crate::balance::{Balance, Rest};
 use crate::clock::Clock;
+use crate::connection;
 use crate::files::Files;
 use crate::held::Held;
+use crate::listen::acceptor;
+use crate::listen::placement::SpareTime;
 use crate::mailbox::{Mailbox, Message};
 use crate::reload::Reloads;
 use crate::settings::Backend;
 use crate::slot::{Decision, Slot, Slots, lane_of};
 use crate::tables::{Exchange, Tables};
-use crate::{acceptor, connection};
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Permit, Token, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -41,10 +40,8 @@ pub(crate) struct Shared {
     pub tables: Exchange,
     pub clock: Clock,
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// What threads may begin for each other.
-    pub ahead: Vec<Ahead>,
-    /// How much threads rest.
-    pub rests: Arc<[Rest]>,
+    /// How much of its time each thread can spare.
+    pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
     /// How many workers plants say that they have, by index, since the last tick.
@@ -122,7 +119,6 @@ pub(crate) struct Worker {
     pub index: usize,
     pub shared: Arc<Shared>,
     pub lane: RefCell<Lane>,
-    pub balance: Balance,
     pub slots: RefCell<Slots>,
     held: RefCell<Rc<HeldTables>>,
     /// For the `date` field.
@@ -145,7 +141,6 @@ impl Worker {
         let worker = Worker {
             index,
             lane: RefCell::new(lane),
-            balance: Balance::new(index, shared.rests.clone()),
             slots: RefCell::default(),
             held: RefCell::new(Rc::new(held)),
             date: RefCell::default(),
@@ -205,13 +200,10 @@ impl Worker {
     /// Delivers one verdict. A start for a request that is gone hands its slot on, which may bring more verdicts.
     fn act(&self, verdict: Verdict, more: &mut Verdicts) {
         let (token, decision) = match verdict {
-            Verdict::Start(token, permit) if lane_of(token) != self.index => {
-                return self.start_elsewhere(token, permit);
-            }
-            Verdict::Drop { token, .. } if lane_of(token) != self.index => {
+            Verdict::Start(token, _) | Verdict::Drop { token, .. } if lane_of(token) != self.index => {
                 return self.shared.deliver(std::iter::once(verdict));
             }
-            Verdict::Start(token, permit) => (token, Decision::Start(permit, None)),
+            Verdict::Start(token, permit) => (token, Decision::Start(permit)),
             Verdict::Drop { token, reason, retry_after } => (token, Decision::Drop { reason, retry_after }),
         };
         self.decide(token, decision, more);
@@ -220,32 +212,10 @@ impl Worker {
     /// Hands a decision to a request of this thread. A start for one that is gone hands its slot on.
     fn decide(&self, token: Token, decision: Decision, more: &mut Verdicts) {
         let refused = self.slots.borrow().decide(token, decision);
-        if let Err(Decision::Start(permit, begun)) = refused {
-            // The connection first: whoever is started in its place may need one.
-            drop(begun);
+        if let Err(Decision::Start(permit)) = refused {
             let now = self.now();
             self.lane.borrow_mut().depart(now, permit, Outcome::Abandoned, more);
         }
-    }
-
-    /// Starts a request of another thread: if that sleeps, by sending it from here, so that it need not be woken.
-    fn start_elsewhere(&self, token: Token, permit: Permit) {
-        let thread = lane_of(token);
-        let (ahead, mailbox) = (&self.shared.ahead[thread], &self.shared.mailboxes[thread]);
-        if mailbox.is_asleep() {
-            let tables = self.tables();
-            let upstream = tables.upstreams.get(permit.plant()).and_then(Option::as_ref);
-            let terms = WrittenFor::of(&permit, tables.generation);
-            if let Some(begun) = upstream.and_then(|upstream| ahead.begin(self.index, token, terms, upstream))
-            {
-                return mailbox.post_begun(
-                    begun,
-                    |begun, context| begun.poll_answer(context),
-                    |begun| Message::Begun(token, permit, begun),
-                );
-            }
-        }
-        mailbox.post(Message::Verdict(Verdict::Start(token, permit)));
     }
 
     /// The tables that this thread holds.
@@ -267,7 +237,7 @@ impl Worker {
         self.renew();
         let now = self.now();
         self.slots.borrow().expire(now);
-        self.balance.look(now);
+        self.shared.spare[self.index].report(now);
         self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
         for upstream in tables.upstreams.iter().flatten() {
@@ -301,12 +271,6 @@ impl Worker {
                 self.act_on(&mut verdicts);
                 self.verdicts.replace(verdicts);
             }
-            Message::Begun(token, permit, begun) => {
-                let mut verdicts = self.verdicts.take();
-                self.decide(token, Decision::Start(permit, Some(begun)), &mut verdicts);
-                self.act_on(&mut verdicts);
-                self.verdicts.replace(verdicts);
-            }
             Message::Connection(stream, peer) => match TcpStream::from_std(stream) {
                 Ok(io) => self.adopt(io, peer),
                 Err(_) => {
@@ -329,7 +293,6 @@ impl Worker {
 
     /// Runs until told to stop. Must be called in a local runtime.
     pub(crate) async fn run(self: Rc<Self>, listeners: Vec<tokio::net::TcpListener>) {
-        self.shared.ahead[self.index].open();
         for listener in listeners {
             tokio::task::spawn_local(acceptor::run(self.clone(), listener));
         }

@@ -1,15 +1,11 @@
-//! Values that only an agent's file has: pages over HTTP, names that nginx and Apache read.
+//! Values that only an agent's file has: pages over HTTP, and names that nginx and Apache read.
 //!
-//! What is written into another program's configuration is checked here: no text of this file can become anything else
-//! there than the one word that it is.
+//! A name is written into another program's configuration. Its form is checked here, so that it stays one word there.
 
-use super::{HttpUrl, OnExit};
-use crate::diagnostic::{Code, Complaint, quoted};
-use crate::scalar::words;
-use crate::shape::TextShape;
-use crate::text::{HostPort, TextField, bad, text_fields};
-
-text_fields!(HttpUrl, TreeName, Variable, ClientVariable);
+use super::{HttpUrl, OnExit, Scheme};
+use crate::diagnostic::quoted;
+use crate::gateway::addresses::HostPort;
+use crate::syntax::{Refused, TextField, TextShape, bad, texts, words};
 
 words!(OnExit {
     "restore" => Restore, "full quality for everybody";
@@ -18,119 +14,73 @@ words!(OnExit {
 
 impl TextField for HttpUrl {
     const SHAPE: TextShape = TextShape {
-        what: "a page over plain HTTP",
+        what: "a page over HTTP or HTTPS",
         example: "http://127.0.0.1/robots.txt",
-        pattern: Some("^http://[^ /]+(/[^ #]*)?$"),
+        pattern: Some("^https?://[^ /]+(/[^ #]*)?$"),
     };
 
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
-        let Some(rest) = text.strip_prefix("http://") else {
-            let help = match text.strip_prefix("https://") {
-                Some(rest) => format!(
-                    "TLS is not spoken here: name the server's plain port, such as `\"http://{}\"`",
-                    quoted(rest)
-                ),
-                None => format!("write `\"http://{}\"`", quoted(text.trim_start_matches('/'))),
-            };
-            return Err(bad(format!("`{}` does not begin with http://", quoted(text)), help));
+    fn parse(text: &str) -> Result<Self, Refused> {
+        let plain = text.strip_prefix("http://").map(|rest| (Scheme::Http, rest, 80));
+        let tls = || text.strip_prefix("https://").map(|rest| (Scheme::Https, rest, 443));
+        let Some((scheme, rest, port)) = plain.or_else(tls) else {
+            let rest = text.split_once("://").map_or(text, |(_, rest)| rest).trim_start_matches('/');
+            let help = format!("write `\"http://{}\"`", quoted(rest));
+            return Err(bad(format!("`{}` does not begin with http:// or https://", quoted(text)), help));
         };
         let (authority, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        let address = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        let address = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
         let address = HostPort::parse(&address)?.0;
         if target.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
             let message = format!("no request could carry `{}`", quoted(target));
             return Err(bad(message, "percent-encode what is not printable"));
         }
-        Ok(HttpUrl { address, host: authority.to_owned(), target: target.to_owned() })
+        Ok(HttpUrl { scheme, address, host: authority.to_owned(), target: target.to_owned() })
     }
 
     fn show(&self) -> String {
-        format!("http://{}{}", self.host, self.target)
+        self.to_string()
     }
 }
-
-/// A content tree's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TreeName(pub(crate) String);
 
 /// What would end a word, or begin something else, in a configuration of nginx or a map of Apache.
 const SPECIAL: &[char] = &['"', '\'', '\\', ';', '{', '}', '$', '#'];
 
-impl TextField for TreeName {
-    const SHAPE: TextShape = TextShape {
-        what: "a tree's name",
-        example: "/srv/trees/full",
-        pattern: Some("^[^\\s\"'\\\\;{}$#]+$"),
-    };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+texts! {
+    /// A content tree's name.
+    TreeName("a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
         let special = |c: char| c.is_whitespace() || c.is_control() || SPECIAL.contains(&c);
         if text.is_empty() || text.contains(special) {
             let message = format!("`{}` cannot be a tree's name", quoted(text));
             let help = "use no blanks, quotes, `\\`, `;`, `{`, `}`, `$` or `#`: servers read it in their configuration";
             return Err(bad(message, help));
         }
-        Ok(TreeName(text.to_owned()))
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// A variable of nginx, without `$`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Variable(pub(crate) String);
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-impl TextField for Variable {
-    const SHAPE: TextShape =
-        TextShape { what: "a variable's name", example: "plimsoll_tree", pattern: Some("^[A-Za-z0-9_]+$") };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
-        match text.strip_prefix('$').unwrap_or(text) {
-            name if is_word(name) => Ok(Variable(name.to_owned())),
+        Ok(text.to_owned())
+    };
+    /// A variable of nginx, without `$`.
+    Variable("a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
+        |text| match text.strip_prefix('$').unwrap_or(text) {
+            name if is_word(name) => Ok(name.to_owned()),
             _ => Err(bad(
                 format!("`{}` is no variable of nginx", quoted(text)),
                 "use letters, digits and `_`, such as `\"plimsoll_tree\"`",
             )),
-        }
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// What a client is, in variables of nginx.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClientVariable(pub(crate) String);
-
-impl TextField for ClientVariable {
-    const SHAPE: TextShape = TextShape {
-        what: "variables of nginx",
-        example: "$remote_addr",
-        pattern: Some("^(\\$[A-Za-z0-9_]+)+$"),
-    };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        };
+    /// What a client is, in variables of nginx.
+    ClientVariable("variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
         let mut names = text.split('$');
         if names.next() == Some("") && text.len() > 1 && names.all(is_word) {
-            return Ok(ClientVariable(text.to_owned()));
+            return Ok(text.to_owned());
         }
         Err(bad(
             format!("`{}` does not say what a client is", quoted(text)),
             "write a variable of nginx, such as `\"$remote_addr\"` or `\"$cookie_session\"`",
         ))
-    }
+    };
+}
 
-    fn show(&self) -> String {
-        self.0.clone()
-    }
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -143,15 +93,10 @@ mod tests {
         let parts = |a: &str, h: &str, t: &str| Ok((a.to_owned(), h.to_owned(), t.to_owned()));
         assert_eq!(page("http://a.example"), parts("a.example:80", "a.example", "/"));
         assert_eq!(page("http://127.0.0.1:81/x?auto"), parts("127.0.0.1:81", "127.0.0.1:81", "/x?auto"));
+        assert_eq!(page("https://a.example/x"), parts("a.example:443", "a.example", "/x"));
+        assert_eq!(HttpUrl::parse("https://a.example/x").unwrap().show(), "https://a.example/x");
         assert_eq!(page("http://[::1]/x"), parts("[::1]:80", "[::1]", "/x"));
-        for wrong in [
-            "https://a.example/",
-            "a.example/x",
-            "http://",
-            "http://a b/",
-            "http://a/\r\nx: y",
-            "http://a:0/",
-        ] {
+        for wrong in ["a.example/x", "http://", "http://a b/", "http://a/\r\nx: y", "http://a:0/"] {
             assert!(page(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -5,7 +5,7 @@
 
 use super::Engine;
 use crate::control::utilization::UtilizationLoop;
-use crate::engine::shared::SharedPlant;
+use crate::engine::state::PublishedPlant;
 use crate::telemetry::monitor::ClassMonitor;
 use crate::telemetry::readings::Mean;
 use crate::time::{Duration, Instant};
@@ -24,7 +24,7 @@ impl Engine {
             return next;
         }
         if self.due <= until && self.rests() {
-            let period = self.census.promises.control.period;
+            let period = self.registry.promises.control.period;
             let period_ns = period.as_nanos() as u64;
             let more = until.nanos_since(self.due) / period_ns;
             self.last_run = self.due + Duration::from_nanos(more * period_ns);
@@ -44,7 +44,7 @@ impl Engine {
     /// Nothing has come or gone since the last period, nothing is there, and nobody is degraded: the loops would do nothing.
     pub(super) fn rests(&self) -> bool {
         let lanes = self.counting_lanes();
-        let is_empty = |plant: &SharedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
+        let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
         let mut monitors = self.monitors.iter().enumerate();
         self.may_rest
             && self.shared().plants.iter().all(is_empty)

@@ -2,34 +2,35 @@
 
 mod idle;
 mod lane;
-pub(crate) mod published;
 mod reload;
-pub(crate) mod shared;
+pub(crate) mod state;
 
 pub use lane::Lane;
 pub use reload::Reload;
 
-use crate::control::Trends;
-use crate::control::deadline::{self, Deadlines};
+use crate::admission::aces::RateForecasts;
+use crate::control::deadline::Deadlines;
+use crate::control::rejection_cost::RejectionCost;
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
-use crate::engine::published::{Exchange, Held};
-use crate::engine::shared::{LaneCounters, Shared, SharedPlant};
+use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::plan::plan;
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::request::Verdicts;
+use crate::scheduling::queue::Standing;
+use crate::sync::published::{Published, Reader};
 use crate::telemetry::Readings;
-use crate::telemetry::heavy_hitters::{Crowd, Scratch};
-use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals};
-use crate::telemetry::readings::{GatewayCost, Mean};
-use crate::telemetry::status::{ClassStatus, ModelStatus, SiteStatus, Status};
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
+use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations, sum_over};
+use crate::telemetry::readings::Mean;
+use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering;
 
 /// Requests that expire are looked for no more often than this.
 pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
@@ -40,12 +41,12 @@ const MOST_LOOKS: usize = 128;
 
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
-    pub(crate) census: Census,
+    pub(crate) registry: Registry,
     /// By class number.
     pub(crate) rows: Vec<ClassRow>,
     /// The key of the client hash.
     pub(crate) seed: u64,
-    pub(crate) exchange: Arc<Exchange<Shared>>,
+    pub(crate) published: Arc<Published<PublishedState>>,
     /// By lane, the ticker's own last.
     pub(crate) counters: Vec<Arc<LaneCounters>>,
     /// The ticker's own lane: its counters take what `tick` itself accounts.
@@ -66,7 +67,7 @@ pub struct Engine {
     pub(crate) guards: Vec<Duration>,
     pub(crate) monitors: Vec<ClassMonitor>,
     pub(crate) applied: Vec<f64>,
-    pub(crate) crowds: Vec<Crowd>,
+    pub(crate) crowds: Vec<HeavyHitters>,
     scratch: Scratch,
     /// Whose crowd is looked at first in the next period.
     next_crowd: usize,
@@ -95,7 +96,7 @@ pub struct Engine {
     pub(crate) look_every: Vec<Duration>,
     /// The shortest of them.
     pub(crate) shortest_look: Duration,
-    pub(crate) gateway: GatewayCost,
+    pub(crate) gateway: RejectionCost,
     pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
@@ -124,10 +125,10 @@ impl Engine {
     /// What in `promises` cannot be, one sentence each.
     pub fn new(promises: &Promises, lanes: usize, seed: u64) -> Result<(Engine, Vec<Lane>), Vec<String>> {
         let counters: Vec<_> = (0..=lanes).map(|_| Arc::new(LaneCounters::default())).collect();
-        let exchange = Arc::new(Exchange::new(Arc::new(Shared::empty(counters.clone()))));
+        let published = Arc::new(Published::new(Arc::new(PublishedState::empty(counters.clone()))));
         let mut seeds = Random::new(seed ^ 0x6c61_6e65);
         let lane = |number: usize| Lane {
-            shared: Held::new(exchange.clone()),
+            shared: Reader::new(published.clone()),
             number,
             counters: counters[number].clone(),
             random: Random::new(seeds.bits()),
@@ -136,10 +137,10 @@ impl Engine {
         let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
         let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
         let mut engine = Engine {
-            census: Census::default(),
+            registry: Registry::default(),
             rows: Vec::new(),
             seed,
-            exchange,
+            published,
             counters,
             lane,
             loops: Vec::new(),
@@ -169,7 +170,7 @@ impl Engine {
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
-            gateway: GatewayCost::new(),
+            gateway: RejectionCost::new(),
             reported: Vec::new(),
             waiting: Vec::new(),
             stepped: Vec::new(),
@@ -180,7 +181,7 @@ impl Engine {
     }
 
     /// The generation in force.
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &PublishedState {
         &self.lane.shared
     }
 
@@ -207,23 +208,25 @@ impl Engine {
             self.sample(now, sampled_ns, part_ns);
         }
         if now >= self.responses_due {
-            let shared: &Shared = &self.lane.shared;
+            let shared: &PublishedState = &self.lane.shared;
             let workers = |plant: usize| shared.plants[plant].capacity.workers();
-            let line = |plant: usize| self.census.promises.plants[plant].set_point;
+            let line = |plant: usize| self.registry.promises.plants[plant].set_point;
             let (lanes, monitors) = (&self.counters, &self.monitors);
             let seen = Now { at: now, lanes, monitors, workers: &workers, line: &line };
             // A rate that has just begun is not known yet.
             self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
         }
         if now >= self.due {
-            let period = self.census.promises.control.period;
+            let period = self.registry.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
         if now >= self.periods_due {
             let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
-            self.periods_due = self.deadlines.turn(now, day, &self.lane.shared.plants);
+            let keeping = self.lane.shared.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
+            let backlogs = keeping.map(|(number, plant)| (number, &plant.unfinished));
+            self.periods_due = self.deadlines.turn(now, day, backlogs);
         }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
         next = next.min(self.periods_due);
@@ -256,7 +259,7 @@ impl Engine {
     /// Whether there may be room for one who waits although nothing was released: a limit was raised, or one who was
     /// held may start.
     fn may_have_room(&self, plant: usize) -> bool {
-        let SharedPlant { gate, capacity, .. } = &self.shared().plants[plant];
+        let PublishedPlant { gate, capacity, .. } = &self.shared().plants[plant];
         gate.is_waited_at() && gate.in_service() < capacity.limit()
     }
 
@@ -264,7 +267,7 @@ impl Engine {
         self.running = true;
         self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
         (self.last_run, self.last_sample) = (now, now);
-        self.due = now + self.census.promises.control.period;
+        self.due = now + self.registry.promises.control.period;
     }
 
     fn sample(&mut self, now: Instant, sampled_ns: u64, part_ns: u64) {
@@ -287,7 +290,12 @@ impl Engine {
         }
         if !self.samples_only_rates {
             self.search(now);
-            self.deadlines.follow(&self.lane.shared.plants, seconds);
+            self.deadlines.learn(seconds);
+            for (number, plant) in self.lane.shared.plants.iter().enumerate() {
+                if plant.has_deadlines {
+                    self.deadlines.follow(number, &plant.unfinished, seconds, plant.capacity.workers());
+                }
+            }
         }
     }
 
@@ -298,11 +306,11 @@ impl Engine {
                 continue;
             }
             self.lane.touch(now, plant);
-            let SharedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
+            let PublishedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
             let Some(search) = &mut self.searches[plant] else { continue };
             let slow = self.loops[plant].status.service_time > self.guards[plant];
             // Nothing limits what is in service then, and a slow server looks like one of few workers.
-            if self.census.promises.control.mode != Mode::Off {
+            if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.counters, plant, gate.is_waited_at(), slow);
             }
             let (was, workers) = (capacity.workers(), search.finder.workers());
@@ -335,13 +343,13 @@ impl Engine {
         self.gateway.learn(&self.monitors, gateway_cpu);
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
-            let shared: &Shared = &self.lane.shared;
-            let SharedPlant { gate, queue, capacity, has_deadlines, .. } = &shared.plants[plant];
+            let shared: &PublishedState = &self.lane.shared;
+            let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &shared.plants[plant];
             gate.waiting_by_class(&mut self.waiting);
             let in_service = gate.in_service();
             let period = Period {
                 seconds,
-                nominal_seconds: self.census.promises.control.period.as_secs_f64(),
+                nominal_seconds: self.registry.promises.control.period.as_secs_f64(),
                 in_service,
                 monitors: &self.monitors,
                 totals: PlantTotals::sum(&self.counters, plant),
@@ -360,7 +368,7 @@ impl Engine {
             }
             for (class, m) in self.loops[plant].run(&period) {
                 if self.applied[class] != m {
-                    shared.classes[class].knob.set(m);
+                    shared.classes[class].words.level.set(m);
                     self.applied[class] = m;
                 }
             }
@@ -385,8 +393,7 @@ impl Engine {
             let crowd = &mut self.crowds[class];
             if crowd.observe(lanes, class, &mut self.scratch) {
                 let shared = &self.lane.shared.classes[class];
-                shared.set_heavy(crowd.heavy());
-                shared.note_shift.store(crowd.note_shift(), Ordering::Relaxed);
+                shared.words.set_heavy(crowd.heavy(), crowd.note_shift());
                 looks += 1;
                 if looks == MOST_LOOKS {
                     self.has_looks = true;
@@ -397,12 +404,12 @@ impl Engine {
     }
 
     /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
-    pub fn trends(&self) -> Trends {
+    pub fn trends(&self) -> RateForecasts {
         self.deadlines.trends()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: Trends) {
+    pub fn remember(&mut self, trends: RateForecasts) {
         self.deadlines.remember(trends);
     }
 
@@ -410,16 +417,17 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let SharedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
+            let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
+                &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.pressure = self.responses.pressure(number);
             status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
-            status.unfinished_seconds = has_deadlines.then(|| backlog.unfinished_seconds());
+            status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
-            status.removed = !self.census.plant_present[number];
+            status.removed = !self.registry.plant_present[number];
             status
         });
         let rows = self.rows.iter().enumerate();
@@ -433,22 +441,22 @@ impl Engine {
         for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
             classes[class].site_level = Some(m);
         }
-        let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
+        let mut sites = alloc::vec![SiteStatus::default(); self.registry.promises.sites.len()];
         for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
             sites[number].clone_from(site);
         }
-        for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
+        for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
             site.types = self.deadlines.status(numbers.site);
         }
         let known =
-            |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
+            |site: usize| self.loops[self.registry.promises.sites[site].plant].known_of(site, &self.monitors);
         Status {
             at: self.last_run,
-            mode: self.census.promises.control.mode,
-            period: self.census.promises.control.period,
+            mode: self.registry.promises.control.mode,
+            period: self.registry.promises.control.period,
             plants: plants.collect(),
             sites,
-            plan: plan(&self.census.promises, known),
+            plan: plan(&self.registry.promises, known),
             classes,
             rejection_cost_seconds: self.gateway.per_rejection_seconds(),
         }
@@ -465,6 +473,10 @@ impl Engine {
         let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
+        let totals = ClassTotals::sum(&self.counters, class, row.levels.len());
+        let lanes = || self.counters.iter().map(move |lane| &lane.classes[class]);
+        let (queue_delays, response_times) =
+            (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
             site: row.site.clone(),
@@ -483,12 +495,23 @@ impl Engine {
             },
             site_level: None,
             response: None,
-            deadline: deadline::status(self.shared(), &self.counters, class, row.plant),
+            deadline: self.deadline_status(class, row.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
-            counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
+            counts: totals.counts,
+            queue_delays: durations(queue_delays, totals.started, totals.queue_delay_ns),
+            response_times: durations(response_times, totals.released, totals.response_ns),
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
+    }
+
+    /// The deadline of a class, at the plant that serves it.
+    fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
+        let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
+        let deadline = own.terms.deadline?;
+        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
+        let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+        Some(DeadlineStatus { deadline, wait, missed })
     }
 }

@@ -1,16 +1,17 @@
-//! Which site and class a request belongs to, and the client's place in the order of quality. Pure.
+//! Which site and class a request belongs to, and where its client stands in the order of quality. Pure.
 //!
-//! The first site whose host matches; in it the first class whose condition holds, else the built-in class `default`;
-//! or, if an exemption holds, the built-in class `exempt`. The client's place is a keyed SipHash-1-3 of its identity:
-//! keyed, so that no client can choose its luck; of the identity alone, so that it is the same on every thread and,
-//! with the same seed, on every instance and after a restart.
+//! A request belongs to the first site whose host matches, and there to the first class whose condition holds, else to
+//! the built-in class `default`. If an exemption holds it belongs to the built-in class `exempt`. The client's place is
+//! a keyed SipHash-1-3 of its identity. The key keeps clients from choosing their place. Nothing but the identity is
+//! hashed, so the place is the same on every thread and, with the same seed, on every instance and after a restart.
 
 use crate::actuator::service_level::FRACTION_ONE;
-use crate::promises::registry::{Census, SiteNumbers};
-use crate::promises::{Condition, Identity, Network, Site};
+use crate::promises::registry::{Registry, SiteNumbers};
+use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
-use crate::request::types::{Kind, Kinds};
+use crate::request::types::TypeRules;
+use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
 use alloc::{string::String, vec::Vec};
 use core::hash::Hasher;
@@ -21,7 +22,7 @@ use siphasher::sip::SipHasher13;
 #[derive(Debug, PartialEq)]
 enum Pattern {
     Exact(String),
-    /// What stands before the star, and after it.
+    /// The text before the star and the text after it.
     Star(String, String),
 }
 
@@ -76,7 +77,7 @@ impl Rule {
         }
     }
 
-    /// The first part that does not hold.
+    /// The first part of the condition that does not hold.
     fn miss(&self, request: &impl RequestView) -> Option<Part> {
         fn any<T>(alternatives: &[T], holds: impl FnMut(&T) -> bool) -> bool {
             alternatives.is_empty() || alternatives.iter().any(holds)
@@ -110,7 +111,7 @@ fn contains(network: &Network, address: IpAddr) -> bool {
     }
     match (network.address.to_canonical(), address.to_canonical()) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
-            // Of a mapped network, ::ffff:a.b.c.d/n, the first 96 bits are the mapping.
+            // A mapped network, ::ffff:a.b.c.d/n, has the mapping in its first 96 bits.
             let mapped = if network.address.is_ipv6() { 96 } else { 0 };
             same_prefix(
                 a.to_bits().into(),
@@ -135,8 +136,8 @@ struct SiteRules {
     classes: Vec<Rule>,
     identity: Identity,
     numbers: SiteNumbers,
-    /// Where one of its plants has deadlines to keep.
-    kinds: Option<Kinds>,
+    /// The rules of request types, where one of the site's plants has deadlines to keep.
+    types: Option<TypeRules>,
 }
 
 impl SiteRules {
@@ -156,54 +157,67 @@ impl SiteRules {
             Some(class) => class,
             None => own,
         };
-        let kind = self.kinds.as_ref().map_or_else(Kind::default, |kinds| kinds.of(request));
+        let features =
+            self.types.as_ref().map_or_else(CostFeatures::default, |types| types.features(request));
         Target {
             class: self.numbers.classes[place],
             site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
-            kind: kind.number,
-            announced_us: kind.announced_us,
-            blocks: kind.blocks,
+            request_type: features.request_type,
+            announced_us: features.announced_us,
+            blocks: features.blocks,
         }
     }
 }
 
-/// All sites' rules.
-pub(crate) struct Rules {
+/// Tells where a request belongs: the rules of all sites, compiled. Immutable, so threads share it.
+pub struct Classifier {
     sites: Vec<SiteRules>,
     hosts: Hosts,
     key: (u64, u64),
 }
 
-impl Rules {
-    pub(crate) fn new(census: &Census, seed: u64) -> Self {
-        let keeping = census.promises.keeping_deadlines();
+impl Classifier {
+    /// A classifier of these promises alone, with the numbers and hashes that an [`Engine`](crate::Engine) made from
+    /// the same promises and seed has.
+    ///
+    /// # Errors
+    /// The promises that contradict each other, one sentence each.
+    pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
+        promises.validate()?;
+        Ok(Classifier::of(&Registry::default().next(promises)?, seed))
+    }
+
+    /// A classifier with the numbers of this registry.
+    pub(crate) fn of(registry: &Registry, seed: u64) -> Self {
+        let keeping = registry.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
             exempt: site.exempt.iter().map(Rule::new).collect(),
             classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
             identity: site.identity.clone(),
             numbers: numbers.clone(),
-            kinds: site.plants().any(|plant| keeping[plant]).then(|| Kinds::new(site)),
+            types: site.plants().any(|plant| keeping[plant]).then(|| TypeRules::new(site)),
         };
         let mut random = crate::random::Random::new(seed);
-        let sites = census.promises.sites.iter().zip(&census.sites);
-        Rules {
-            hosts: Hosts::new(&census.promises.sites),
+        let sites = registry.promises.sites.iter().zip(&registry.sites);
+        Classifier {
+            hosts: Hosts::new(&registry.promises.sites),
             sites: sites.map(compile).collect(),
             key: (random.bits(), random.bits()),
         }
     }
 
-    pub(crate) fn classify(&self, request: &impl RequestView) -> Option<Target> {
+    /// Where a request belongs; `None` if no site has its host.
+    pub fn classify(&self, request: &impl RequestView) -> Option<Target> {
         let site =
             self.hosts.site(request.host(), |site, host| self.sites[site].has_lower_case_host(host))?;
         Some(self.sites[site].target(request, self.key))
     }
 
-    /// The same, told step by step.
-    pub(crate) fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
+    /// The same as [`classify`](Classifier::classify), with each step that led there.
+    pub fn explain(&self, request: &impl RequestView) -> Option<Explanation> {
         let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
         let site = &self.sites[number];
         let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
@@ -224,11 +238,6 @@ impl Rules {
         let target = site.target(request, self.key);
         Some(Explanation { site: number, exempt, not_exempt, class, not_classes, identified, target })
     }
-}
-
-/// Names of a site's classes: its own in their order, then the built-in ones.
-pub(crate) fn class_names(site: &Site) -> impl Iterator<Item = &str> {
-    site.classes.iter().map(|class| class.name.as_str()).chain(["default", "exempt"])
 }
 
 fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
@@ -292,9 +301,9 @@ mod tests {
         }
     }
 
-    fn rules(sites: Vec<Site>) -> Rules {
+    fn rules(sites: Vec<Site>) -> Classifier {
         let promises = Promises { plants: vec![Plant::new("app", 1)], sites, ..Promises::default() };
-        Rules::new(&Census::default().next(&promises).expect("room"), 7)
+        Classifier::new(&promises, 7).expect("valid promises")
     }
 
     #[test]

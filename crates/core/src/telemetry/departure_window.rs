@@ -1,8 +1,8 @@
 //! What a class's loop sees: the last N departures, looked at anew after every n of them (QM 2.2: a long window of
 //! observation, a short one of control). Sums of counters at the updates, so that nothing is kept by request.
 
-use crate::engine::shared::LaneCounters;
 use crate::request::Reason;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::monitor::sum_over;
 use crate::time::Instant;
 use alloc::{collections::VecDeque, sync::Arc};
@@ -107,7 +107,7 @@ impl Sums {
 }
 
 fn sums(at: Instant, lanes: &[Arc<LaneCounters>], class: usize) -> Sums {
-    let sum = |of: fn(&crate::engine::shared::ClassCounters) -> u64| sum_over(lanes, class, of);
+    let sum = |of: fn(&crate::telemetry::counters::ClassCounters) -> u64| sum_over(lanes, class, of);
     Sums {
         at,
         arrivals: sum(|c| c.arrivals.get()),

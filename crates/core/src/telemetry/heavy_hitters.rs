@@ -7,10 +7,13 @@
 //!
 //! Why not exact counts: they would be a table write per request, for a question that 300 samples answer.
 
-use crate::engine::shared::{LaneCounters, MOST_HEAVY, RECENT};
+use crate::telemetry::counters::{LaneCounters, RECENT};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::Ordering;
 use libm::sqrt;
+
+/// The most clients that can each carry more than a tenth.
+pub(crate) const MOST_HEAVY: usize = 9;
 
 const ENTER: f64 = 0.1;
 const STAY: f64 = 0.07;
@@ -28,7 +31,7 @@ const BATCH: u64 = FEWEST as u64 + 2;
 const LATER_BATCH: u64 = ENOUGH + 24;
 
 /// What is known of a class's clients.
-pub(crate) struct Crowd {
+pub(crate) struct HeavyHitters {
     /// Clients, in order, and their counts.
     samples: Vec<(u64, f64)>,
     total: f64,
@@ -49,9 +52,9 @@ pub(crate) struct Scratch {
     heavy: Vec<(f64, u64)>,
 }
 
-impl Crowd {
+impl HeavyHitters {
     pub(crate) fn new(lanes: usize) -> Self {
-        Crowd {
+        HeavyHitters {
             samples: Vec::new(),
             total: 0.0,
             arrivals: alloc::vec![0; lanes],
@@ -162,7 +165,7 @@ mod tests {
     fn found(rate: u64, periods: u32, shares: &[f64]) -> usize {
         let lane = Arc::new(LaneCounters::default().grown(1, 1));
         let lanes = [lane.clone()];
-        let mut crowd = Crowd::new(1);
+        let mut crowd = HeavyHitters::new(1);
         let mut random = Random::new(3);
         for _ in 0..periods {
             for _ in 0..rate {

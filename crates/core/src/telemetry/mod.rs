@@ -3,6 +3,7 @@
 //! *In*: counters with one writer each, and readings that shells push in. *Out*: measurements of a period by class and
 //! plant, heavy hitters, and the rows of the status. Nothing here moves a set point.
 
+pub(crate) mod counters;
 pub(crate) mod departure_window;
 pub(crate) mod heavy_hitters;
 mod histogram;

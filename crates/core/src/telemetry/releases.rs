@@ -3,9 +3,9 @@
 //! Most size bins of most levels are quiet in most periods. A release counts its request first, and then its work and its
 //! bytes: a bin in which no request was counted has nothing new, and is not read further.
 
-use crate::engine::shared::{BINS, LaneCounters, ServiceCounters};
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
+use crate::telemetry::counters::{BINS, LaneCounters, ServiceCounters};
 use alloc::sync::Arc;
 
 /// Sums over all lanes up to the last period.

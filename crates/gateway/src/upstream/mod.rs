@@ -7,4 +7,3 @@ pub(crate) mod load_report;
 pub(crate) mod pool;
 pub(crate) mod request;
 pub(crate) mod response;
-mod socket;

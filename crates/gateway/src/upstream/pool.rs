@@ -13,7 +13,6 @@
 
 use super::health::{Health, choose};
 use super::load_report::LoadReports;
-use super::socket::Socket;
 use crate::clock::Clock;
 use plimsoll_core::time::Instant;
 use std::io;
@@ -25,7 +24,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 
 /// A server, or several alike, and all connections to them.
 #[derive(Debug)]
@@ -63,14 +61,14 @@ impl Drop for Ticket {
 struct Idle {
     since: Instant,
     // Before the ticket: fields drop in order, and the connection must be closed first.
-    io: Socket,
+    io: TcpStream,
     ticket: Ticket,
 }
 
 /// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub io: Socket,
+    pub io: TcpStream,
     ticket: Ticket,
     /// It served a request before: it may have been closed meanwhile.
     pub reused: bool,
@@ -146,26 +144,18 @@ impl Upstream {
         self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread's latest idle connection that is alive.
-    pub(crate) fn take_own(&self, thread: usize) -> Option<Lease> {
+    /// An idle connection that is alive: the thread's own latest, else another's.
+    pub(crate) fn take_idle(&self, thread: usize) -> Option<Lease> {
         while let Some(idle) = { self.idle_of(thread).pop() } {
             if is_quiet(&idle.io) {
                 return Some(Lease { io: idle.io, ticket: idle.ticket, reused: true });
             }
         }
-        None
-    }
-
-    /// An idle connection that is alive: the thread's own latest, else another's.
-    pub(crate) fn take_idle(&self, thread: usize) -> Option<Lease> {
-        if let Some(lease) = self.take_own(thread) {
-            return Some(lease);
-        }
         let threads = self.idle.len();
         for other in (1..threads).map(|offset| (thread + offset) % threads) {
             while let Some(idle) = { self.idle_of(other).pop() } {
                 if is_quiet(&idle.io)
-                    && let Ok(io) = idle.io.move_to(&Handle::current())
+                    && let Ok(io) = idle.io.into_std().and_then(TcpStream::from_std)
                 {
                     return Some(Lease { io, ticket: idle.ticket, reused: true });
                 }
@@ -212,7 +202,7 @@ impl Upstream {
             };
             let connecting = TcpStream::connect(self.addresses[address]);
             let result = match tokio::time::timeout(wanted.connect_timeout, connecting).await {
-                Ok(result) => result.and_then(|io| io.set_nodelay(true).and_then(|()| Socket::new(io))),
+                Ok(result) => result.and_then(|io| io.set_nodelay(true).map(|()| io)),
                 Err(_) => Err(io::ErrorKind::TimedOut.into()),
             };
             match result {
@@ -267,18 +257,9 @@ impl Lease {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }
 
-    /// Moves the connection to another thread.
-    pub(crate) fn hand_over(self, runtime: &Handle) -> io::Result<Lease> {
-        Ok(Lease { io: self.io.move_to(runtime)?, ..self })
-    }
-
-    pub(crate) fn is_of(&self, upstream: &Arc<Upstream>) -> bool {
-        Arc::ptr_eq(&self.ticket.upstream, upstream)
-    }
-
     /// Takes the connection out of the count: it was switched to another protocol and holds no worker's turn.
-    pub(crate) fn into_tunnel(self) -> io::Result<TcpStream> {
-        self.io.into_stream()
+    pub(crate) fn into_tunnel(self) -> TcpStream {
+        self.io
     }
 }
 
@@ -288,9 +269,9 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 }
 
 /// Nothing to read and not closed. Readiness is what the last look at the selector told: no system call.
-fn is_quiet(io: &Socket) -> bool {
+fn is_quiet(io: &TcpStream) -> bool {
     let mut context = Context::from_waker(Waker::noop());
-    io.poll_readable(&mut context).is_pending()
+    io.poll_read_ready(&mut context).is_pending()
 }
 
 #[cfg(test)]

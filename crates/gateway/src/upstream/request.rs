@@ -3,12 +3,14 @@
 //! The head was written anew; the body's bytes go from the client's buffer to the socket uncopied, each after the
 //! decoder has checked it. Head and first body bytes share one write.
 
-use super::socket::Socket;
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::inbox::Inbox;
 use std::io::IoSlice;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
 
 /// How far a request has been sent.
 #[derive(Debug)]
@@ -54,11 +56,6 @@ impl<'a> RequestSide<'a> {
     pub(crate) fn replace_head(&mut self, head: &'a [u8]) {
         self.head = head;
         self.rewind();
-    }
-
-    /// The head is at the upstream already: another thread has sent it. Only for a request without a body.
-    pub(crate) fn was_sent(&mut self) {
-        (self.head_sent, self.touched) = (self.head.len(), true);
     }
 
     /// To be sent again on another connection. Only right if [`may_repeat`](Self::may_repeat).
@@ -115,7 +112,7 @@ impl<'a> RequestSide<'a> {
     pub(crate) fn poll_send(
         &mut self,
         inbox: &mut Inbox,
-        io: &mut Socket,
+        io: &mut TcpStream,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         if self.refused || (self.head_sent == self.head.len() && self.ready == 0) {
@@ -123,10 +120,11 @@ impl<'a> RequestSide<'a> {
         }
         let head = &self.head[self.head_sent..];
         let body = &inbox.bytes()[..self.ready];
-        let slices = [IoSlice::new(head), IoSlice::new(body)];
-        let slices = if head.is_empty() { &slices[1..] } else { &slices[..] };
-        let slices = if body.is_empty() { &slices[..1] } else { slices };
-        let result = ready!(io.poll_write(context, slices));
+        let io = Pin::new(io);
+        let result = match (head, body) {
+            ([], bytes) | (bytes, []) => ready!(io.poll_write(context, bytes)),
+            _ => ready!(io.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])),
+        };
         match result {
             Ok(count) if count > 0 => self.advance(count, inbox),
             Ok(_) | Err(_) => self.refused = true,

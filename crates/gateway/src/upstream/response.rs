@@ -6,7 +6,6 @@
 //! the upstream's connection is put in chunks, so that the client can tell its end from an accident.
 
 use super::load_report::{self, LoadReports};
-use super::socket::Socket;
 use crate::buffers::{Buffer, HEADROOM};
 use crate::forward::{Asked, Incoming, LevelReport};
 use crate::http1::body::{Decoder, Framing};
@@ -15,8 +14,11 @@ use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
 use crate::outbox::{Bytes, Outbox};
 use std::io::Write;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
 
 /// The longest response head.
 const HEAD_LIMIT: usize = 64 * 1024;
@@ -151,13 +153,13 @@ impl<'a> ResponseSide<'a> {
     /// `all_sent`: the upstream has the whole request.
     pub(crate) fn poll_receive(
         &mut self,
-        io: &Socket,
+        io: &mut TcpStream,
         outbox: &mut Outbox,
         all_sent: bool,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Fault>> {
         if self.buffer.is_none() {
-            let readiness = ready!(io.poll_readable(context));
+            let readiness = ready!(io.poll_read_ready(context));
             if readiness.is_err() {
                 return Poll::Ready(self.ended(outbox, false));
             }
@@ -166,14 +168,16 @@ impl<'a> ResponseSide<'a> {
             (self.buffer, self.start, self.end) = (Some(Buffer::large()), start, start);
         }
         let Some(buffer) = &mut self.buffer else { return Poll::Pending };
-        let result = io.poll_read(context, &mut buffer[self.end..]);
+        let mut target = ReadBuf::new(&mut buffer[self.end..]);
+        let result = Pin::new(io).poll_read(context, &mut target);
+        let count = target.filled().len();
         if result.is_pending() && self.start == self.end {
             self.buffer = None;
         }
-        let count = match ready!(result) {
-            Ok(count) if count > 0 => count,
-            result => return Poll::Ready(self.ended(outbox, result.is_ok())),
-        };
+        let result = ready!(result);
+        if result.is_err() || count == 0 {
+            return Poll::Ready(self.ended(outbox, result.is_ok()));
+        }
         self.end += count;
         self.began = true;
         Poll::Ready(match self.is_committed() {

@@ -203,7 +203,7 @@ mod tests {
         let claims = [claim(0.3, 0..1), claim(0.0, 1..2)];
         let got = share(&claims, &mut groups);
         assert!(close(got[0], 0.45) && close(got[1], 0.45), "{got:?}");
-        // Held to it on an idle plant too, if it does not share.
+        // Reader to it on an idle plant too, if it does not share.
         let policed = [Claim { shares: false, ..claims[0].clone() }, claims[1].clone()];
         let got = share(&policed, &mut groups);
         assert!(close(got[0], 0.3) && close(got[1], 0.6), "{got:?}");

@@ -145,7 +145,7 @@ impl Sharing {
             for group in &self.groups[member.claim.groups.clone()] {
                 let own = &group.demand;
                 if !member.claim.shares {
-                    // Held to its contract, whatever the plant could carry.
+                    // Reader to its contract, whatever the plant could carry.
                     let m = group.site_level;
                     still
                         .add(1.0, Load { arriving: own.offered(m, 0.0), link: 0.0, waiting: own.backlog(m) });

@@ -2,10 +2,10 @@
 
 use super::{OwnSite, UtilizationLoop};
 use crate::control::utilization::class_view::Governed;
-use crate::engine::shared::LaneCounters;
 use crate::model::EVIDENCE;
 use crate::promises::Costs;
 use crate::promises::plan::Known;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::monitor::ClassMonitor;
 use alloc::{sync::Arc, vec::Vec};
 

@@ -21,8 +21,8 @@
 //! Why not the ratio of a response time to the least one seen (gradient limiters): the least drifts, and takes the limit
 //! with it.
 
-use crate::engine::shared::{ByLoad, LOADS, LaneCounters, bin_loads, load_bin};
 use crate::promises::WorkerBounds;
+use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters, bin_loads, load_bin};
 use alloc::{sync::Arc, vec::Vec};
 use libm::{fabs, log, sqrt};
 
@@ -329,7 +329,7 @@ impl Search {
     pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], plant: usize, waits: bool, slow: bool) {
         let mut counted = Counted { seconds: [0.0; LOADS], departures: [0.0; LOADS], waits, slow };
         for bin in 0..LOADS {
-            let sum = |of: fn(&ByLoad, usize) -> u64| {
+            let sum = |of: fn(&LoadCounters, usize) -> u64| {
                 lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.plants[plant].by_load, bin)))
             };
             let (time, departures) =

@@ -1,0 +1,17 @@
+//! `plimsoll check FILE`: everything that is wrong with a configuration, or the plan that it makes.
+
+use crate::args::CheckArguments;
+use crate::args::source;
+use crate::output::failure::Failure;
+use crate::output::{plan, text};
+
+/// Checks it. Nothing outside the file is looked at: names, folders and ports are for `run`, perhaps elsewhere.
+pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
+    let configuration = source::read(&arguments.file)?;
+    if arguments.json {
+        text::print(plan::json(&configuration))
+    } else {
+        let name = arguments.file.display();
+        text::print(format_args!("{name} is right.\n\n{}", plan::table(&configuration).trim_end()))
+    }
+}

@@ -1,0 +1,61 @@
+//! What the demo takes of the machine that it runs on, and what the machine lets it have.
+
+use crate::output::failure::Failure;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use plimsoll_load::raise_open_files;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Cores of this machine.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many client sockets may be open in this process, whose other end is here too.
+///
+/// # Errors
+/// If fewer than `wanted`.
+pub(crate) fn client_sockets(wanted: usize) -> Result<usize, Failure> {
+    const OTHER_FILES: u64 = 1000;
+    let limit = raise_open_files()
+        .map_err(|error| Failure::Failed(format!("the limit of open files cannot be raised: {error}")))?;
+    let sockets = usize::try_from(limit.saturating_sub(OTHER_FILES) / 2).unwrap_or(usize::MAX);
+    if sockets < wanted {
+        return Err(Failure::Failed(format!(
+            "this process may open {limit} files, and the demo needs {}: raise the limit, `ulimit -Hn`, \
+             or write a smaller `--capacity`",
+            2 * wanted as u64 + OTHER_FILES
+        )));
+    }
+    Ok(sockets)
+}
+
+/// Counts this process's use of all cores from now on.
+pub(crate) struct CpuMeter {
+    started: Instant,
+    used: Duration,
+}
+
+impl CpuMeter {
+    pub(crate) fn start() -> CpuMeter {
+        CpuMeter { started: Instant::now(), used: used() }
+    }
+
+    /// Used since then, as a share of all cores.
+    pub(crate) fn share(&self) -> f64 {
+        let available = self.started.elapsed().as_secs_f64() * cores() as f64;
+        used().saturating_sub(self.used).as_secs_f64() / available.max(1e-9)
+    }
+}
+
+fn used() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_SELF);
+    let micros = usage.map_or(0, |usage| (usage.user_time() + usage.system_time()).num_microseconds());
+    Duration::from_micros(micros.try_into().unwrap_or(0))
+}
+
+/// Sleeps until `instant`, or not at all.
+pub(crate) fn sleep_until(instant: Instant) {
+    thread::sleep(instant.saturating_duration_since(Instant::now()));
+}

@@ -1,0 +1,176 @@
+//! One of the two sides of the demo: a server under load, with the gateway in front or without it.
+//!
+//! It is judged by the server's own ledger and the clients' own clocks. What the gateway believes is shown beside, and
+//! decides nothing.
+
+use super::machine::CpuMeter;
+use super::plant::{self, Crowd, Server};
+use crate::output::failure::Failure;
+use plimsoll_gateway::Gateway;
+use plimsoll_load::{
+    Answer, BusyReading, ErrorKind, Histogram, LevelChanges, LoadHandle, OriginHandle, Outcome, Record, Step,
+    Tally,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The number of levels, and of the highest one.
+pub(crate) const LEVELS: usize = 2;
+
+/// What the clients saw end in a period.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// Pages by level, lowest first.
+    pub(crate) pages: [u64; LEVELS],
+    /// Turned away by the gateway: asked to come back later.
+    pub(crate) rejected: u64,
+    /// Everything else: no answer, half an answer, another status.
+    pub(crate) errors: u64,
+    /// Not sent, because this machine had no socket left: says nothing about the server.
+    pub(crate) local: u64,
+    /// Body bytes of pages.
+    pub(crate) bytes: u64,
+    /// Of pages, from when the request was due.
+    pub(crate) latency: Histogram,
+}
+
+impl Seen {
+    fn add(&mut self, record: &Record) {
+        match record.outcome {
+            Outcome::Answer(Answer { status: 200, level, bytes }) => {
+                // Without a gateway there is no header, and every page is a full one.
+                let level = level.map_or(LEVELS, usize::from).clamp(1, LEVELS);
+                self.pages[level - 1] += 1;
+                self.bytes += bytes;
+                self.latency.record_ns(u64::try_from(record.latency.as_nanos()).unwrap_or(u64::MAX));
+            }
+            Outcome::Answer(Answer { status: 503, level: Some(0), .. }) => self.rejected += 1,
+            Outcome::Error(ErrorKind::LocalLimit) => self.local += 1,
+            Outcome::Answer(_) | Outcome::Error(_) => self.errors += 1,
+        }
+    }
+
+    /// Adds what was seen elsewhere.
+    pub(crate) fn merge(&mut self, other: &Seen) {
+        for (mine, theirs) in self.pages.iter_mut().zip(other.pages) {
+            *mine += theirs;
+        }
+        self.rejected += other.rejected;
+        self.errors += other.errors;
+        self.local += other.local;
+        self.bytes += other.bytes;
+        self.latency.merge(&other.latency);
+    }
+
+    /// Requests that were sent and ended, however.
+    pub(crate) fn ended(&self) -> u64 {
+        self.pages.iter().sum::<u64>() + self.rejected + self.errors
+    }
+}
+
+/// One control period.
+#[derive(Clone, Debug)]
+pub(crate) struct Period {
+    /// U by the server's own ledger: the part of its workers that hold a request.
+    pub(crate) utilization: f64,
+    /// The same without the time that this machine took to hand answers out.
+    pub(crate) service: f64,
+    /// What the clients saw.
+    pub(crate) seen: Seen,
+    /// Clients that changed their level.
+    pub(crate) changes: LevelChanges,
+    /// U as the gateway estimates it by gaps.
+    pub(crate) estimate: Option<f64>,
+}
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    WithGateway,
+    Without,
+}
+
+/// A side under load.
+pub(crate) struct Side {
+    // Dropped in this order: clients, gateway, server.
+    load: LoadHandle,
+    gateway: Option<Gateway>,
+    origin: OriginHandle,
+    seen: Arc<Mutex<Seen>>,
+    last: [BusyReading; 2],
+    cpu: CpuMeter,
+}
+
+/// What is left of a side when its load has ended.
+pub(crate) struct Ended {
+    /// The clients' books.
+    pub(crate) tally: Tally,
+    /// What the clients saw end after the last period.
+    pub(crate) rest: Seen,
+    /// How late the server handed its answers out.
+    pub(crate) origin_lateness: Histogram,
+    /// What this process used of all cores meanwhile.
+    pub(crate) cpu_share: f64,
+}
+
+impl Side {
+    /// Starts server, the gateway if there is to be one, and then the load.
+    pub(crate) fn start(
+        which: Which,
+        server: Server,
+        steps: Vec<Step>,
+        crowd: Crowd,
+    ) -> Result<Side, Failure> {
+        let origin = server.start()?;
+        let gateway = match which {
+            Which::WithGateway => Some(server.start_gateway(origin.address())?),
+            Which::Without => None,
+        };
+        let door = gateway.as_ref().and_then(|gateway| gateway.local_addrs().first().copied());
+        let cpu = CpuMeter::start();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let sink = {
+            let seen = Arc::clone(&seen);
+            Box::new(move |record: &Record| seen.lock().unwrap_or_else(PoisonError::into_inner).add(record))
+        };
+        let load = plant::visitors(door.unwrap_or(origin.address()), steps, crowd)
+            .start(Some(sink))
+            .map_err(|error| Failure::Failed(format!("the demo's visitors do not start: {error}")))?;
+        let last = [origin.held(), origin.busy()];
+        Ok(Side { load, gateway, origin, seen, last, cpu })
+    }
+
+    /// When the load started.
+    pub(crate) fn started(&self) -> Instant {
+        self.load.started()
+    }
+
+    /// The gateway, if it has one.
+    pub(crate) fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
+    }
+
+    /// Ends a period, now.
+    pub(crate) fn period(&mut self) -> Period {
+        let now = [self.origin.held(), self.origin.busy()];
+        let [utilization, service] = [0, 1].map(|book| now[book].utilization_since(&self.last[book]));
+        self.last = now;
+        let estimate =
+            self.gateway.as_ref().and_then(|gateway| Some(gateway.status().plants.first()?.utilization));
+        Period { utilization, service, seen: self.take_seen(), changes: self.load.mark_period(), estimate }
+    }
+
+    fn take_seen(&self) -> Seen {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits for requests under way, then stops everything.
+    pub(crate) fn end(self) -> Ended {
+        let Side { load, gateway, origin, seen, cpu, .. } = self;
+        let tally = load.join();
+        let cpu_share = cpu.share();
+        let rest = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(gateway);
+        Ended { tally, rest, origin_lateness: origin.served().lateness, cpu_share }
+    }
+}

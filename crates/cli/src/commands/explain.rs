@@ -1,0 +1,341 @@
+//! `plimsoll explain FILE`: what the configuration makes of one request, and why.
+//!
+//! Where it belongs is the engine's own word ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
+
+use crate::args::source;
+use crate::args::{ExplainArguments, RequestLine};
+use crate::output::failure::Failure;
+use crate::output::promised::{self, Promised};
+use crate::output::text;
+use plimsoll_config::Configuration;
+use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
+use plimsoll_core::request::RequestView;
+use plimsoll_core::request::explain::{Explanation, Identified, Part};
+use plimsoll_gateway::admin::json::Json;
+use std::net::IpAddr;
+
+/// Explains it.
+pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
+    let configuration = source::read(&arguments.file)?;
+    let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
+    let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
+        .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
+    let Some(explanation) = explanation else {
+        return if arguments.json {
+            text::print(format_args!(
+                "{:#}",
+                Json::object([("site", Json::Null), ("status", Json::Count(421))])
+            ))
+        } else {
+            text::print(no_site(arguments, &configuration))
+        };
+    };
+    let told = Told { arguments, configuration: &configuration, explanation: &explanation };
+    if arguments.json {
+        text::print(format_args!("{:#}", told.json()))
+    } else {
+        text::print(told.text().trim_end())
+    }
+}
+
+/// The request, as classification sees it.
+struct Asked<'a>(&'a ExplainArguments);
+
+impl RequestView for Asked<'_> {
+    fn method(&self) -> &str {
+        &self.0.request.method
+    }
+    fn host(&self) -> &str {
+        let host = self.0.host.as_str();
+        // A port is digits after the last colon; an address in brackets has colons of its own.
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => host,
+        };
+        name.strip_suffix('.').unwrap_or(name)
+    }
+    fn path(&self) -> &str {
+        self.0.request.target.split('?').next().unwrap_or_default()
+    }
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.0.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+    fn client(&self) -> IpAddr {
+        self.0.client
+    }
+}
+
+fn no_site(arguments: &ExplainArguments, configuration: &Configuration) -> String {
+    let host = if arguments.host.is_empty() { "no host (see --host)" } else { &arguments.host };
+    let sites = configuration.promises.sites.iter();
+    let sites: Vec<String> = sites.map(|site| format!("  {}: {}", site.name, quoted(&site.hosts))).collect();
+    format!(
+        "No site has this host: the answer is 421. The request names {host}; the sites have\n{}",
+        sites.join("\n")
+    )
+}
+
+struct Told<'a> {
+    arguments: &'a ExplainArguments,
+    configuration: &'a Configuration,
+    explanation: &'a Explanation,
+}
+
+/// What a client gets at a level, and from which m on.
+struct Row {
+    level: usize,
+    name: String,
+    /// `None` where m does not decide.
+    from: Option<f64>,
+    upstream: String,
+    request: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Told<'_> {
+    fn site(&self) -> &Site {
+        &self.configuration.promises.sites[self.explanation.site]
+    }
+
+    fn class(&self) -> &str {
+        match (self.explanation.exempt, self.explanation.class) {
+            (Some(_), _) => "exempt",
+            (None, Some(class)) => &self.site().classes[class].name,
+            (None, None) => "default",
+        }
+    }
+
+    /// What the class was promised of its response times; the exempt are promised nothing.
+    fn promised(&self) -> Option<Promised<'_>> {
+        let class = self.class();
+        promised::of(self.site())
+            .find(|promised| self.explanation.exempt.is_none() && promised.class == class)
+    }
+
+    /// The request's type, where deadlines are promised.
+    fn kind(&self) -> Option<&str> {
+        let site = self.site();
+        if !self.configuration.promises.has_deadlines(site.plant) {
+            return None;
+        }
+        let number = usize::from(self.explanation.target.request_type);
+        let own = site.types.get(number).map(|own| own.name.as_str());
+        own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
+    }
+
+    /// Conditions that were looked at before and do not hold: what they are for, and why not.
+    fn misses(&self) -> Vec<(String, String)> {
+        let (site, told) = (self.site(), self.explanation);
+        let exempt = site.exempt.iter().zip(&told.not_exempt).enumerate();
+        let exempt = exempt.map(|(place, (condition, part))| {
+            (format!("exempt, condition {}", place + 1), why_not(condition, *part))
+        });
+        let classes = site.classes.iter().zip(&told.not_classes);
+        let classes = classes.map(|(class, part)| (class.name.clone(), why_not(&class.condition, *part)));
+        exempt.chain(classes).collect()
+    }
+
+    fn why_class(&self) -> String {
+        let (site, told) = (self.site(), self.explanation);
+        match (told.exempt, told.class) {
+            (Some(place), _) => condition(&site.exempt[place]),
+            (None, Some(class)) => condition(&site.classes[class].condition),
+            (None, None) => "what matches no class of its own".to_owned(),
+        }
+    }
+
+    fn identity(&self) -> String {
+        let address = self.arguments.client;
+        match &self.explanation.identified {
+            Identified::Address => format!("the address {address}"),
+            Identified::AddressInPlaceOf(name) => {
+                format!("the address {address}, since the request has no `{name}`")
+            }
+            Identified::Header(name) => format!("the header `{name}`"),
+            Identified::Cookie(name) => format!("the cookie `{name}`"),
+        }
+    }
+
+    /// Why the level does not follow m and the hash, where it does not.
+    fn not_by_hash(&self) -> Option<&'static str> {
+        if self.explanation.exempt.is_some() {
+            Some("always the highest level: it is exempt")
+        } else if self.configuration.promises.control.mode != Mode::Control {
+            Some("always the highest level: the mode is not control, so no decision is acted on")
+        } else if self.site().choice == Choice::Random {
+            Some("by chance, request by request: the site's choice is random")
+        } else {
+            None
+        }
+    }
+
+    /// Levels 0..=M.
+    fn rows(&self) -> Vec<Row> {
+        let (site, told) = (self.site(), self.explanation);
+        let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
+        let by_hash = self.not_by_hash().is_none();
+        let rejected = Row {
+            level: 0,
+            name: "rejection".to_owned(),
+            from: by_hash.then_some(0.0),
+            upstream: "-".to_owned(),
+            request: format!("answered with {}", self.configuration.gateway.settings.rejection.status),
+            headers: Vec::new(),
+        };
+        let served = site.levels.iter().enumerate().map(|(place, level)| {
+            let rewrite = rewrites.get(place).cloned().unwrap_or_default();
+            let prefix = rewrite.prefix;
+            let plant = level.plant.unwrap_or(site.plant);
+            Row {
+                level: place + 1,
+                name: level.name.clone(),
+                from: by_hash.then(|| place as f64 + told.hash()),
+                upstream: self.configuration.promises.plants[plant].name.clone(),
+                request: format!(
+                    "{} {prefix}{}",
+                    self.arguments.request.method, self.arguments.request.target
+                ),
+                headers: rewrite.headers,
+            }
+        });
+        std::iter::once(rejected).chain(served).collect()
+    }
+
+    fn text(&self) -> String {
+        let ExplainArguments { request: RequestLine { method, target }, host, .. } = self.arguments;
+        let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
+        let hosts = &self.site().hosts;
+        let why_site = if hosts.is_empty() {
+            "it has every host".to_owned()
+        } else {
+            format!("it has {}", quoted(hosts))
+        };
+        let before = &self.configuration.promises.sites[..self.explanation.site];
+        let mut text = format!("{method} {target}{of}\n\nsite    {}: {why_site}\n", self.site().name);
+        for site in before {
+            text += &format!("        not {}, which has {}\n", site.name, quoted(&site.hosts));
+        }
+        text += &format!("class   {}: {}\n", self.class(), self.why_class());
+        for (name, why) in self.misses() {
+            text += &format!("        not {name}: {why}\n");
+        }
+        if let Some(promise) = self.promised().and_then(|promised| promised.sentence(self.site())) {
+            text += &format!("promise {promise}\n");
+        }
+        if let Some(kind) = self.kind() {
+            text += &format!("type    {kind}: by it what it will cost is estimated\n");
+        }
+        text += &format!("client  {}; its hash is {:.4} of 1\n\n", self.identity(), self.explanation.hash());
+        let title = ["level", "name", "from m", "upstream", "request"].map(str::to_owned).to_vec();
+        let rows = self.rows().into_iter().map(|row| {
+            let headers =
+                row.headers.iter().map(|(name, value)| format!(", {name}: {value}")).collect::<String>();
+            let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
+            vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
+        });
+        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
+        text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
+    }
+
+    /// What the site's contract does for the request.
+    fn contract(&self) -> Option<String> {
+        if self.explanation.exempt.is_some() || self.configuration.promises.control.mode != Mode::Control {
+            return None;
+        }
+        self.site().guarantee.map(|guarantee| {
+            format!(
+                "While the site is inside its contract ({}/s, with bursts of {} s) the request gets the highest level\n\
+                 whatever m and its hash are.",
+                guarantee.rate,
+                guarantee.burst.as_secs_f64()
+            )
+        })
+    }
+
+    fn why_level(&self) -> String {
+        format!(
+            "m is the service level that the loop sets, 0 to {}. Between two whole levels the fraction of m is that of\n\
+             the clients served the higher one: those whose hash is below it. A client with more than a tenth of its\n\
+             class's load is served by chance instead.",
+            self.site().levels.len()
+        )
+    }
+
+    fn json(&self) -> Json {
+        let word = |text: &str| Json::Text(text.to_owned());
+        let levels = self.rows().into_iter().map(|row| {
+            let headers = row.headers.into_iter().map(|(name, value)| (name, Json::Text(value))).collect();
+            Json::object([
+                ("level", Json::Count(row.level as u64)),
+                ("name", Json::Text(row.name)),
+                ("from_m", row.from.map_or(Json::Null, Json::Number)),
+                ("upstream", if row.level == 0 { Json::Null } else { Json::Text(row.upstream) }),
+                ("request", if row.level == 0 { Json::Null } else { Json::Text(row.request) }),
+                ("headers", Json::Object(headers)),
+            ])
+        });
+        let misses = self
+            .misses()
+            .into_iter()
+            .map(|(name, why)| Json::object([("name", Json::Text(name)), ("why", Json::Text(why))]));
+        Json::object([
+            ("site", word(&self.site().name)),
+            ("class", word(self.class())),
+            ("why", Json::Text(self.why_class())),
+            ("promise", self.promised().map_or(Json::Null, |promised| promised.json())),
+            ("type", self.kind().map_or(Json::Null, word)),
+            ("not", Json::List(misses.collect())),
+            ("exempt", Json::Bool(self.explanation.exempt.is_some())),
+            ("client", Json::Text(self.identity())),
+            ("hash", Json::Number(self.explanation.hash())),
+            ("not_by_hash", self.not_by_hash().map_or(Json::Null, word)),
+            ("levels", Json::List(levels.collect())),
+            ("guaranteed_per_second", self.site().guarantee.map_or(Json::Null, |g| Json::Number(g.rate))),
+        ])
+    }
+}
+
+fn quoted(words: &[String]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn pairs(pairs: &[(String, String)], between: &str) -> Vec<String> {
+    pairs.iter().map(|(name, value)| format!("{name}{between}{value}")).collect()
+}
+
+fn networks(networks: &[Network]) -> Vec<String> {
+    networks.iter().map(|network| format!("{}/{}", network.address, network.prefix_bits)).collect()
+}
+
+/// The part of a condition that does not hold.
+fn why_not(condition: &Condition, part: Part) -> String {
+    let (what, wanted) = described(condition, part);
+    let is = if wanted.len() == 1 { "is not" } else { "is none of" };
+    format!("{what} {is} {}", quoted(&wanted))
+}
+
+/// A condition in words.
+fn condition(condition: &Condition) -> String {
+    let parts = [Part::Method, Part::Path, Part::Client, Part::Header, Part::Cookie];
+    let parts =
+        parts.map(|part| described(condition, part)).into_iter().filter(|(_, wanted)| !wanted.is_empty());
+    let parts: Vec<String> = parts
+        .map(|(what, wanted)| {
+            let is = if wanted.len() == 1 { "is" } else { "is one of" };
+            format!("{what} {is} {}", quoted(&wanted))
+        })
+        .collect();
+    if parts.is_empty() { "its empty condition".to_owned() } else { parts.join(" and ") }
+}
+
+fn described(condition: &Condition, part: Part) -> (&'static str, Vec<String>) {
+    match part {
+        Part::Method => ("the method", condition.methods.clone()),
+        Part::Path => ("the path", condition.paths.clone()),
+        Part::Client => ("the client", networks(&condition.clients)),
+        Part::Header => ("the header", pairs(&condition.headers, ": ")),
+        Part::Cookie => ("the cookie", pairs(&condition.cookies, "=")),
+    }
+}

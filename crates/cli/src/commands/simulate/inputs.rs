@@ -1,0 +1,182 @@
+//! From the command line's files to what is simulated: contenders that meet the same arrivals at the same servers.
+
+use crate::args::SimulateArguments;
+use crate::args::source;
+use crate::output::failure::Failure;
+use plimsoll_config::{Reading, Understood, Untimed, parse_workload_as, replay};
+use plimsoll_core::promises::Promises;
+use plimsoll_sim::front::Comparator;
+use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
+use std::path::Path;
+
+/// What is simulated.
+pub(crate) struct Inputs {
+    /// What arrives, for titles: `access.log`, `step.toml`.
+    pub(crate) arrivals: String,
+    /// The configuration first, then what it is compared with.
+    pub(crate) contenders: Vec<Contender>,
+    /// What was assumed because no file says it, a sentence each.
+    pub(crate) assumptions: Vec<String>,
+    /// Plants of which nobody says what a request takes: each line of the log must.
+    pub(crate) untimed: Vec<Untimed>,
+}
+
+/// What stands in front of the servers in one run.
+pub(crate) struct Contender {
+    /// As the user named it.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) promises: Promises,
+    pub(crate) workload: Workload,
+    /// By class: its requests must bring their own service times.
+    pub(crate) needs_times: Vec<bool>,
+}
+
+pub(crate) enum Kind {
+    Configuration,
+    Comparator(Comparator),
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// What is wrong with a file, or with a comparator's name.
+pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
+    let promises = source::read(&arguments.file)?.promises;
+    let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
+    let needs_times = needs_times(&promises, &untimed);
+    let mut contenders = vec![Contender {
+        name: arguments.file.display().to_string(),
+        kind: Kind::Configuration,
+        promises,
+        workload,
+        needs_times,
+    }];
+    for other in &arguments.against {
+        let first = &contenders[0];
+        let next = match Comparator::parse(other) {
+            Ok(comparator) => Contender {
+                name: other.clone(),
+                kind: Kind::Comparator(comparator),
+                promises: first.promises.clone(),
+                workload: first.workload.clone(),
+                needs_times: first.needs_times.clone(),
+            },
+            Err(_) if is_file(other) => configured(other, arguments, first, &untimed)?,
+            Err(wrong) => {
+                return Err(Failure::Input(format!(
+                    "error: `--against {other}` is neither a file nor a comparator: {wrong}\nSee `plimsoll simulate \
+                     --help`."
+                )));
+            }
+        };
+        contenders.push(next);
+    }
+    if contenders.len() > 1
+        && let Some(once) = read_once(&contenders[0].workload)
+    {
+        return Err(Failure::Input(format!(
+            "error: {once} can be read once only, and `--against` reads it again\nWrite it to a file first."
+        )));
+    }
+    Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
+}
+
+/// What the streams read that is gone when it was read: standard input, a pipe.
+fn read_once(workload: &Workload) -> Option<String> {
+    let inputs = workload.streams.iter().flat_map(|stream| {
+        let arrivals = match &stream.arrivals {
+            Arrivals::Counts { input, .. } | Arrivals::Log { input, .. } => Some(input),
+            Arrivals::Process { .. } => None,
+        };
+        let content = match &stream.content {
+            Content::Log(input, _) => Some(input),
+            Content::Pages(_) => None,
+        };
+        arrivals.into_iter().chain(content)
+    });
+    inputs.into_iter().find_map(|input| match input {
+        Input::File(path) if path == Path::new("-") => Some("standard input".to_owned()),
+        // What is not there is told by whoever opens it.
+        Input::File(path) if std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir()) => {
+            Some(path.display().to_string())
+        }
+        Input::File(_) | Input::Text(_) => None,
+    })
+}
+
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || Path::new(name).exists()
+}
+
+/// Another configuration in front of the same servers: its own promises and levels, the first one's truth.
+fn configured(
+    name: &str,
+    arguments: &SimulateArguments,
+    first: &Contender,
+    untimed: &[Untimed],
+) -> Result<Contender, Failure> {
+    let promises = source::read(Path::new(name))?.promises;
+    let names = |promises: &Promises| {
+        let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
+        all.join(", ")
+    };
+    let (wanted, given) = (names(&first.promises), names(&promises));
+    if wanted != given {
+        return Err(Failure::Input(format!(
+            "error: {name} is not about the same servers as {}: {given}, not {wanted}\nGive their upstreams and \
+             folders the same names, in the same order.",
+            first.name
+        )));
+    }
+    let own = understand(arguments, &promises, true)?.workload;
+    let workload = Workload { versions: own.versions, ..first.workload.clone() };
+    let needs_times = needs_times(&promises, untimed);
+    Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+}
+
+/// Whose server takes nobody knows how long.
+fn needs_times(promises: &Promises, untimed: &[Untimed]) -> Vec<bool> {
+    let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
+    // A site's own classes, `default` and `exempt`.
+    let sites = promises.sites.iter().map(|site| (needs(site.plant), site.classes.len() + 2));
+    sites.flat_map(|(needs, classes)| std::iter::repeat_n(needs, classes)).collect()
+}
+
+/// What arrives, and the servers. `compared`: the workload was written for another configuration.
+fn understand(
+    arguments: &SimulateArguments,
+    promises: &Promises,
+    compared: bool,
+) -> Result<Understood, Failure> {
+    let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
+    let log = arguments.log.as_deref().map(|log| (log, times));
+    let Some(path) = &arguments.workload else {
+        return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
+    };
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!(
+            "cannot read {name}: {error}\nName a workload; examples/workloads/step.toml is one to begin with."
+        ))
+    })?;
+    parse_workload_as(&text, &name, promises, Reading { log, compared })
+        .map_err(|all| Failure::Input(all.to_string()))
+}
+
+fn arrivals(arguments: &SimulateArguments) -> String {
+    let name = |path: &Path| match path.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => path.display().to_string(),
+    };
+    match (&arguments.log, &arguments.workload) {
+        (Some(log), _) => {
+            let times = |what: &str, factor: Option<f64>| {
+                factor.map_or(String::new(), |factor| format!(", {factor} times {what}"))
+            };
+            name(log) + &times("as fast", arguments.speed) + &times("each request", arguments.scale)
+        }
+        (None, Some(workload)) => name(workload),
+        (None, None) => String::new(),
+    }
+}

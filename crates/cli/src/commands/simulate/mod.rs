@@ -1,0 +1,135 @@
+//! `plimsoll simulate FILE`: the configuration in virtual time, and what would have become of requests.
+//!
+//! ```text
+//! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace)
+//!     -> facts (promises, levels, notes) -> JSON, or page (tables, charts) -> text, HTML
+//! ```
+
+mod charts;
+mod facts;
+mod inputs;
+mod levels;
+mod notes;
+mod page;
+mod promises;
+mod trace;
+mod watch;
+
+use crate::args::SimulateArguments;
+use crate::output::failure::Failure;
+use crate::output::units::printable;
+use crate::output::{json, text};
+use crate::service::signals::{Interrupt, Signals};
+use facts::Report;
+use inputs::{Inputs, Kind};
+use plimsoll_sim::front::{Front, Gateway};
+use plimsoll_sim::{Error, Run, Setup};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use trace::Trace;
+use watch::Watcher;
+
+/// What was simulated, for every form of output.
+pub(crate) struct Simulated {
+    pub(crate) inputs: Inputs,
+    pub(crate) seed: u64,
+    /// One for each contender.
+    pub(crate) runs: Vec<Run>,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// Runs it.
+pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
+    let signals = Signals::block()?;
+    let inputs = inputs::read(arguments)?;
+    let seed = arguments.seed;
+    let interrupt = Interrupt::listen(signals)?;
+    let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
+    let file = arguments.report.as_deref().map(create).transpose()?;
+    let started = Instant::now();
+    let mut runs = Vec::new();
+    for number in 0..inputs.contenders.len() {
+        let run = run_one(&inputs, number, seed, &interrupt, trace.as_mut())?;
+        let complete = run.complete;
+        runs.push(run);
+        if !complete {
+            break;
+        }
+    }
+    let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
+    let report = Report::of(&simulated);
+    let page = page::page(&simulated, &report);
+    match arguments.json {
+        true => json::print(&report)?,
+        false => text::print(text::page(&page))?,
+    }
+    // The file is written after the figures are printed, so that a full disk does not cost the figures.
+    if let (Some(mut file), Some(path)) = (file, &arguments.report) {
+        file.write_all(page.to_html().as_bytes()).map_err(|error| not_written(path, &error))?;
+    }
+    trace.map_or(Ok(()), Trace::finish)
+}
+
+/// A new file, made before the run: a folder that is missing is not found out after it.
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|error| not_written(path, &error))
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+}
+
+fn run_one(
+    inputs: &Inputs,
+    number: usize,
+    seed: u64,
+    interrupt: &Interrupt,
+    trace: Option<&mut Trace>,
+) -> Result<Run, Failure> {
+    let contender = &inputs.contenders[number];
+    let workload = &contender.workload;
+    let setup = Setup { promises: &contender.promises, workload, seed };
+    let cannot = |wrong: Vec<String>| Failure::Input(format!("{}: {}", contender.name, wrong.join("\n")));
+    let mut front: Box<dyn Front> = match &contender.kind {
+        Kind::Configuration => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
+        Kind::Comparator(comparator) => {
+            comparator.front(&contender.promises, workload, seed).map_err(cannot)?
+        }
+    };
+    let part = (number, inputs.contenders.len());
+    let mut watcher = Watcher::new(contender, part, interrupt, trace);
+    let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
+    if let Some(request) = watcher.untimed.take() {
+        let [untimed, ..] = inputs.untimed.as_slice() else {
+            unreachable!("only plants without times are watched")
+        };
+        return Err(Failure::Input(format!(
+            "error: {}, and the log's lines do not all do: not that of `{}`\n  help: {}",
+            untimed.message,
+            printable(&request),
+            untimed.help
+        )));
+    }
+    if let Kind::Comparator(comparator) = &contender.kind
+        && let (Some(path), Some(text)) = (comparator.memory(), front.learned())
+    {
+        std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
+    }
+    Ok(run)
+}
+
+/// What a user can mend is the user's input: a log that is missing, or is none.
+fn failed(error: Error) -> Failure {
+    match error {
+        Error::Promises(all) => Failure::Input(all.join("\n")),
+        Error::Workload(what) => Failure::Input(what),
+        // What holds no log names itself.
+        Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
+            Failure::Input(error.to_string())
+        }
+        Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
+    }
+}

@@ -1,0 +1,98 @@
+//! The facts of a simulation as a page: tables, which text shows too, and charts.
+
+use super::facts::Report;
+use super::{Simulated, charts, promises};
+use crate::output::facts::{Facts, compare, list};
+use crate::output::units::{grouped, short, span};
+use plimsoll_report::{Block, Cell, Column, Page, Section, Table};
+
+/// Paths on the page, and in text.
+const PATHS: [usize; 2] = [25, 8];
+
+pub(crate) fn page(simulated: &Simulated, report: &Report) -> Page {
+    let Simulated { inputs, runs, .. } = simulated;
+    let first = &report.runs[0];
+    let mut lead: Vec<_> = first.upstreams.iter().chain([&first.total]).flat_map(Facts::tiles).collect();
+    lead.extend(first.promised.tiles());
+    let contenders = report.runs.iter().map(|run| &run.promised).zip(&inputs.contenders);
+    let promised = charts::promised(simulated, report);
+    let promised = [Block::Table(promises::table(contenders))].into_iter().chain(promised);
+    let section = |title: &str, blocks: Vec<Block>| Section { blocks, ..Section::new(title) };
+    let mut sections = vec![
+        Section::new("What became of requests").table(comparison(report)),
+        section("The load line", charts::load_line(simulated, report)).text(
+            "Utilization by the server's own busy time, one value for each control period or several.",
+        ),
+        section("What clients got", charts::served(simulated)),
+        section("Response times", charts::response_times(simulated, report)).text(
+            "From a request's arrival at the gateway to its last byte from the server, of requests that were served.",
+        ),
+        section("Promised response times", promised.collect()).text(
+            "Each value covers one control period or several, so single values lie on both sides of a promise that is \
+             kept over a longer time.",
+        ),
+        Section::new("Classes and paths").table(classes(report)).table(paths(simulated)),
+        report.notes.iter().fold(Section::new("What to know beside the figures"), Section::note),
+    ];
+    sections.retain(|section| {
+        section.blocks.iter().any(|block| !matches!(block, Block::Table(table) if table.rows.is_empty()))
+    });
+    Page {
+        title: format!("{} under {}", short(&inputs.contenders[0].name), short(&inputs.arrivals)),
+        subtitle: format!(
+            "{}: {} requests in {} of virtual time (seed {}, simulated in {:.2} s)",
+            inputs.arrivals,
+            grouped(runs[0].requests),
+            span(runs[0].ended.as_secs_f64()),
+            simulated.seed,
+            simulated.took.as_secs_f64()
+        ),
+        lead,
+        sections,
+        footer: format!("plimsoll {} simulate, seed {}", env!("CARGO_PKG_VERSION"), simulated.seed),
+    }
+}
+
+/// One column for each contender.
+fn comparison(report: &Report) -> Table {
+    let columns = report.runs.iter().map(|run| {
+        let plants = run.upstreams.iter().flat_map(|plant| &plant.0);
+        let all = plants.chain(&run.total.0).chain(&run.levels.0).cloned();
+        (short(&run.name), Facts(all.collect()))
+    });
+    let columns: Vec<(String, Facts)> = columns.collect();
+    let columns: Vec<(String, &Facts)> = columns.iter().map(|(name, facts)| (name.clone(), facts)).collect();
+    compare("All figures", &columns)
+}
+
+/// One row for each class in front of each contender.
+fn classes(report: &Report) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for class in report.runs.iter().flat_map(|run| &run.classes) {
+        if !names.contains(&class.name.as_str()) {
+            names.push(&class.name);
+        }
+    }
+    let several = report.runs.len() > 1;
+    let rows = names.iter().flat_map(|name| {
+        report.runs.iter().filter_map(move |run| {
+            let class = run.classes.iter().find(|class| class.name == *name)?;
+            let front = several.then(|| Cell::from(short(&run.name)));
+            Some(([Cell::from(*name)].into_iter().chain(front).collect(), &class.figures))
+        })
+    });
+    let names = if several { &["class", "in front"][..] } else { &["class"] };
+    list("By class", names, &rows.collect::<Vec<_>>())
+}
+
+/// The paths that suffered most under the first contender.
+fn paths(simulated: &Simulated) -> Table {
+    let top = &simulated.runs[0].top;
+    let name = "less than full quality most often";
+    let columns = [Column::code(name), Column::bars("degraded", "", 0), Column::bars("turned away", "", 0)];
+    let title = format!("Paths that got less than full quality most often, of {}", grouped(top.len() as u64));
+    let table = Table { brief: Some(PATHS[1]), ..Table::new(title, columns) };
+    top.iter().take(PATHS[0]).fold(table, |table, heavy| {
+        table.row([Cell::from(heavy.path.clone()), heavy.degraded.into(), heavy.rejected.into()])
+    })
+}

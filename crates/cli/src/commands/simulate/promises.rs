@@ -1,0 +1,344 @@
+//! Promised response times beside what clients saw: from the histograms of a run, not from what the loops say of
+//! themselves. Beside them stands for how much of the time the status calls a promise missed, or a ratio infeasible.
+//!
+//! Under a percentile a request that was dropped while it waited counts as late. A response is in time up to the edge of
+//! its histogram's bucket, which is about one percent wide.
+
+use super::facts::classes;
+use super::inputs::Contender;
+use crate::output::facts::{Facts, hidden};
+use crate::output::promised;
+use crate::output::units::{promised_time, short};
+use plimsoll_core::promises::{Delay, Promises};
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::Histogram;
+use plimsoll_core::time::Duration;
+use plimsoll_report::{Column, Fact, Table, Verdict};
+use plimsoll_sim::{ClassRow, Run};
+
+/// What the status calls missed: a mean by so much, a share of late ones by so much.
+const MISSED_MEAN: f64 = 1.1;
+const MISSED_SHARE: f64 = 1.3;
+
+/// A class with a delay, and what became of it.
+pub(crate) struct DelayFigures {
+    /// `site/class`.
+    pub(crate) name: String,
+    pub(crate) class: usize,
+    pub(crate) delay: Delay,
+    /// Answered or waited in vain.
+    pub(crate) requests: u64,
+    /// The part of them that took longer.
+    pub(crate) late: f64,
+    pub(crate) mean: Duration,
+    /// The part of the time in which the status says missed; `None` of a comparator.
+    pub(crate) missed: Option<f64>,
+}
+
+/// A class with a deadline, and what became of it.
+pub(crate) struct DeadlineFigures {
+    /// `site/class`.
+    pub(crate) name: String,
+    class: usize,
+    deadline: Duration,
+    /// Answered, or dropped after they were admitted.
+    admitted: u64,
+    /// Of them, later than promised or dropped.
+    missed: u64,
+}
+
+/// The classes of a site that have a ratio, and what became of it.
+pub(crate) struct RatioFigures {
+    pub(crate) site: String,
+    pub(crate) members: Vec<Member>,
+    /// The part of the time in which the status says infeasible; `None` of a comparator.
+    pub(crate) infeasible: Option<f64>,
+}
+
+/// One of them.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) class: usize,
+    pub(crate) delta: f64,
+    mean: Duration,
+}
+
+/// All promises of response times in a contender's configuration.
+#[derive(Default)]
+pub(crate) struct Promised {
+    pub(crate) delays: Vec<DelayFigures>,
+    pub(crate) ratios: Vec<RatioFigures>,
+    pub(crate) deadlines: Vec<DeadlineFigures>,
+}
+
+impl Promised {
+    pub(crate) fn of(run: &Run, promises: &Promises) -> Promised {
+        let names = classes(promises);
+        let (mut all, mut first) = (Promised::default(), 0);
+        let row = |class: usize| run.classes.get(class);
+        for site in &promises.sites {
+            let numbered = || promised::of(site).zip(first..);
+            for (one, class) in numbered() {
+                if let (Some(delay), Some(row)) = (one.delay, row(class)) {
+                    all.delays.push(kept(names[class].0.clone(), class, delay, row));
+                }
+                if let (Some(deadline), Some(row)) = (one.deadline, row(class)) {
+                    all.deadlines.push(DeadlineFigures::of(names[class].0.clone(), class, deadline, row));
+                }
+            }
+            let members = numbered().filter_map(|(one, class)| {
+                let (name, mean) = (one.class.to_owned(), row(class)?.response.mean());
+                Some(Member { name, class, delta: one.ratio?, mean })
+            });
+            let members: Vec<Member> = members.collect();
+            if let Some(member) = members.first() {
+                let held = row(member.class).and_then(|row| row.held);
+                let infeasible = held.map(|held| held.infeasible);
+                all.ratios.push(RatioFigures { site: site.name.clone(), members, infeasible });
+            }
+            // `default` and `exempt` come after a site's own.
+            first += site.classes.len() + 2;
+        }
+        all
+    }
+
+    /// The promise to a class beside its figures; `None` if nothing was promised.
+    pub(crate) fn of_class(&self, class: usize, row: &ClassRow) -> Option<Facts> {
+        let delay = self.delays.iter().find(|one| one.class == class);
+        let ratio =
+            self.ratios.iter().find_map(|all| Some((all, all.members.iter().find(|m| m.class == class)?)));
+        let deadline = self.deadlines.iter().find(|one| one.class == class);
+        if delay.is_none() && ratio.is_none() && deadline.is_none() {
+            return None;
+        }
+        Some(Facts(vec![
+            hidden("delay_seconds", delay.map(|one| one.delay.target.as_secs_f64())),
+            hidden("percentile", delay.and_then(|one| one.delay.percentile)),
+            hidden("ratio", ratio.map(|(_, member)| member.delta)),
+            hidden("late_share", delay.map(|one| one.late)),
+            hidden("missed_share_of_time", delay.and_then(|one| one.missed)),
+            hidden("infeasible_share_of_time", ratio.and_then(|(all, _)| all.infeasible)),
+            hidden("quota_mean", row.held.and_then(|held| held.quota)),
+            hidden("deadline_seconds", deadline.map(|one| one.deadline.as_secs_f64())),
+            hidden("deadline_missed", deadline.map(|one| one.missed)),
+        ]))
+    }
+
+    /// Each promise, and whether it was kept, as a tile.
+    pub(crate) fn tiles(&self) -> Vec<Fact> {
+        let delays = self.delays.iter().filter(|delay| delay.requests > 0);
+        let delays = delays.map(|one| {
+            let promise = promised::delay(one.delay);
+            tile(format!("response times of {}", one.name), one.reached(), one.verdict(), &promise)
+        });
+        let deadlines = self.deadlines.iter().map(|one| {
+            let promise = promised::deadline(one.deadline);
+            tile(format!("deadline of {}", one.name), one.reached(), one.verdict(), &promise)
+        });
+        let ratios = self.ratios.iter().map(|one| {
+            let name = format!("ratio of response times, {}", one.site);
+            tile(name, one.reached(), Verdict::Neutral, &one.words())
+        });
+        delays.chain(deadlines).chain(ratios).collect()
+    }
+
+    /// A row for each promise: to which class, what, in front of what, what clients saw, and what the status said.
+    fn rows(&self, front: &str) -> Vec<[String; 5]> {
+        let row = |name: &str, promise, reached, status| {
+            [name.to_owned(), promise, front.to_owned(), reached, status]
+        };
+        let delays = self.delays.iter().filter(|one| one.requests > 0);
+        let delays =
+            delays.map(|one| row(&one.name, promised::delay(one.delay), one.reached(), of_time(one.missed)));
+        let deadlines = self.deadlines.iter().filter(|one| one.admitted > 0);
+        let deadlines = deadlines
+            .map(|one| row(&one.name, promised::deadline(one.deadline), one.reached(), String::new()));
+        let ratios =
+            self.ratios.iter().map(|one| row(&one.site, one.words(), one.reached(), of_time(one.infeasible)));
+        delays.chain(deadlines).chain(ratios).collect()
+    }
+}
+
+fn tile(name: String, reached: String, verdict: Verdict, promise: &str) -> Fact {
+    Fact::new(name, reached).verdict(verdict).note(format!("promised: {promise}"))
+}
+
+/// All promises and what became of them, in front of each of these.
+pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>) -> Table {
+    let columns = ["promised", "response times", "in front", "reached", "status said missed or infeasible"];
+    let table = Table::new("Promised response times", columns.map(Column::text));
+    let rows = all.flat_map(|(promised, contender)| promised.rows(&short(&contender.name)));
+    rows.fold(table, |table, row| table.row(row.map(Into::into)))
+}
+
+fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigures {
+    let in_vain = row.reasons[Reason::WaitTimeout as usize];
+    let requests = row.response.count() + in_vain;
+    let late = requests - within(&row.response, delay.target);
+    DelayFigures {
+        name,
+        class,
+        delay,
+        requests,
+        late: late as f64 / requests.max(1) as f64,
+        mean: row.response.mean(),
+        missed: row.held.map(|held| held.missed),
+    }
+}
+
+impl DeadlineFigures {
+    fn of(name: String, class: usize, deadline: Duration, row: &ClassRow) -> Self {
+        let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
+        let admitted = row.response.count() + dropped.iter().sum::<u64>();
+        let missed = admitted - within(&row.response, deadline);
+        DeadlineFigures { name, class, deadline, admitted, missed }
+    }
+
+    fn reached(&self) -> String {
+        if self.missed == 0 {
+            "all".to_owned()
+        } else {
+            format!("all but {} of {}", self.missed, self.admitted)
+        }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match self.missed as f64 / self.admitted.max(1) as f64 {
+            0.0 => Verdict::Good,
+            share if share < 0.02 => Verdict::Neutral,
+            _ => Verdict::Bad,
+        }
+    }
+}
+
+/// How many took no longer.
+fn within(response: &Histogram, target: Duration) -> u64 {
+    let count = response.count();
+    let (mut in_time, mut beyond) = (0, count + 1);
+    while beyond - in_time > 1 {
+        let rank = in_time + (beyond - in_time) / 2;
+        let quantile = response.quantile((rank as f64 - 0.5) / count as f64);
+        *(if quantile <= target { &mut in_time } else { &mut beyond }) = rank;
+    }
+    in_time
+}
+
+impl DelayFigures {
+    /// What of it the clients saw.
+    fn reached(&self) -> String {
+        match self.delay.percentile {
+            _ if self.requests == 0 => "-".to_owned(),
+            Some(_) => format!("{:.1} %", 100.0 * (1.0 - self.late)),
+            None => promised_time(self.mean.as_secs_f64()),
+        }
+    }
+
+    /// Beyond what the status would call missed it is not kept; a little beside the promise is neither.
+    fn verdict(&self) -> Verdict {
+        let (is, promised, missed) = match self.delay.percentile {
+            Some(percentile) => (self.late, 1.0 - percentile / 100.0, MISSED_SHARE),
+            None => (self.mean.as_secs_f64(), self.delay.target.as_secs_f64(), MISSED_MEAN),
+        };
+        match is {
+            is if is <= promised => Verdict::Good,
+            is if is > missed * promised => Verdict::Bad,
+            _ => Verdict::Neutral,
+        }
+    }
+}
+
+impl RatioFigures {
+    /// `1 : 1.97`, in units of the first; a class that nobody came to has none.
+    fn reached(&self) -> String {
+        let unit = self.members[0].mean.as_secs_f64() / self.members[0].delta;
+        let times = self.members.iter().map(|member| {
+            let times = member.mean.as_secs_f64() / unit;
+            if times.is_finite() && times > 0.0 { format!("{:.2}", times) } else { "-".to_owned() }
+        });
+        times.collect::<Vec<_>>().join(" : ")
+    }
+
+    fn words(&self) -> String {
+        let all: Vec<String> =
+            self.members.iter().map(|member| format!("{} {}", member.name, member.delta)).collect();
+        all.join(" : ")
+    }
+}
+
+/// `3.1 % of the time`.
+fn of_time(part: Option<f64>) -> String {
+    match part {
+        None => "-".to_owned(),
+        Some(0.0) => "never".to_owned(),
+        Some(part) => format!("{:.1} % of the time", 100.0 * part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(milliseconds: impl Iterator<Item = u64>) -> ClassRow {
+        let mut row = ClassRow::default();
+        milliseconds.for_each(|ms| row.response.record_ns(ms * 1_000_000));
+        row
+    }
+
+    fn promise(percentile: Option<f64>) -> Delay {
+        Delay { target: Duration::from_millis(200), percentile }
+    }
+
+    #[test]
+    fn a_percentile_counts_who_was_late_and_who_waited_in_vain() {
+        let mut row = row((1..=1000).map(|n| if n <= 940 { 100 } else { 300 }));
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
+        assert_eq!((figures.requests, figures.reached().as_str()), (1000, "94.0 %"));
+        assert!((figures.late - 0.06).abs() < 1e-9 && figures.verdict() == Verdict::Neutral);
+        row.reasons[Reason::WaitTimeout as usize] = 10;
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &row);
+        assert!((figures.late - 70.0 / 1010.0).abs() < 1e-9 && figures.verdict() == Verdict::Bad);
+        assert_eq!(kept("shop/premium".into(), 0, promise(Some(93.0)), &row).verdict(), Verdict::Good);
+    }
+
+    #[test]
+    fn a_deadline_counts_who_was_late_and_who_was_dropped_but_nobody_refused() {
+        let mut row = row((1..=1000).map(|n| if n <= 998 { 100 } else { 300 }));
+        row.reasons[Reason::Deadline as usize] = 500;
+        let of = |row: &ClassRow| DeadlineFigures::of("shop/all".into(), 0, Duration::from_millis(200), row);
+        assert_eq!((of(&row).admitted, of(&row).missed), (1000, 2));
+        row.reasons[Reason::Late as usize] = 3;
+        assert_eq!(of(&row).reached(), "all but 5 of 1003");
+        assert_eq!(of(&ClassRow::default()).reached(), "all");
+    }
+
+    #[test]
+    fn a_mean_is_judged_as_one() {
+        let of = |ms| kept("shop/premium".into(), 0, promise(None), &row([ms, ms].into_iter()));
+        assert_eq!(
+            [of(199), of(210), of(230)].map(|one| one.verdict()),
+            [Verdict::Good, Verdict::Neutral, Verdict::Bad]
+        );
+        assert_eq!(of(210).reached(), "210 ms");
+    }
+
+    #[test]
+    fn nobody_is_late_of_nobody() {
+        let figures = kept("shop/premium".into(), 0, promise(Some(95.0)), &ClassRow::default());
+        assert_eq!((figures.requests, figures.late, figures.reached().as_str()), (0, 0.0, "-"));
+    }
+
+    #[test]
+    fn a_ratio_is_told_in_units_of_its_first_class() {
+        let member = |name: &str, delta, ms| Member {
+            name: name.to_owned(),
+            class: 0,
+            delta,
+            mean: Duration::from_millis(ms),
+        };
+        let members = vec![member("gold", 1.0, 100), member("plain", 2.0, 190), member("late", 3.0, 0)];
+        let ratio = RatioFigures { site: "shop".to_owned(), members, infeasible: None };
+        assert_eq!(ratio.words(), "gold 1 : plain 2 : late 3");
+        assert_eq!(ratio.reached(), "1.00 : 1.90 : -");
+        assert_eq!([None, Some(0.0), Some(0.031)].map(of_time), ["-", "never", "3.1 % of the time"]);
+    }
+}

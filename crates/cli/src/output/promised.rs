@@ -1,0 +1,271 @@
+//! What classes were promised of their response times, in words: for the plan, its refusal, and `explain`.
+
+use crate::output::text;
+use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
+use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
+use plimsoll_core::time::Duration;
+use plimsoll_gateway::admin::json::Json;
+
+/// A class as far as it was promised anything of its response times, or comes before others.
+pub(crate) struct Promised<'a> {
+    pub(crate) class: &'a str,
+    priority: u8,
+    pub(crate) delay: Option<Delay>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) deadline: Option<Duration>,
+}
+
+/// The classes of a site, the built-in `default` last.
+pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
+    let classes = site.classes.iter().map(|class| Promised {
+        class: &class.name,
+        priority: class.priority,
+        delay: class.delay,
+        ratio: class.ratio,
+        deadline: class.deadline.or(site.deadline),
+    });
+    classes.chain([Promised {
+        class: "default",
+        priority: site.default_priority,
+        delay: site.default_delay,
+        ratio: site.default_ratio,
+        deadline: site.deadline,
+    }])
+}
+
+impl Promised<'_> {
+    /// Neither delay nor ratio nor deadline.
+    fn is_empty(&self) -> bool {
+        self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
+    }
+
+    /// `95 % within 200 ms`, `ratio 2`, `each within 1 s or refused`.
+    fn words(&self) -> String {
+        let ratio = self.ratio.map(|ratio| format!("ratio {ratio}"));
+        let all = self.delay.map(delay).or(ratio).into_iter().chain(self.deadline.map(deadline));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// As a sentence about its site; `None` if nothing was promised.
+    pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
+        let deadline = self.deadline.map(|deadline| {
+            format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))
+        });
+        let all = self.sentence_of_delay(site).into_iter().chain(deadline).collect::<Vec<_>>();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn sentence_of_delay(&self, site: &Site) -> Option<String> {
+        match (self.delay, self.ratio) {
+            (Some(delay), _) => Some(match delay.percentile {
+                Some(p) => format!("{p} % of its responses within {}", time(delay.target.as_secs_f64())),
+                None => format!("its responses take {} on average", time(delay.target.as_secs_f64())),
+            }),
+            (None, Some(_)) => {
+                let all = of(site).filter_map(|other| Some(format!("{} {}", other.class, other.ratio?)));
+                let strict = if site.strict_ratios { ", though workers idle for it" } else { "" };
+                let all: Vec<String> = all.collect();
+                Some(format!("response times in the ratio of {}{strict}", all.join(", ")))
+            }
+            (None, None) => None,
+        }
+    }
+
+    pub(crate) fn json(&self) -> Json {
+        let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
+        Json::object([
+            ("class", Json::Text(self.class.to_owned())),
+            ("priority", priority.map_or(Json::Null, Json::Count)),
+            (
+                "delay_seconds",
+                self.delay.map_or(Json::Null, |delay| Json::Number(delay.target.as_secs_f64())),
+            ),
+            ("percentile", self.delay.and_then(|delay| delay.percentile).map_or(Json::Null, Json::Number)),
+            ("ratio", self.ratio.map_or(Json::Null, Json::Number)),
+            (
+                "deadline_seconds",
+                self.deadline.map_or(Json::Null, |deadline| Json::Number(deadline.as_secs_f64())),
+            ),
+        ])
+    }
+}
+
+/// `each within 1 s or refused`.
+pub(crate) fn deadline(deadline: Duration) -> String {
+    format!("each within {} or refused", time(deadline.as_secs_f64()))
+}
+
+/// `95 % within 200 ms`.
+pub(crate) fn delay(delay: Delay) -> String {
+    let target = time(delay.target.as_secs_f64());
+    delay.percentile.map_or(format!("{target} on average"), |p| format!("{p} % within {target}"))
+}
+
+/// Rounded up, so that what is named as possible is.
+pub(crate) fn time(seconds: f64) -> String {
+    let up = |number: f64| (number - 1e-6).ceil();
+    match seconds {
+        s if s.is_infinite() => "never".to_owned(),
+        s if s < 1.0 => format!("{} ms", up(s * 1e4) / 10.0),
+        s => format!("{} s", up(s * 1e3) / 1e3),
+    }
+}
+
+/// All promises of response times, each with what the plan says of it; empty if there are none.
+pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
+    let mut rows = vec![["site", "class", "priority", "response times", "plan"].map(str::to_owned).to_vec()];
+    for site in &promises.sites {
+        for promised in of(site).filter(|promised| !promised.is_empty()) {
+            let planned = plans[site.plant].delays.iter();
+            let planned = planned.filter(|row| row.site == site.name).find(|row| row.class == promised.class);
+            let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
+            rows.push(vec![
+                site.name.clone(),
+                promised.class.to_owned(),
+                priority(promised.priority),
+                promised.words() + strict,
+                match planned {
+                    Some(row) => says(row, &promises.plants[site.plant]),
+                    None if promised.ratio.is_none() => "kept at the door, request by request".to_owned(),
+                    None => "told by status while it runs".to_owned(),
+                },
+            ]);
+        }
+    }
+    if rows.len() == 1 { String::new() } else { format!("{}\n", text::rows(&rows, &[])) }
+}
+
+fn priority(priority: u8) -> String {
+    if priority == LAST_PRIORITY { "last".to_owned() } else { priority.to_string() }
+}
+
+fn says(row: &DelayRow, plant: &Plant) -> String {
+    let missing = match (row.rate, row.service_seconds) {
+        (None, _) => "its site has no guarantee",
+        (Some(_), None) if plant.find_workers.is_some() => "the workers are to be found",
+        (Some(_), _) => "costs unknown",
+    };
+    match (row.verdict(), row.least_seconds) {
+        (Feasibility::Fits, Some(least)) => format!("fits: {} can be kept", time(least)),
+        (Feasibility::Exceeds, _) => "cannot be kept".to_owned(),
+        _ => format!("unverified: {missing}"),
+    }
+}
+
+/// The delays of a plant that cannot be kept, with the others that were planned; `None` if there are none.
+pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
+    if plan.delays.iter().all(|row| row.verdict() != Feasibility::Exceeds) {
+        return None;
+    }
+    let titles = ["delay of", "promised", "at", "one request takes", "at best", "would fit"];
+    let planned = plan.delays.iter().filter_map(|row| {
+        let (service, least) = (row.service_seconds?, row.least_seconds?);
+        Some(vec![
+            format!("{} {}", row.site, row.class),
+            delay(row.delay),
+            row.rate.map_or("any rate".to_owned(), |rate| format!("{rate:.0}/s")),
+            time(service),
+            time(least),
+            would_fit(row, least),
+        ])
+    });
+    let rows: Vec<_> = std::iter::once(titles.map(str::to_owned).to_vec()).chain(planned).collect();
+    let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Feasibility::Exceeds);
+    let instead = match exceeding.any(|row| row.rate.is_some()) {
+        true => "allow more time, guarantee fewer requests, or add workers",
+        false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
+    };
+    let table = text::rows(&rows, &[2, 3, 4]);
+    Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
+}
+
+fn would_fit(row: &DelayRow, least: f64) -> String {
+    let rate = row.fitting_rate.map(f64::floor).filter(|rate| *rate > 0.0).map(|rate| format!("{rate:.0}/s"));
+    let delay = least.is_finite().then(|| time(least));
+    match row.verdict() {
+        Feasibility::Exceeds => match (delay, rate) {
+            (Some(delay), Some(rate)) => format!("{delay}, or {rate}"),
+            (delay, rate) => delay.or(rate).unwrap_or("nothing".to_owned()),
+        },
+        _ => "all".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::source::understand;
+    use crate::output::failure::Failure;
+    use crate::output::plan;
+
+    /// A worker takes 40 ms.
+    const PREMIUM: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
+        [upstream.app.capacity]\nworkers = 8\ncosts = { request = \"5ms\" }\n\
+        [[site]]\nname = \"shop\"\nguarantee.rate = \"100/s\"\n\
+        [[site.class]]\nname = \"premium\"\nmatch.path = \"/p/*\"\ndelay = \"200ms\"\npercentile = 95\n";
+
+    fn table(source: &str) -> String {
+        plan::table(&understand(source, "test.toml").unwrap_or_else(|_| panic!("refused:\n{source}")))
+    }
+
+    fn refused(source: &str) -> String {
+        match understand(source, "test.toml") {
+            Err(Failure::Input(refusal)) => refusal,
+            _ => panic!("it was not refused"),
+        }
+    }
+
+    #[test]
+    fn a_plan_says_which_delay_can_be_kept() {
+        let plan = table(PREMIUM);
+        for part in ["premium  1         95 % within 200 ms", "fits: 41.7 ms can be kept"] {
+            assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+        let json = plan::json(&understand(PREMIUM, "test.toml").unwrap()).to_string();
+        assert!(json.contains("\"delay_seconds\":0.2,\"percentile\":95,\"ratio\":null"), "{json}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let no_contract = PREMIUM.replace("guarantee.rate = \"100/s\"\n", "");
+        assert!(table(&no_contract).contains("unverified: its site has no guarantee"));
+        // Shorter than one request takes alone: refused without a rate.
+        let short = refused(&no_contract.replace("200ms", "30ms"));
+        for part in ["shop premium", "any rate", "40 ms", "allow more time, or serve at a lower level"] {
+            assert!(short.contains(part), "no {part:?} in\n{short}");
+        }
+        assert!(
+            table(&PREMIUM.replace("costs = { request = \"5ms\" }", ""))
+                .contains("unverified: costs unknown")
+        );
+        let to_be_found = table(&PREMIUM.replace("workers = 8", "max_workers = 64"));
+        for part in ["unverified: the workers are to be found", "found, 1 to 64"] {
+            assert!(to_be_found.contains(part), "{part} in\n{to_be_found}");
+        }
+        let ratios = PREMIUM
+            .replace("delay = \"200ms\"\npercentile = 95", "ratio = 1")
+            .replace("guarantee.rate = \"100/s\"", "default_ratio = 3\nstrict_ratios = true");
+        assert!(table(&ratios).contains("last      ratio 3, strict  told by status"), "{}", table(&ratios));
+    }
+
+    #[test]
+    fn a_deadline_is_kept_at_the_door() {
+        let deadline = PREMIUM.replace("delay = \"200ms\"\npercentile = 95", "deadline = \"1s\"");
+        let plan = table(&deadline);
+        for part in ["premium  1         each within 1 s or refused", "kept at the door, request by request"]
+        {
+            assert!(plan.contains(part), "{part} in\n{plan}");
+        }
+    }
+
+    #[test]
+    fn a_delay_that_cannot_be_kept_is_refused_with_what_could() {
+        let short = refused(&PREMIUM.replace("200ms", "30ms"));
+        for part in ["test.toml: more is promised", "shop premium", "40 ms", "these delays cannot be kept"] {
+            assert!(short.contains(part), "{part} in\n{short}");
+        }
+        let crowded = refused(&PREMIUM.replace("200ms", "60ms").replace("100/s", "160/s"));
+        assert!(crowded.contains("160/s") && crowded.contains(" ms, or 1"), "{crowded}");
+        // Contracts that fit are no reason to print them.
+        assert!(!crowded.contains("of the upstream"), "{crowded}");
+    }
+}

@@ -1,0 +1,94 @@
+//! From what the configuration says to what the gateway is told: names are looked up, folders are found.
+
+use crate::output::failure::Failure;
+use plimsoll_config::{self as config, Configuration};
+use plimsoll_core::promises::Plant;
+use plimsoll_gateway::settings::{Backend, Settings};
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// The gateway's settings, complete.
+///
+/// # Errors
+/// Every folder that is missing and every upstream whose name cannot be looked up.
+pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
+    let Configuration { promises, gateway } = configuration;
+    let backends = promises.plants.iter().zip(&gateway.backends);
+    let backends =
+        backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
+    Ok(Settings { backends, ..gateway.settings.clone() })
+}
+
+fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
+    match backend {
+        config::Backend::Upstream { addresses, .. } => {
+            let mut all = Vec::new();
+            for address in addresses {
+                all.extend(look_up(&plant.name, address)?);
+            }
+            Ok(Backend::Upstream { addresses: all })
+        }
+        config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
+        config::Backend::Files(files) => Err(Failure::Input(format!(
+            "[folder.{}]: there is no folder {}\nMake it, or write another `root`; a relative one is taken from the \
+             configuration's own folder.",
+            plant.name,
+            files.root.display()
+        ))),
+    }
+}
+
+/// The addresses of one server, `host:port`. A name may have several: they are members of the upstream alike.
+fn look_up(upstream: &str, address: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let unknown = |why: String| {
+        Failure::Failed(format!(
+            "[upstream.{upstream}]: `{address}` cannot be looked up: {why}\nWrite an IP address, or see to the name."
+        ))
+    };
+    let found = address.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let found: Vec<SocketAddr> = found.collect();
+    if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::source::understand;
+    use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
+
+    fn resolved(source: &str) -> Result<Settings, Failure> {
+        settings(&understand(source, "test.toml").expect("the test's file is right"))
+    }
+
+    #[test]
+    fn names_become_addresses_and_words_become_modes() {
+        let settings = resolved(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nforwarded = \"both\"\nthreads = 3\nseed = 9\n\
+             [report]\nwhen = \"always\"\nheader = \"x-level\"\n[timeouts]\ntunnel = \"5s\"\nbody = \"6s\"\n\
+             [upstream.app]\naddress = [\"localhost:81\", \"127.0.0.2:82\"]\ncapacity = { workers = 2 }\n\
+             [[site]]\nname = \"a\"\nupstream = \"app\"\n[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n\
+             [[site.level]]\nname = \"full\"\n",
+        )
+        .unwrap();
+        let Backend::Upstream { addresses } = &settings.backends[0] else {
+            panic!("{:?}", settings.backends)
+        };
+        assert!(addresses.iter().any(|address| address.ip().is_loopback() && address.port() == 81));
+        assert!(addresses.contains(&"127.0.0.2:82".parse().unwrap()));
+        assert_eq!((settings.admin, settings.threads, settings.hash_seed), (None, 3, 9));
+        assert_eq!(settings.forwarded, ForwardedFields::Both);
+        assert_eq!((settings.report.mode, settings.report.name.as_str()), (ReportMode::Always, "x-level"));
+        assert_eq!((settings.timeouts.tunnel_idle.as_secs(), settings.timeouts.body_idle.as_secs()), (5, 6));
+        assert_eq!(
+            (settings.rewrites[0][0].prefix.as_str(), settings.rewrites[0][1].prefix.as_str()),
+            ("/light", "")
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_the_users_input() {
+        let failure =
+            resolved("[gateway]\nlisten = \"127.0.0.1:0\"\n[folder.www]\nroot = \"/no/such\"\n").unwrap_err();
+        let Failure::Input(text) = failure else { panic!("{failure:?}") };
+        assert!(text.contains("[folder.www]: there is no folder /no/such"), "{text}");
+    }
+}

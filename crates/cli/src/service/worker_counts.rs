@@ -1,0 +1,155 @@
+//! How many workers a server says that it has: `[upstream.NAME.capacity] workers_from`.
+//!
+//! Apache's `server-status?auto` has those that are there now, `BusyWorkers + IdleWorkers`. Its scoreboard is longer: it
+//! has a place for each that `ServerLimit` would allow, whatever `MaxRequestWorkers` says, and a request given to one that
+//! does not exist waits in the server instead of here. Apache starts more when few are idle; the next look sees them.
+//! PHP-FPM's page has `total processes`, of which the same is true. nginx's `stub_status` has connections alone, and how many
+//! of those there may be says nothing of how many requests what stands behind nginx works on.
+//!
+//! The page waits like any other request, so it has a thread of its own, and a server in overload may not answer it: then
+//! what was told last stays in force. Nobody is rejected for it, and no number is taken from a page that is not understood.
+
+use crate::service::page::PageClient;
+use plimsoll_config::{Backend, Configuration, HttpUrl};
+use plimsoll_gateway::Reloader;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+const EVERY: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The upstreams that have such a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkerCounts(Arc<Mutex<Vec<Asked>>>);
+
+#[derive(Clone, Debug)]
+struct Asked {
+    upstream: String,
+    page: HttpUrl,
+    /// Whether the last look had an answer; none before the first.
+    answers: Option<bool>,
+}
+
+impl WorkerCounts {
+    /// Those of a configuration. What was said of a page that stays is not said again.
+    pub(crate) fn follow(&self, configuration: &Configuration) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *known);
+        let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends);
+        known.extend(plants.filter_map(|(plant, backend)| {
+            let Backend::Upstream { workers_from: Some(page), .. } = backend else { return None };
+            let same = before.iter().find(|asked| asked.upstream == plant.name && asked.page == *page);
+            let fresh = || Asked { upstream: plant.name.clone(), page: page.clone(), answers: None };
+            Some(same.cloned().unwrap_or_else(fresh))
+        }));
+    }
+
+    /// Asks again and again, as long as the process runs.
+    pub(crate) fn start(self, gateway: Reloader) -> std::io::Result<()> {
+        let look = move || {
+            loop {
+                let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                for asked in all {
+                    self.look(&asked, &gateway);
+                }
+                thread::sleep(EVERY);
+            }
+        };
+        thread::Builder::new().name("worker-counts".to_owned()).spawn(look).map(drop)
+    }
+
+    fn look(&self, asked: &Asked, gateway: &Reloader) {
+        let Asked { upstream, page, answers } = asked;
+        let counted = ask(page);
+        if *answers != Some(counted.is_ok()) {
+            eprintln!("{}", line(asked, &counted));
+        }
+        if let Ok(workers) = counted {
+            gateway.tell_workers(upstream, workers);
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter_mut().find(|known| known.upstream == *upstream && known.page == *page) {
+            known.answers = Some(counted.is_ok());
+        }
+    }
+}
+
+/// What is said when a page begins to answer, or ceases to.
+fn line(asked: &Asked, counted: &Result<u32, String>) -> String {
+    let Asked { upstream, page, answers } = asked;
+    match counted {
+        Ok(workers) => format!("{upstream}: {page} says that it has {workers} workers"),
+        Err(why) => {
+            let meanwhile = match answers {
+                Some(true) => "what it said last stays in force",
+                _ => "the workers are looked for until it does",
+            };
+            format!("{upstream}: {page} does not say how many workers there are: {why}; {meanwhile}")
+        }
+    }
+}
+
+fn ask(url: &HttpUrl) -> Result<u32, String> {
+    let said = |error: std::io::Error| error.to_string();
+    let page = PageClient::new(url, PATIENCE).and_then(|client| client.get()).map_err(said)?;
+    match page.status {
+        200 => workers(&page.body),
+        status => Err(format!("it is answered with {status}; let this host read it")),
+    }
+}
+
+/// The number on a page.
+fn workers(body: &str) -> Result<u32, String> {
+    let number = |name: &str| {
+        let value = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.and_then(|text| text.trim().parse::<u32>().ok())
+    };
+    let apache = number("BusyWorkers").zip(number("IdleWorkers"));
+    let all = apache.map(|(busy, idle)| busy.saturating_add(idle)).or_else(|| number("total processes"));
+    match all {
+        Some(0) => Err("it counts none".to_owned()),
+        Some(workers) => Ok(workers),
+        None if body.starts_with("Active connections") => {
+            Err("nginx's `stub_status` counts connections and no workers: write `workers`, or leave both out"
+                .to_owned())
+        }
+        None => Err("it is neither Apache's status page (end it with `?auto`) nor PHP-FPM's".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_that_say_it_and_pages_that_do_not() {
+        let apache =
+            "ServerVersion: Apache/2.4.62\nBusyWorkers: 3\nIdleWorkers: 5\nScoreboard: __WWK___........\n";
+        assert_eq!(workers(apache), Ok(8), "those that are there, not the places for more");
+        let fpm = "pool:                 www\nprocess manager:      dynamic\nidle processes:       2\n\
+                   active processes:     1\ntotal processes:      3\nmax active processes: 9\n";
+        assert_eq!(workers(fpm), Ok(3));
+        let nginx = "Active connections: 5 \nserver accepts handled requests\n 10 10 21 \n";
+        assert!(workers(nginx).is_err_and(|why| why.contains("no workers: write `workers`")));
+        assert!(workers("<html>").is_err_and(|why| why.contains("`?auto`")));
+        assert!(workers("BusyWorkers: 0\nIdleWorkers: 0\n").is_err());
+        assert!(workers("BusyWorkers: -1\nIdleWorkers: 4294967295\n").is_err());
+    }
+
+    #[test]
+    fn what_is_said_of_a_page_says_what_is_done_without_it() {
+        let page = HttpUrl {
+            scheme: plimsoll_config::Scheme::Http,
+            address: "a:80".to_owned(),
+            host: "a".to_owned(),
+            target: "/s?auto".to_owned(),
+        };
+        let asked = |answers| Asked { upstream: "app".to_owned(), page: page.clone(), answers };
+        assert_eq!(line(&asked(None), &Ok(8)), "app: http://a/s?auto says that it has 8 workers");
+        let failed = Err("no answer in time".to_owned());
+        let never = line(&asked(None), &failed);
+        assert!(never.ends_with("no answer in time; the workers are looked for until it does"), "{never}");
+        assert!(line(&asked(Some(true)), &failed).ends_with("what it said last stays in force"));
+    }
+}

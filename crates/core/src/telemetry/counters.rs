@@ -1,0 +1,237 @@
+//! The counters of the lanes: blocks of integers with a fixed layout, each written by one lane and read by `tick`.
+//!
+//! A counter is an atomic only so that another thread may read it. Its one writer loads and stores, and never needs an
+//! atomic addition. Counters wrap, so readers take differences. A block holds no pointer, so that it can lie in memory
+//! that several processes map.
+
+use crate::promises::MAX_LEVELS;
+use crate::request::Reason;
+use crate::telemetry::status::DurationHistogram;
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// A monotone count with one writer.
+#[derive(Default)]
+#[repr(transparent)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) const fn new() -> Self {
+        Counter(AtomicU64::new(0))
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Upper bounds of the size bins by which service times are summed (bytes); the last bin is open. Bins give the
+/// regression of service time on bytes an excitation that the mean size alone does not have.
+pub(crate) const SIZE_BINS: [u64; 3] = [4 << 10, 32 << 10, 256 << 10];
+/// The number of size bins.
+pub(crate) const BINS: usize = SIZE_BINS.len() + 1;
+
+/// Requests released in one size bin at one level.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct ServiceCounters {
+    pub(crate) requests: Counter,
+    pub(crate) work_ns: Counter,
+    pub(crate) bytes: Counter,
+}
+
+/// The number of recent clients that a lane notes of a class. The heavy hitters are found among them.
+pub(crate) const RECENT: usize = 256;
+
+/// What the loop of a promised delay or ratio reads of its class. Squares are of microseconds, so that they do not
+/// overflow.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct TimingCounters {
+    /// Responses that took longer than D_ref, or than the deadline.
+    pub(crate) late: Counter,
+    pub(crate) service_ns: Counter,
+    pub(crate) service_us2: Counter,
+    pub(crate) interarrival_us2: Counter,
+}
+
+impl TimingCounters {
+    pub(crate) fn arrive(&self, interval_ns: u64) {
+        self.interarrival_us2.add((interval_ns / 1000).saturating_mul(interval_ns / 1000));
+    }
+
+    pub(crate) fn release(&self, service_ns: u64, late: bool) {
+        self.late.add(u64::from(late));
+        self.service_ns.add(service_ns);
+        self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
+    }
+}
+
+/// Durations from 1 ms on, by the octave of their milliseconds: 1 to 2 ms, 2 to 4 ms, and so on; the last is open, from
+/// 65.5 s. Shorter ones are not counted here, which keeps the fast path short: readers get them from the count of all.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct DurationCounters([Counter; DurationHistogram::BOUNDS]);
+
+impl DurationCounters {
+    #[inline]
+    pub(crate) fn add(&self, duration_ns: u64) {
+        if duration_ns >= 1_000_000 {
+            let octave = (duration_ns / 1_000_000).ilog2() as usize;
+            self.0[octave.min(DurationHistogram::BOUNDS - 1)].add(1);
+        }
+    }
+
+    /// The counts so far, shortest first.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().map(Counter::get)
+    }
+}
+
+/// One lane's counters of one class. The alignment keeps them off the cache lines that another lane writes; it is two
+/// lines, because a processor fetches two at a time.
+#[repr(C, align(128))]
+pub(crate) struct ClassCounters {
+    pub(crate) arrivals: Counter,
+    pub(crate) bytes: Counter,
+    /// Arrivals that ended before a start: rejected, dropped, or left.
+    pub(crate) unserved: Counter,
+    pub(crate) started: Counter,
+    pub(crate) queue_delay_ns: Counter,
+    pub(crate) released: Counter,
+    pub(crate) response_ns: Counter,
+    pub(crate) outcomes: [Counter; 3],
+    pub(crate) reasons: [Counter; Reason::ALL.len()],
+    /// Requests by the level that the service level gave them at arrival. A request that waits is given its level again
+    /// at its start. Requests inside a contract are not counted here, since the service level does not decide on them.
+    pub(crate) decided: [Counter; MAX_LEVELS + 1],
+    pub(crate) served: [Counter; MAX_LEVELS + 1],
+    pub(crate) timing: TimingCounters,
+    /// Queue delays of requests started, and response times of requests released.
+    pub(crate) queue_delays: DurationCounters,
+    pub(crate) response_times: DurationCounters,
+    pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
+    /// The clients of every 2^k-th arrival, the latest of them.
+    pub(crate) recent: [AtomicU64; RECENT],
+}
+
+impl Default for ClassCounters {
+    fn default() -> Self {
+        ClassCounters {
+            arrivals: Counter::default(),
+            bytes: Counter::default(),
+            unserved: Counter::default(),
+            started: Counter::default(),
+            queue_delay_ns: Counter::default(),
+            released: Counter::default(),
+            response_ns: Counter::default(),
+            outcomes: Default::default(),
+            reasons: Default::default(),
+            decided: Default::default(),
+            served: Default::default(),
+            timing: TimingCounters::default(),
+            queue_delays: DurationCounters::default(),
+            response_times: DurationCounters::default(),
+            services: Default::default(),
+            recent: [const { AtomicU64::new(0) }; RECENT],
+        }
+    }
+}
+
+/// One lane's counters of one plant, on cache lines of their own too.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub(crate) struct PlantCounters {
+    /// Integral of min(in service, s) dt [server nanoseconds].
+    pub(crate) busy_ns: Counter,
+    pub(crate) releases: Counter,
+    pub(crate) service_ns: Counter,
+    /// Counted only where the number of workers is searched for.
+    pub(crate) by_load: LoadCounters,
+}
+
+/// Bins of the number in service: each number up to 16, then eight to the octave, up to what a gate counts.
+pub(crate) const LOADS: usize = 16 + 12 * 8;
+
+/// Time and departures, by how many requests were in service.
+#[repr(C)]
+pub(crate) struct LoadCounters {
+    pub(crate) time_ns: [Counter; LOADS],
+    pub(crate) departures: [Counter; LOADS],
+}
+
+impl Default for LoadCounters {
+    fn default() -> Self {
+        let none = || [const { Counter::new() }; LOADS];
+        LoadCounters { time_ns: none(), departures: none() }
+    }
+}
+
+/// The bin of a number in service, from 1.
+pub(crate) fn load_bin(in_service: u32) -> usize {
+    let n = in_service.max(1) as usize;
+    if n <= 16 {
+        return n - 1;
+    }
+    let octave = (n - 1).ilog2() as usize;
+    let eighth = ((n - 1) >> (octave - 3)) & 7;
+    (16 + (octave - 4) * 8 + eighth).min(LOADS - 1)
+}
+
+/// The least and the most in service that share a bin.
+pub(crate) fn bin_loads(bin: usize) -> (u32, u32) {
+    if bin < 16 {
+        return (bin as u32 + 1, bin as u32 + 1);
+    }
+    let (octave, eighth) = ((bin - 16) / 8 + 4, (bin - 16) as u32 % 8);
+    let least = ((8 + eighth) << (octave - 3)) + 1;
+    (least, least + (1 << (octave - 3)) - 1)
+}
+
+/// One lane's counters: classes and plants by number. At a reload the lane gets a longer list of the same counters.
+#[derive(Clone, Default)]
+pub(crate) struct LaneCounters {
+    pub(crate) classes: Vec<Arc<ClassCounters>>,
+    pub(crate) plants: Vec<Arc<PlantCounters>>,
+}
+
+impl LaneCounters {
+    /// The same counters, and new ones up to this many classes and plants.
+    pub(crate) fn grown(&self, classes: usize, plants: usize) -> Self {
+        let mut grown = self.clone();
+        grown.classes.resize_with(classes.max(self.classes.len()), Default::default);
+        grown.plants.resize_with(plants.max(self.plants.len()), Default::default);
+        grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::monitor::durations;
+    use crate::time::Duration;
+
+    #[test]
+    fn durations_are_counted_below_the_bound_that_is_above_them() {
+        let lanes = [DurationCounters::default(), DurationCounters::default()];
+        let given = [999_999, 1_000_000, 1_999_999, 2_000_000, 65_535_999_999, 65_536_000_000, u64::MAX];
+        given.iter().enumerate().for_each(|(place, ns)| lanes[place % 2].add(*ns));
+        let histogram = durations(lanes.iter(), given.len() as u64, 7);
+        let bounds: Vec<Duration> = DurationHistogram::bounds().collect();
+        for (bucket, count) in histogram.buckets.iter().enumerate() {
+            let least = bucket.checked_sub(1).map_or(Duration::ZERO, |below| bounds[below]);
+            let within = |ns: &&u64| {
+                let duration = Duration::from_nanos(**ns);
+                least <= duration && bounds.get(bucket).is_none_or(|bound| duration < *bound)
+            };
+            assert_eq!(*count, given.iter().filter(within).count() as u64, "bucket {bucket}");
+        }
+        assert_eq!((histogram.count(), histogram.sum_ns), (7, 7));
+    }
+}

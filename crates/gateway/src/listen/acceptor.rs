@@ -1,0 +1,100 @@
+//! Accepting connections, and giving each to the thread with the fewest, of those that have rest.
+//!
+//! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so accepting takes no lock. The kernel
+//! spreads connections by hash, which is lopsided when they are few: the accepting thread counts and hands over.
+//!
+//! At the most connections, a new one takes the place of the longest idle one, else a crowd of idle clients would lock
+//! out everybody. It waits until that place is free: so many more than the limit are open as there are sockets.
+
+use super::placement;
+use crate::mailbox::Message;
+use crate::worker::Worker;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+const BACKLOG: u32 = 4096;
+
+/// A socket bound to `address`, not yet listening: connections come only once its thread runs.
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Fails if somebody listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
+/// unnoticed, and each would get a part of the clients.
+pub(crate) fn ensure_free(address: SocketAddr) -> io::Result<()> {
+    // Linux tells at listen, not yet at bind.
+    std::net::TcpListener::bind(address).map(drop)
+}
+
+/// Begins to listen. Must be called in the thread's runtime.
+pub(crate) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
+    socket.listen(BACKLOG)
+}
+
+/// Accepts until the gateway drains; what waits in the kernel's queue then is still taken.
+pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
+    loop {
+        let accepted = poll_fn(|context| match listener.poll_accept(context) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending if worker.is_draining() => Poll::Ready(None),
+            Poll::Pending => {
+                worker.acceptors.borrow_mut().retain(|waker| !waker.will_wake(context.waker()));
+                worker.acceptors.borrow_mut().push(context.waker().clone());
+                Poll::Pending
+            }
+        });
+        match accepted.await {
+            None => return,
+            Some(Ok((io, peer))) => {
+                while is_full(&worker) && !worker.is_draining() {
+                    make_room(&worker);
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                place(&worker, io, peer.ip());
+            }
+            // Out of descriptors, or the client left already: neither ends the service.
+            Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Ends an idle connection of this thread; if there is none, one of the thread with the most connections.
+fn make_room(worker: &Worker) {
+    if worker.end_idle() {
+        return;
+    }
+    let others = worker.shared.mailboxes.iter().enumerate().filter(|&(index, _)| index != worker.index);
+    if let Some((_, mailbox)) = others.max_by_key(|(_, mailbox)| mailbox.connections.load(Relaxed)) {
+        mailbox.post(Message::EndIdle);
+    }
+}
+
+/// Whether there are as many connections as there may be.
+pub(crate) fn is_full(worker: &Worker) -> bool {
+    let shared = &worker.shared;
+    let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();
+    connections >= worker.tables().settings.limits.connections
+}
+
+fn place(worker: &Rc<Worker>, io: TcpStream, peer: IpAddr) {
+    let _ = io.set_nodelay(true);
+    let (shared, own) = (&worker.shared, worker.index);
+    let connections = |thread: usize| shared.mailboxes[thread].connections.load(Relaxed);
+    let thread = placement::place(&shared.spare, connections, own, worker.coarse());
+    if thread == own {
+        shared.mailboxes[own].connections.fetch_add(1, Relaxed);
+        worker.adopt(io, peer);
+    } else {
+        shared.give(thread, io, peer);
+    }
+}
