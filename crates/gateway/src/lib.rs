@@ -21,13 +21,10 @@ mod gateway;
 #[doc(hidden)]
 pub mod http1;
 mod listen;
-mod operator;
 mod request;
 mod runtime;
 pub mod settings;
 mod upstream;
-
-use runtime::{mailbox, reload, worker};
 
 pub use gateway::Gateway;
 pub use runtime::reload::{Reloaded, Reloader, Reloads};

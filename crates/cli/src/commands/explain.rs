@@ -2,8 +2,8 @@
 //!
 //! Where it belongs is the engine's own word ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
 
-use crate::args::ExplainArguments;
 use crate::args::source;
+use crate::args::{ExplainArguments, RequestLine};
 use crate::output::failure::Failure;
 use crate::output::promised::{self, Promised};
 use crate::output::text;
@@ -43,7 +43,7 @@ struct Asked<'a>(&'a ExplainArguments);
 
 impl RequestView for Asked<'_> {
     fn method(&self) -> &str {
-        &self.0.method
+        &self.0.request.method
     }
     fn host(&self) -> &str {
         let host = self.0.host.as_str();
@@ -55,7 +55,7 @@ impl RequestView for Asked<'_> {
         name.strip_suffix('.').unwrap_or(name)
     }
     fn path(&self) -> &str {
-        self.0.target.split('?').next().unwrap_or_default()
+        self.0.request.target.split('?').next().unwrap_or_default()
     }
     fn header(&self, name: &str) -> Option<&str> {
         let found = self.0.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
@@ -192,7 +192,10 @@ impl Told<'_> {
                 name: level.name.clone(),
                 from: by_hash.then(|| place as f64 + told.hash()),
                 upstream: self.configuration.promises.plants[plant].name.clone(),
-                request: format!("{} {prefix}{}", self.arguments.method, self.arguments.target),
+                request: format!(
+                    "{} {prefix}{}",
+                    self.arguments.request.method, self.arguments.request.target
+                ),
                 headers: rewrite.headers,
             }
         });
@@ -200,7 +203,7 @@ impl Told<'_> {
     }
 
     fn text(&self) -> String {
-        let ExplainArguments { method, target, host, .. } = self.arguments;
+        let ExplainArguments { request: RequestLine { method, target }, host, .. } = self.arguments;
         let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
         let hosts = &self.site().hosts;
         let why_site = if hosts.is_empty() {
@@ -231,7 +234,7 @@ impl Told<'_> {
             let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
             vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
         });
-        text += &text::table(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }

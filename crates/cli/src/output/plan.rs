@@ -6,12 +6,11 @@
 use crate::output::failure::Failure;
 use crate::output::{promised, text};
 use plimsoll_config::{Backend, Configuration};
-use plimsoll_core::promises::plan::{self, Ceiling, PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{self, Ceiling, Feasibility, PlantPlan};
 use plimsoll_core::promises::{
-    Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
+    Guarantee, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw, WorkerBounds,
 };
-use plimsoll_gateway::admin::delay_json;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_gateway::admin::json::{Json, delay_json};
 use plimsoll_gateway::settings::Rewrite;
 
 const UNVERIFIED: &str =
@@ -41,8 +40,8 @@ pub(crate) fn table(configuration: &Configuration) -> String {
     let promised = promised::table(promises, &plans);
     format!(
         "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
-        text::table(&plants, &[2, 3, 4]),
-        text::table(&sites, &[])
+        text::rows(&plants, &[2, 3, 4]),
+        text::rows(&sites, &[])
     )
 }
 
@@ -57,7 +56,7 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 /// [`Failure::Input`] with the table of who takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
-    let broken = plans.iter().filter(|plan| plan.verdict == Verdict::Exceeds).map(contracts);
+    let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
     let tables: Vec<String> = broken.chain(plans.iter().filter_map(promised::refusal)).collect();
     if tables.is_empty() {
         return Ok(());
@@ -70,7 +69,7 @@ pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
 
 /// The contracts of one plant: who takes how much, and whether it fits.
 pub(crate) fn contracts(plan: &PlantPlan) -> String {
-    let fits = plan.verdict != Verdict::Exceeds;
+    let fits = plan.verdict != Feasibility::Exceeds;
     let mut rows = vec![cells(["guarantee", "requests/s", "Mbit/s", "of the upstream", "would fit"])];
     rows.extend(plan.rows.iter().map(|row| {
         let Guarantee { rate, bandwidth_bytes_per_second, .. } = row.guarantee;
@@ -102,13 +101,13 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
         Ceiling::Deadlines => "the planning rule where deadlines are promised",
     };
     let says = match plan.verdict {
-        Verdict::Fits => "fits",
-        Verdict::Unverified => "unverified until all costs are measured",
-        Verdict::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
+        Feasibility::Fits => "fits",
+        Feasibility::Unverified => "unverified until all costs are measured",
+        Feasibility::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);
     let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&rows, &[1, 2, 3]))
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::rows(&rows, &[1, 2, 3]))
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -198,8 +197,8 @@ pub(crate) fn json(configuration: &Configuration) -> Json {
         Mode::Off => "off",
     };
     let law = match promises.control.law {
-        Law::FeedForward => "feed-forward",
-        Law::Paper { .. } => "paper",
+        UtilizationLaw::FeedForward => "feed-forward",
+        UtilizationLaw::Paper { .. } => "paper",
     };
     let plants = promises.plants.iter().zip(&gateway.backends).map(plant_json);
     let sites = promises
@@ -249,7 +248,7 @@ fn bounds(bounds: WorkerBounds) -> Json {
 }
 
 fn contracts_json(plan: &PlantPlan) -> Json {
-    let row = |row: &plan::Row| {
+    let row = |row: &plan::ContractRow| {
         Json::object([
             ("site", word(&row.site)),
             ("requests_per_second", Json::Number(row.guarantee.rate)),

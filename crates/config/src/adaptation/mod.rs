@@ -89,8 +89,8 @@ pub(crate) const INTRODUCTION: &str = "\
 # How a site is adapted
 
 `plimsoll adapt SITE OUT --policy FILE` makes lighter copies of a site as FILE says, and `plimsoll impact SITE --policy FILE`
-says what they are worth. Every key may be absent, and so may the file. The options of the command line say the same; those
-that stand after `--policy` count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
+says what they are worth. Every key may be absent, and so may the file. The options of the command line say the
+same, and count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
 
 An editor completes keys and shows their meaning if the file begins with
 `#:schema ./plimsoll-adaptation.schema.json`, the path of what `plimsoll schema adaptation` prints.

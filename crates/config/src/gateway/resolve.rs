@@ -16,7 +16,7 @@ use crate::Configuration;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::gateway::keys::{ControlKeys, File, GatewayKeys, LimitKeys};
 use crate::syntax::Located;
-use plimsoll_core::promises::{Control, Law, Network, Promises};
+use plimsoll_core::promises::{Control, Network, Promises, UtilizationLaw};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{Limits, Rejection, Report, Settings, Timeouts};
 use std::collections::BTreeMap;
@@ -131,10 +131,10 @@ fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -
         findings.add(Code::BadValue, &keys.retry_after.span, complaint);
     }
     let law = match keys.law.value {
-        LawName::FeedForward => Law::FeedForward,
-        LawName::Paper => {
-            Law::Paper { gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0) }
-        }
+        LawName::FeedForward => UtilizationLaw::FeedForward,
+        LawName::Paper => UtilizationLaw::Paper {
+            gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0),
+        },
     };
     Control {
         mode: gateway.mode.value,

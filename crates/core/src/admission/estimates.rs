@@ -18,7 +18,7 @@ use libm::sqrt;
 pub(crate) struct Estimates {
     types: usize,
     levels: usize,
-    rows: Vec<Row>,
+    rows: Vec<TypeEstimate>,
     /// Of the types that came, the longest and the most variable.
     dearest: Word,
     /// The most that was announced of late (us), of what can be done in time.
@@ -44,7 +44,7 @@ impl Word {
 
 /// One type at one level.
 #[derive(Default)]
-pub(crate) struct Row {
+pub(crate) struct TypeEstimate {
     estimate: Word,
     /// What each block of a body takes (ns).
     block_ns: AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Row {
 
 /// What is kept free before a deadline, so that cheap requests do not fill the queue to the brim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Headroom {
     /// What the dearest costs, as far as room is kept for it.
     pub(crate) dearest: Cost,
     /// The most that is ever kept free (us).
@@ -114,24 +114,24 @@ const ANNOUNCED: u64 = 1_000_000;
 impl Estimates {
     pub(crate) fn new(types: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
-        rows.resize_with(2 * types * levels, Row::default);
+        rows.resize_with(2 * types * levels, TypeEstimate::default);
         let (dearest, announced, room) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
         Estimates { types, levels, rows, dearest, announced, room }
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[TypeEstimate] {
         &self.rows
     }
 
     /// The room that is kept before so many workers.
-    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Room {
+    pub(crate) fn headroom(&self, terms: &Terms, workers: u32) -> Headroom {
         let known = self.dearest.get();
         let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
         let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
         let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
         let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
         let part = f64::from(self.room.load(Ordering::Relaxed)) * 1e-6;
-        Room { dearest: dearest.within(part * most_us), most_us }
+        Headroom { dearest: dearest.within(part * most_us), most_us }
     }
 
     /// How much of the room for the dearest is kept, from 0 to 1.
@@ -158,7 +158,7 @@ impl Estimates {
     }
 
     /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
-    fn row(&self, features: CostFeatures, level: u8) -> &Row {
+    fn row(&self, features: CostFeatures, level: u8) -> &TypeEstimate {
         let announced = features.announced_us > 0;
         let request_type = usize::from(features.request_type).min(self.types - 1);
         let level = usize::from(level.max(1)).min(self.levels) - 1;
@@ -195,7 +195,7 @@ impl Estimates {
         row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
 
-    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`Row::invite`].
+    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`TypeEstimate::invite`].
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
         let invited = &self.row(features, level).invited;
         invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
@@ -203,7 +203,7 @@ impl Estimates {
 }
 
 /// What came of one type since the last look.
-pub(crate) struct Seen {
+pub(crate) struct TypeSums {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
     pub(crate) squares_us2: u64,
@@ -213,7 +213,7 @@ pub(crate) struct Seen {
     pub(crate) too_dear: bool,
 }
 
-impl Row {
+impl TypeEstimate {
     pub(crate) fn get(&self) -> Cost {
         self.estimate.get()
     }
@@ -258,9 +258,9 @@ impl Row {
     }
 
     /// What came since the last call.
-    pub(crate) fn take(&self) -> Seen {
+    pub(crate) fn take(&self) -> TypeSums {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
-        Seen {
+        TypeSums {
             requests: take(&self.requests),
             sum_us: take(&self.sum_us),
             squares_us2: take(&self.squares_us2),

@@ -20,9 +20,9 @@
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::estimates::Room;
-use crate::admission::law::Law;
-use crate::admission::residual_work::Serving;
+use crate::admission::estimates::Headroom;
+use crate::admission::law::AdmissionLaw;
+use crate::admission::residual_work::ResidualWork;
 use crate::promises::Control;
 pub(crate) use crate::request::work::Terms;
 use crate::request::work::{Cost, CostFeatures, Work};
@@ -35,11 +35,11 @@ use libm::{erfc, exp, sqrt};
 
 /// A plant's.
 #[derive(Clone, Default)]
-pub(crate) struct Backlog {
+pub(crate) struct UnfinishedWork {
     /// By number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
-    serving: Arc<Serving>,
-    law: Law,
+    residual: Arc<ResidualWork>,
+    law: AdmissionLaw,
 }
 
 /// Work (us) and its variance (us^2).
@@ -115,7 +115,7 @@ impl Sum {
     }
 }
 
-impl Backlog {
+impl UnfinishedWork {
     /// Has a slot for each of these ranks too, and decides as is asked for.
     pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
         let mut shortest_ns = u64::MAX;
@@ -131,7 +131,7 @@ impl Backlog {
 
     /// The budget, if that decides.
     pub(crate) fn budget(&self) -> Option<&Budget> {
-        if let Law::Budget(budget) = &self.law { Some(budget) } else { None }
+        if let AdmissionLaw::Budget(budget) = &self.law { Some(budget) } else { None }
     }
 
     /// What waits of a band of ranks (us).
@@ -147,7 +147,7 @@ impl Backlog {
 
     /// What is left of those in service (us), and its variance; without a clock, about.
     pub(crate) fn in_service(&self, now: Option<Instant>) -> (f64, f64) {
-        now.map_or_else(|| self.serving.about(), |now| self.serving.left(now))
+        now.map_or_else(|| self.residual.about(), |now| self.residual.left(now))
     }
 
     /// Reserves a request's work.
@@ -170,12 +170,12 @@ impl Backlog {
         let slot = &self.slots[usize::from(work.slot)].1;
         slot.waiting.subtract(work.mean_and_variance());
         slot.started.add(work.mean_and_square());
-        self.serving.start(now, work);
+        self.residual.start(now, work);
     }
 
     /// One that was started then is done, and took so much of a worker.
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
-        self.serving.finish(started, work);
+        self.residual.finish(started, work);
         self.law.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
@@ -186,7 +186,7 @@ impl Backlog {
     pub(crate) fn admits(
         &self,
         work: &Work,
-        room: Room,
+        room: Headroom,
         workers: Workers,
         terms: &Terms,
     ) -> Result<(), Option<Duration>> {
@@ -263,7 +263,7 @@ impl Backlog {
     /// All that is reserved or in service, in seconds of one worker.
     pub(crate) fn unfinished_seconds(&self) -> f64 {
         let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
-        (waiting as f64 + self.serving.about().0) * 1e-6
+        (waiting as f64 + self.residual.about().0) * 1e-6
     }
 }
 
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_higher_comes_nobody_is_outrun() {
+    fn without_higher_ranks_no_request_is_outrun() {
         assert_eq!(wait(500e3, 1.0, 0.0).outlasts(900e3), 0.0);
         // The second term would be infinite times nothing.
         let sure = wait(800e3, 1.0, 1e-3).outlasts(900e3);

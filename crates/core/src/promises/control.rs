@@ -12,7 +12,7 @@ pub struct Control {
     /// T, the control period.
     pub period: Duration,
     /// The law that moves m.
-    pub law: Law,
+    pub law: UtilizationLaw,
     /// The `Retry-After` of rejections by level.
     pub retry_after: Duration,
     /// Which parts of the delay law run.
@@ -29,7 +29,7 @@ impl Default for Control {
         Control {
             mode: Mode::Control,
             period: Duration::from_secs(1),
-            law: Law::FeedForward,
+            law: UtilizationLaw::FeedForward,
             retry_after: Duration::from_secs(5),
             delay_law: DelayParts::default(),
             admission: Admission::default(),
@@ -66,7 +66,7 @@ pub enum Mode {
 
 /// The law that moves m.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Law {
+pub enum UtilizationLaw {
     /// Feed-forward from the measured rate and costs, PI on the residual. The default.
     #[default]
     FeedForward,

@@ -16,7 +16,7 @@ mod site;
 mod validate;
 
 pub use class::{Class, Condition, Delay, LAST_PRIORITY, Network};
-pub use control::{Control, DelayParts, Law, Mode, Share};
+pub use control::{Control, DelayParts, Mode, Share, UtilizationLaw};
 pub use deadline::{Admission, DEFAULT_TYPES, Prefer, RequestType};
 pub use plant::{Costs, Plant, QueueBounds, Sense, WorkerBounds};
 pub use site::{Choice, Guarantee, Identity, Level, Site};

@@ -1,6 +1,6 @@
 //! What an engine cannot be built from.
 
-use super::{Costs, Guarantee, Law, MAX_LEVELS, Plant, Promises, Share, Site};
+use super::{Costs, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, UtilizationLaw};
 use crate::time::Duration;
 use alloc::{format, string::String, vec::Vec};
 
@@ -14,7 +14,7 @@ impl Promises {
         if self.control.period.is_zero() {
             wrong.push("the control period is zero; 1 s is usual".into());
         }
-        if let Law::Paper { gain_margin } = self.control.law
+        if let UtilizationLaw::Paper { gain_margin } = self.control.law
             && (gain_margin.is_nan() || gain_margin <= 1.0)
         {
             wrong.push(format!("the gain margin is {gain_margin}; it must be above 1, 4 is usual"));

@@ -2,7 +2,6 @@
 //!
 //! Counters count from the engine's start. Everything else is of the last control period.
 
-use crate::control::ResponseStatus;
 use crate::promises::plan::PlantPlan;
 use crate::promises::{MAX_LEVELS, Mode};
 use crate::request::Outcome;
@@ -116,6 +115,29 @@ pub struct DeadlineStatus {
     pub wait: Duration,
     /// Released too late, from the start.
     pub missed: u64,
+}
+
+/// What a class was promised of its response times, and how that is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResponseStatus {
+    /// The quota: workers that are the class's own while it wants them. `None` for a class with a ratio.
+    pub quota: Option<f64>,
+    /// Mean response time over the window (s).
+    pub response: f64,
+    /// The share of requests over D_ref, in the window.
+    pub late: f64,
+    /// The promise is not kept.
+    pub missed: bool,
+    /// The quota is at an end of its range.
+    pub at_limit: bool,
+    /// The ratio cannot be had at this load.
+    pub infeasible: bool,
+    /// delta, for a class with a ratio.
+    pub ratio: Option<f64>,
+    /// The delta that the class has: its mean response time, in units of the site's mean normalized one.
+    pub ratio_reached: Option<f64>,
+    /// The weight of its normalized response time, for a class with a ratio.
+    pub weight: Option<f64>,
 }
 
 /// A class: its traffic, its model and its counters.

@@ -4,15 +4,14 @@
 //! promises, in that order (see `tables.rs`). What holds a socket or a thread cannot change and is said to need a
 //! restart; the rest is applied.
 
-use crate::admin::json::Json;
 use crate::files::Files;
 use crate::gateway::check;
 use crate::runtime::worker::Shared;
 use crate::settings::{Backend, Settings};
-use plimsoll_core::admission::aces::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
-use plimsoll_core::{Changes, Difference, Engine};
+use plimsoll_core::{Changes, Engine};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
@@ -90,12 +89,12 @@ impl Reloader {
     }
 
     /// What was learned of how rates go on, where admission by budget predicts them.
-    pub fn trends(&self) -> Trends {
+    pub fn trends(&self) -> RateForecasts {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&self, trends: Trends) {
+    pub fn remember(&self, trends: RateForecasts) {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
     }
 
@@ -180,31 +179,6 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     new.listen.clone_from(&old.listen);
     (new.admin, new.threads, new.hash_seed) = (old.admin, old.threads, old.hash_seed);
     kept
-}
-
-impl Reloaded {
-    /// As `POST /reload` answers it.
-    pub fn json(&self) -> Json {
-        let names =
-            |names: &[String]| Json::List(names.iter().map(|name| Json::Text(name.clone())).collect());
-        let words =
-            |words: &[&str]| Json::List(words.iter().map(|word| Json::Text((*word).to_owned())).collect());
-        let difference = |difference: &Difference| {
-            Json::object([
-                ("added", names(&difference.added)),
-                ("removed", names(&difference.removed)),
-                ("changed", names(&difference.changed)),
-            ])
-        };
-        Json::object([
-            ("upstreams", difference(&self.changes.plants)),
-            ("sites", difference(&self.changes.sites)),
-            ("classes", difference(&self.changes.classes)),
-            ("control", Json::Bool(self.changes.control)),
-            ("settings", words(&self.settings)),
-            ("needs_restart", words(&self.needs_restart)),
-        ])
-    }
 }
 
 /// In one line, for a log.

@@ -2,9 +2,9 @@
 
 use super::Front;
 use super::aces::{self, Aces};
+use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use super::limit::{Aimd, AimdSettings, Gradient, Gradient2, Gradient2Settings, GradientSettings};
 use super::limit::{Cac, Concurrency, Limited, Limiter, Rate, Sac, TailDrop, Unlimited};
-use super::words::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;

@@ -2,10 +2,12 @@
 
 mod aces;
 mod comparator;
+mod form;
+mod full_quality;
 mod gateway;
 mod limit;
 mod pools;
-mod words;
+mod slots;
 
 pub use aces::{Aces, DropPolicy, Settings as AcesSettings, Share};
 pub use comparator::{Comparator, Limits};

@@ -9,5 +9,5 @@ pub(crate) mod forecast;
 pub(crate) mod formula;
 pub(crate) mod periods;
 
-pub use forecast::{Asked, Day, Forecast, HOURS, Trends};
+pub use forecast::{Day, HOURS, RateForecast, RateForecasts, RequestedWork};
 pub use formula::{Account, left};

@@ -3,7 +3,7 @@
 //! `aces:1ms,period=1s,queue=1000,drop=all,shares=0-1/0-1,processes=60,hour=3600s,trends=FILE`; all may be left out.
 
 use super::{DropPolicy, Share};
-use crate::front::words::{AT_LEAST_ONE, POSITIVE, Read, Span, Words};
+use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Span, Words};
 use plimsoll_core::time::Duration;
 use std::fmt;
 use std::path::PathBuf;

@@ -9,10 +9,10 @@ mod cac;
 mod concurrency;
 mod gradient;
 mod gradient2;
+mod limited;
 mod none;
 mod rate;
 mod sac;
-mod shell;
 mod tail_drop;
 mod truth;
 
@@ -21,10 +21,10 @@ pub(super) use cac::Cac;
 pub(super) use concurrency::Concurrency;
 pub(super) use gradient::{Gradient, Settings as GradientSettings};
 pub(super) use gradient2::{Gradient2, Settings as Gradient2Settings};
+pub(super) use limited::Limited;
 pub(super) use none::Unlimited;
 pub(super) use rate::Rate;
 pub(super) use sac::Sac;
-pub(super) use shell::Limited;
 pub(super) use tail_drop::TailDrop;
 
 use plimsoll_core::time::{Duration, Instant};
@@ -90,7 +90,7 @@ pub(super) struct Queue {
 
 #[cfg(test)]
 pub(super) mod tests {
-    pub(in crate::front) use super::shell::tests::{promises, workload};
+    pub(in crate::front) use super::limited::tests::{promises, workload};
     use super::*;
 
     pub(in crate::front) fn at(seconds: f64) -> Instant {
