@@ -1,19 +1,20 @@
-//! QM 3.2 live: how near a promised mean stays to what was promised with the prediction alone, with P, with PI, and with PI alone.
+//! QM 3.2: how near a promised mean stays to what was promised with the prediction alone, with P, with PI, and with PI alone.
 //!
-//! A real nginx before an application of 8 workers with exponential times of 20 ms; a class with D_ref of two of these, whose
-//! rate steps up; and best effort that takes whatever is left. Judged is the mean of the last 1,000 answers after every 10, by
-//! the client's clock, in units in which D_ref is 2, so that its squared error stands beside that of the paper's section 2.3
-//! in virtual time (`cargo test -p plimsoll-sim --test queueing_model`).
+//! A real nginx before an application of 8 workers with exponential times of 20 ms; a class with D_ref of two of these, whose rate steps up;
+//! and best effort that takes whatever is left. Judged is the mean of the last 1,000 answers after every 10, by the client's clock, in
+//! units in which D_ref is 2, so that its squared error stands beside that of the paper's section 2.3 in virtual time
+//! (`cargo test -p plimsoll-sim --test queueing_model`).
 //!
-//! Not the paper's own figures of Apache: those are sums over a run of its length, of 128 processes that wait for the next request
-//! of a connection. What can be compared is the order, and how much each part brings.
+//! The paper's own figures of Apache are sums over a run of its length, of 128 processes that wait for the next request of a connection.
+//! What can be compared is the order, and how much each part brings.
 
-use plimsoll_e2e::flows::{Flow, drive};
-use plimsoll_e2e::{Nginx, Plimsoll, Varied};
+use super::PAGE;
+use plimsoll_e2e::flows::{End, Flow, drive};
+use plimsoll_e2e::{Nginx, Plimsoll, ServerModel};
 use std::path::Path;
 use std::time::Duration;
 
-const SERVER: Varied = Varied { workers: 8, mean: Duration::from_millis(20) };
+const SERVER: ServerModel = ServerModel::exponential(8, Duration::from_millis(20));
 const WANTED: Duration = Duration::from_millis(40);
 /// Seconds and requests per second of the class with the promise: 3 of the 8 workers, then 5.
 const STEPS: [(f64, f64); 2] = [(34.0, 150.0), (26.0, 250.0)];
@@ -24,7 +25,7 @@ const NOT_JUDGED: f64 = 14.0;
 const WINDOW: usize = 1_000;
 const EVERY: usize = 10;
 
-/// By `delay_law`: what it is, and the paper's aggregate error of its two experiments.
+/// Each `delay_law`, what it is, and the paper's aggregate error of its two experiments.
 const LAWS: [(&str, &str, &str); 4] = [
     ("predictor", "predictor alone", "214.08"),
     ("predictor-p", "with P", "74.80"),
@@ -43,18 +44,16 @@ fn configuration(server: &Nginx, law: &str) -> String {
     )
 }
 
-fn flow(path: &'static str, steps: &[(f64, f64)]) -> Flow {
-    let steps = steps.iter().map(|(seconds, rate)| (Duration::from_secs_f64(*seconds), *rate));
-    Flow { host: "shop.test", path, steps: steps.collect() }
-}
-
 /// The squared error, the mean over all, and how many were not answered.
 fn run(law: &str) -> (f64, f64, usize) {
-    let server = Nginx::varied(Path::new(env!("CARGO_BIN_EXE_page-scgi")), SERVER);
+    let server = Nginx::pages(Path::new(PAGE), SERVER);
     let gateway = Plimsoll::run(&configuration(&server, law));
     let whole: f64 = STEPS.iter().map(|(seconds, _)| seconds).sum();
-    let flows = vec![flow("/premium/page", &STEPS), flow("/page", &[(whole, BEST_EFFORT)])];
-    let flown = drive(gateway.address, flows, || ());
+    let flows = [
+        Flow::new("shop.test", "/premium/page", &STEPS),
+        Flow::new("shop.test", "/page", &[(whole, BEST_EFFORT)]),
+    ];
+    let flown = drive(gateway.address, &flows, Duration::from_secs(4), || ());
     let unit = WANTED.as_secs_f64() / 2.0;
     let answers = flown[0].answers();
     let means: Vec<f64> = answers
@@ -64,11 +63,12 @@ fn run(law: &str) -> (f64, f64, usize) {
         .map(|window| window.iter().map(|(_, latency)| latency).sum::<f64>() / WINDOW as f64 / unit)
         .collect();
     let average = |values: &dyn Fn(&f64) -> f64| means.iter().map(values).sum::<f64>() / means.len() as f64;
-    let waited = flown[0].waited(0.0..whole);
-    (average(&|mean| (mean - 2.0).powi(2)), average(&|mean| *mean), waited.rejected + waited.lost)
+    let all = flown[0].all();
+    let unanswered = all.count(End::Rejected) + all.count(End::Lost);
+    (average(&|mean| (mean - 2.0).powi(2)), average(&|mean| *mean), unanswered)
 }
 
-fn main() {
+pub(super) fn show() {
     println!(
         "squared error of the last {WINDOW} answers' mean, D_ref = 2; beside it the paper's aggregate error, live:"
     );

@@ -1,4 +1,4 @@
-//! An upstream that a test plays itself, byte for byte: it sees what the gateway sends, and answers when told to.
+//! An upstream that a test plays itself, byte for byte: it sees what the gateway sends, and answers when the test says so.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,17 +6,19 @@ use std::time::Duration;
 
 /// A listening upstream without a server behind it.
 #[derive(Debug)]
-pub struct Origin {
+pub struct PlayedUpstream {
     listener: TcpListener,
 }
 
-impl Origin {
+impl PlayedUpstream {
     /// Listens on a port of its own. Panics if it cannot.
     #[must_use]
     #[expect(clippy::new_without_default, reason = "a listening socket is no default value")]
-    pub fn new() -> Origin {
+    pub fn new() -> PlayedUpstream {
         let listener = TcpListener::bind("127.0.0.1:0");
-        Origin { listener: listener.unwrap_or_else(|error| panic!("cannot listen on 127.0.0.1: {error}")) }
+        PlayedUpstream {
+            listener: listener.unwrap_or_else(|error| panic!("cannot listen on 127.0.0.1: {error}")),
+        }
     }
 
     /// Where it listens.
