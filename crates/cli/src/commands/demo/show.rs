@@ -62,7 +62,11 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     let table = table(&crowd_seen);
     let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
     page::write(&path, &page::page(&show.moments, table.clone()))?;
-    text::print(summary(&table, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
+    let crowd = match crowd_seen[0].ended() {
+        0 => "It ended before the crowd came.\n".to_owned(),
+        _ => format!("While the crowd was there:\n\n{}", text::table(&table)),
+    };
+    text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
 }
 
 /// Where the show is seen.
@@ -153,7 +157,7 @@ fn table(crowd: &[Seen; 2]) -> Table {
     compare("while the crowd was there", &sides)
 }
 
-fn summary(table: &Table, not_sent: u64, report: &Path) -> String {
+fn summary(crowd: &str, not_sent: u64, report: &Path) -> String {
     let note = match not_sent {
         0 => String::new(),
         count => format!(
@@ -161,14 +165,13 @@ fn summary(table: &Table, not_sent: u64, report: &Path) -> String {
         ),
     };
     format!(
-        "\n{}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
+        "\n{crowd}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
          {CLIENTS} clients came from as many addresses; each kept its level while the load stayed.\n\n\
          The report, to open in a browser: {}\n\n\
          Next:\n  \
          plimsoll demo --seconds 30 --load 3 --json     the figures\n  \
          plimsoll check examples/one-site.toml          a configuration to begin with\n  \
          plimsoll run examples/one-site.toml            in front of your own server\n",
-        text::table(table),
         report.display()
     )
 }
