@@ -66,7 +66,7 @@ impl WorkerCounts {
             eprintln!("{}", line(asked, &counted));
         }
         if let Ok(workers) = counted {
-            gateway.tell_workers(upstream, workers);
+            gateway.report_workers(upstream, workers);
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter_mut().find(|known| known.upstream == *upstream && known.page == *page) {
