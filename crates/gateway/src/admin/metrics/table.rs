@@ -3,8 +3,8 @@
 use super::{Labels, Metric, Read, Sample, Value, of_class, of_level, of_plant, with};
 use crate::admin::Owner;
 use crate::admin::document::{classes, mode_word, plants};
-use crate::reload::Reloads;
-use crate::worker::Shared;
+use crate::runtime::reload::Reloads;
+use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::DelayRow;
