@@ -14,7 +14,6 @@ mod machine_time;
 mod open_files;
 mod origin;
 pub mod profile;
-mod steady;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
@@ -27,4 +26,3 @@ pub use origin::{
 };
 pub use plimsoll_core::random::Random;
 pub use plimsoll_core::telemetry::Histogram;
-pub use steady::on_a_steady_machine;

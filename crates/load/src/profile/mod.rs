@@ -22,6 +22,8 @@ mod overload;
 mod search;
 mod stage;
 mod told;
+#[cfg(test)]
+mod virtual_time;
 
 pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};
