@@ -19,9 +19,9 @@
 
 mod fit;
 mod overload;
+mod reported;
 mod search;
 mod stage;
-mod told;
 #[cfg(test)]
 mod virtual_time;
 

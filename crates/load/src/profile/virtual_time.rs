@@ -5,9 +5,9 @@ use super::fit::{Fit, Point};
 use super::overload::{Overload, Undisturbed};
 use super::search::{Bench, Highest, OpenWindow, Window, highest};
 use super::stage::{BEGIN, END, PARTS, slope};
-use super::told::Answers;
+use super::reported::AnswerTimes;
 use super::{Ended, Profile, Stop};
-use crate::origin::plant::{Ended as Served, Plant, PlantShape};
+use crate::origin::plant::{EndedJob, Plant, PlantShape};
 use crate::{PoissonArrivals, Random};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -67,7 +67,7 @@ impl Run {
     /// Plays until `until`; a client of a closed loop asks again after each answer or refusal.
     fn play(server: &Server, arrivals: BinaryHeap<Reverse<u64>>, closed: bool, until: u64) -> Run {
         let mut run = Run { plant: server.plant(), arrivals, answers: Vec::new(), refused: Vec::new() };
-        let mut ended: Vec<Served<u64>> = Vec::new();
+        let mut ended: Vec<EndedJob<u64>> = Vec::new();
         loop {
             let arrival = run.arrivals.peek().map(|Reverse(at)| *at);
             let Some(now) = arrival.into_iter().chain(run.plant.next_end()).min().filter(|now| *now <= until)
@@ -102,7 +102,7 @@ impl Bench for Server {
         let run = Run::play(self, first, true, nanoseconds(length));
         let moment = |part: u32| length * (BEGIN + (1.0 - BEGIN - END) * f64::from(part) / f64::from(PARTS));
         let told = |part: u32| {
-            let mut answers = Answers::default();
+            let mut answers = AnswerTimes::default();
             let at = moment(part);
             run.answers
                 .iter()
@@ -114,7 +114,7 @@ impl Bench for Server {
         let readings: Vec<_> = (0..=PARTS).map(told).collect();
         let rate = |from: usize, until: usize| {
             let ((begin, first), (end, last)) = (&readings[from], &readings[until]);
-            Answers::rate((*begin, first), (*end, last))
+            AnswerTimes::rate((*begin, first), (*end, last))
         };
         let failed = run.refused.len() as f64 / (run.refused.len() + run.answers.len()).max(1) as f64;
         let responses: f64 = run.answers.iter().map(|(end, sent)| seconds(end - sent + ROUND_TRIP)).sum();

@@ -6,7 +6,7 @@ mod pictures;
 
 use crate::args::ImpactArguments;
 use crate::args::source;
-use crate::commands::adapt::watch::Bar;
+use crate::commands::adapt::watch::SiteWatcher;
 use crate::commands::adapt::{failed, policy::policy, views};
 use crate::output::failure::Failure;
 use crate::output::{json, text};
@@ -37,7 +37,7 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
             policy: policy.clone(),
             views: views.clone(),
         };
-        let bar = Bar::new("impact", &interrupt);
+        let bar = SiteWatcher::new("impact", &interrupt);
         let impact = plimsoll_content::impact(&question, &bar).map_err(failed)?;
         drop(bar);
         let mut all = vec![("text (CA)", text_ratios(&impact.full, costs))];

@@ -24,7 +24,7 @@ use plimsoll_load::profile::{Ended, Plan, Profile, Subject, is_page};
 use plimsoll_load::{Outcome, raise_open_files};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use watch::Watcher;
+use watch::ProfileWatcher;
 
 /// All sizes together take about so long by default (s).
 const ABOUT: f64 = 60.0;
@@ -70,7 +70,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let wrong_rejection = probe(&plan)?;
     eprintln!("{}", announcement(&plan, &servers));
     let begin = Instant::now();
-    let profile = plan.run(&mut Watcher::new(&interrupt));
+    let profile = plan.run(&mut ProfileWatcher::new(&interrupt));
     let mut profiled = Profiled {
         profile,
         servers,
