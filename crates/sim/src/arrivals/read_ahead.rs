@@ -33,7 +33,7 @@ pub(super) struct ReadAhead {
 
 #[derive(Default)]
 struct Batch {
-    rows: Vec<Row>,
+    rows: Vec<BatchRow>,
     /// Methods, hosts and paths.
     text: String,
     /// What comes after the rows: of the last batch its end, or why there is no more.
@@ -45,7 +45,7 @@ struct Batch {
 
 /// A request, but for its text. It has no headers: logs tell none.
 #[derive(Clone, Copy)]
-struct Row {
+struct BatchRow {
     due: Instant,
     /// Lengths of method, host and path.
     lengths: [u32; 3],
@@ -104,7 +104,7 @@ impl Batch {
         parts.iter().for_each(|part| self.text.push_str(part));
         let lengths = parts.map(|part| part.len() as u32);
         let (client, bytes, service, work) = (*client, *bytes, *service, *work);
-        self.rows.push(Row { due, lengths, client, bytes, service, work });
+        self.rows.push(BatchRow { due, lengths, client, bytes, service, work });
     }
 }
 

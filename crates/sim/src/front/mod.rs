@@ -9,7 +9,7 @@ mod limit;
 mod pools;
 mod slots;
 
-pub use aces::{Aces, DropPolicy, Settings as AcesSettings, Share};
+pub use aces::{Aces, AcesSettings, DropPolicy, Share};
 pub use comparator::{Comparator, Limits};
 pub use gateway::Gateway;
 pub use pools::{PoolSettings, Pools};

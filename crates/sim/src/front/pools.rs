@@ -45,7 +45,7 @@ pub struct Pools {
     classifier: Classifier,
     settings: PoolSettings,
     pools: Vec<Pool>,
-    slots: Slots<Stage>,
+    slots: Slots<PoolStage>,
     departures: u32,
     since: Instant,
 }
@@ -66,7 +66,7 @@ struct Pool {
 }
 
 #[derive(Clone, Copy, Default)]
-enum Stage {
+enum PoolStage {
     #[default]
     Free,
     Waiting {
@@ -102,8 +102,8 @@ impl Pools {
     fn dispatch(&mut self, class: usize, orders: &mut Vec<Order>) {
         while self.pools[class].busy < self.pools[class].processes {
             let Some(token) = self.pools[class].line.pop_front() else { return };
-            if let Stage::Waiting { arrived, .. } = *self.slots.at(token) {
-                *self.slots.at(token) = Stage::Busy { class, arrived };
+            if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
+                *self.slots.at(token) = PoolStage::Busy { class, arrived };
             }
             self.pools[class].busy += 1;
             orders.push(Order::Start(token, START));
@@ -112,7 +112,7 @@ impl Pools {
 
     /// A process is free again.
     fn leave(&mut self, now: Instant, token: Token, orders: &mut Vec<Order>) {
-        let Stage::Busy { class, arrived } = self.slots.take(token) else { return };
+        let PoolStage::Busy { class, arrived } = self.slots.take(token) else { return };
         let pool = &mut self.pools[class];
         pool.busy -= 1;
         pool.departures += 1;
@@ -206,11 +206,11 @@ impl Front for Pools {
         pool.arrivals += 1;
         if pool.busy < pool.processes && pool.line.is_empty() {
             pool.busy += 1;
-            *self.slots.at(token) = Stage::Busy { class, arrived: now };
+            *self.slots.at(token) = PoolStage::Busy { class, arrived: now };
             return Decision::Start(START);
         }
         pool.line.push_back(token);
-        *self.slots.at(token) = Stage::Waiting { class, arrived: now };
+        *self.slots.at(token) = PoolStage::Waiting { class, arrived: now };
         Decision::Wait
     }
 
@@ -219,9 +219,9 @@ impl Front for Pools {
     }
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        if let Stage::Waiting { class, .. } = *self.slots.at(token) {
+        if let PoolStage::Waiting { class, .. } = *self.slots.at(token) {
             self.pools[class].line.retain(|waiting| *waiting != token);
-            *self.slots.at(token) = Stage::Free;
+            *self.slots.at(token) = PoolStage::Free;
         }
         self.leave(now, token, orders);
     }

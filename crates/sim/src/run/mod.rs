@@ -21,7 +21,7 @@ use crate::plant::Server;
 use crate::record::Recorder;
 use crate::request::Request;
 use crate::workload::Workload;
-use clients::Clients;
+use clients::ClientTimers;
 use due::{Due, Next};
 use flight::Flights;
 use plimsoll_core::promises::Promises;
@@ -90,7 +90,7 @@ struct Simulation<'a> {
     arrival: (Instant, usize),
     servers: Vec<Server>,
     flights: Flights,
-    clients: Clients,
+    clients: ClientTimers,
     orders: Vec<Order>,
     /// A buffer to change places with the one before.
     obeyed: Vec<Order>,
@@ -123,7 +123,7 @@ impl<'a> Simulation<'a> {
         }
         let mut seeds = Random::new(setup.seed ^ 0x0073_696d);
         let work = Random::new(seeds.bits());
-        let clients = Clients::new(seeds.bits());
+        let clients = ClientTimers::new(seeds.bits());
         let mut streams = Vec::new();
         for stream in &workload.streams {
             let unreadable = |error| Error::Stream(stream.name.clone(), error);

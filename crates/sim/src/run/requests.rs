@@ -1,7 +1,7 @@
 //! The way of a request through the front and its plant: arrival, start, rejection, end, and its client's next attempt.
 
 use super::clients::Again;
-use super::flight::{Ended, Stage};
+use super::flight::{EndedFlight, FlightStage};
 use super::{Event, Simulation, Visit};
 use crate::front::{Arriving, Decision, Order, Start};
 use crate::heavy_hitters::Fate;
@@ -73,7 +73,7 @@ impl Simulation<'_> {
             unreachable!("a request that is not there was started")
         };
         self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
-        flight.stage = Stage::Served(start.plant);
+        flight.stage = FlightStage::Served(start.plant);
         flight.level = start.level;
         let work = self.plan.work(flight, start);
         flight.bytes = work.bytes;
@@ -97,7 +97,7 @@ impl Simulation<'_> {
         self.come_again(flight);
     }
 
-    fn come_again(&mut self, flight: Ended) {
+    fn come_again(&mut self, flight: EndedFlight) {
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
         if let (Some(request), Some(retry)) = (flight.again, retry) {
@@ -113,7 +113,7 @@ impl Simulation<'_> {
     pub(super) fn leave(&mut self, token: Token) {
         let Some(flight) = self.flights.get(token) else { return };
         match flight.stage {
-            Stage::Waiting => {
+            FlightStage::Waiting => {
                 self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
                     1;
                 self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
@@ -123,7 +123,7 @@ impl Simulation<'_> {
                 }
                 self.obey();
             }
-            Stage::Served(plant) => {
+            FlightStage::Served(plant) => {
                 self.servers[plant].abandon(token.0);
                 self.end(token, Outcome::Abandoned);
             }

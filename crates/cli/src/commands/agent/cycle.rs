@@ -2,11 +2,11 @@
 
 use super::chooser::Chooser;
 use super::counters::CounterSource;
-use super::journal;
 use super::probe::Probes;
+use super::words;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
-use crate::output::text;
+use crate::service::log::LossyWriter;
 use crate::service::signals::{Asked, Signals};
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample};
@@ -49,8 +49,8 @@ impl Drop for Restored {
             return;
         }
         match self.chooser.set(1.0) {
-            Ok(_) => eprintln!("restored: full quality for everybody"),
-            Err(error) => eprintln!("error: full quality could not be restored: {error}"),
+            Ok(_) => tracing::info!("restored: full quality for everybody"),
+            Err(error) => tracing::error!("error: full quality could not be restored: {error}"),
         }
     }
 }
@@ -66,7 +66,6 @@ pub(super) struct AgentRun {
     sense: LoadSense,
     tick: Duration,
     dry: bool,
-    json: bool,
     started: Instant,
     /// A change that could not be made yet.
     pending: Option<Change>,
@@ -75,6 +74,9 @@ pub(super) struct AgentRun {
     seen: Instant,
     /// A warning said that the counters cannot be read.
     blind: bool,
+    /// The figures of each period, on stdout. This is the last field, so that full quality is restored before the end of
+    /// the writer waits for a reader.
+    figures: Option<LossyWriter>,
 }
 
 impl AgentRun {
@@ -94,12 +96,12 @@ impl AgentRun {
             sense: agent.sense,
             tick: agent.settings.period / SAMPLES,
             dry: arguments.dry_run,
-            json: arguments.json,
             started: now,
             pending: None,
             changes: 0,
             seen: now,
             blind: false,
+            figures: arguments.json.then(|| LossyWriter::new(std::io::stdout())),
         }
     }
 
@@ -119,7 +121,7 @@ impl AgentRun {
             while let Some(left) = due.checked_duration_since(Instant::now()) {
                 match receiver.recv_timeout(left) {
                     Ok(Asked::Reload) => {
-                        eprintln!("note: to read the file again, stop the agent and start it")
+                        tracing::warn!("note: to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
                     Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
@@ -130,10 +132,10 @@ impl AgentRun {
             if self.probes.have_ended() {
                 return Err(Failure::Failed("error: the thread that sends probes has failed".to_owned()));
             }
-            if self.json && number.is_multiple_of(SAMPLES.into()) {
+            if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
-                let figures = self.machine.figures();
-                text::print(journal::json(seconds, &figures, self.chooser.applied, self.changes))?;
+                let line = words::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
+                out.line(&line);
             }
             // After a standstill of this machine samples that were missed are not made up for.
             due = (due + self.tick).max(Instant::now());
@@ -147,7 +149,7 @@ impl AgentRun {
         let mut load = self.source.look(now);
         self.report_blindness(now, load.is_some());
         if let Some(complaint) = self.source.complaint() {
-            eprintln!("note: {complaint}");
+            tracing::warn!("note: {complaint}");
         }
         let probe = self.probes.look();
         // Probes are counted as requests but cost next to nothing: with them a calm server would seem cheap.
@@ -176,19 +178,19 @@ impl AgentRun {
     fn apply(&mut self, change: Change) {
         let figures = self.machine.figures();
         if self.dry {
-            return eprintln!("{}", journal::change(&change, &figures, false));
+            return tracing::info!("{}", words::change(&change, &figures, false));
         }
         match self.chooser.set(change.fraction) {
             Ok(()) => {
                 self.pending = None;
                 self.changes += 1;
-                eprintln!("{}", journal::change(&change, &figures, true));
+                tracing::info!("{}", words::change(&change, &figures, true));
             }
             Err(error) => {
                 // The error is printed once; each sample tries again.
                 if self.pending.replace(change).is_none() {
-                    let wanted = journal::clients(change.fraction);
-                    eprintln!("error: not done, and tried again: {wanted}: {error}");
+                    let wanted = words::clients(change.fraction);
+                    tracing::error!("error: not done, and tried again: {wanted}: {error}");
                 }
             }
         }
@@ -198,11 +200,11 @@ impl AgentRun {
         if seen {
             self.seen = now;
             if std::mem::take(&mut self.blind) {
-                eprintln!("the server's counters can be read again");
+                tracing::info!("the server's counters can be read again");
             }
         } else if !self.blind && now.duration_since(self.seen) > BLIND {
             self.blind = true;
-            eprintln!(
+            tracing::warn!(
                 "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
             );
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! probe.rs (thread) --------> machine: plimsoll_core::agent ------> chooser/: link, nginx, apache
-//! counters/: log, status ----> (four times a period)   \---------> journal.rs
+//! counters/: log, status ----> (four times a period)   \---------> words.rs
 //! ```
 //!
 //! Nothing here decides. A signal, a failure or a panic that ends the agent also restores the full tree, by dropping
@@ -12,13 +12,14 @@
 mod chooser;
 mod counters;
 mod cycle;
-mod journal;
 mod probe;
 mod start;
+mod words;
 
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::output::text;
+use crate::service::log;
 use crate::service::signals::Signals;
 use chooser::Chooser;
 use cycle::{AgentRun, Restored};
@@ -27,6 +28,7 @@ use plimsoll_config::{Agent, OnExit, parse_agent};
 /// Runs the agent that the file describes.
 pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
+    log::start(signals);
     let agent = read(arguments)?;
     let mut chooser = chooser::chooser(&agent);
     if arguments.restore {
@@ -40,10 +42,10 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
         ));
     }
     let applied = chooser.present().ok().flatten().unwrap_or(1.0);
-    eprintln!(
+    tracing::info!(
         "agent beside {}: {} at the start, load line {:.2}{}",
         agent.probe.host,
-        journal::clients(applied),
+        words::clients(applied),
         agent.settings.load_line,
         if arguments.dry_run { "; a dry run, nothing is changed" } else { "" }
     );

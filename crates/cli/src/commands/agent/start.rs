@@ -2,8 +2,8 @@
 
 use super::chooser::Chooser;
 use super::counters::CounterSource;
-use super::journal;
 use super::probe::Probes;
+use super::words;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::service::page::PageClient;
@@ -57,10 +57,10 @@ fn first_probe(agent: &Agent) -> Result<Probes, String> {
     if let Threshold::Promised(promised) = agent.settings.threshold
         && took > promised / 2
     {
-        eprintln!(
+        tracing::warn!(
             "note: the probe takes {} by itself, of {} that were promised; name a cheaper page",
-            journal::time(took),
-            journal::time(promised)
+            words::time(took),
+            words::time(promised)
         );
     }
     Probes::start(client, agent.settings.every).map_err(|error| format!("cannot start a thread: {error}"))

@@ -2,7 +2,7 @@
 
 use super::quanta::Quanta;
 use super::queues::{Place, Queues, Waiter};
-use super::settings::Settings;
+use super::settings::AcesSettings;
 use crate::request::Request;
 use plimsoll_core::admission::aces::{Account, HOURS, RateForecast, RateForecasts, RequestedWork, left};
 use plimsoll_core::promises::Share;
@@ -52,7 +52,7 @@ pub(super) enum Admitted {
 }
 
 impl PlantAdmission {
-    pub(super) fn new(settings: &Settings, unit: Duration, servers: u32, priorities: usize) -> Self {
+    pub(super) fn new(settings: &AcesSettings, unit: Duration, servers: u32, priorities: usize) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
         PlantAdmission {
             servers,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::front::limit::tests::at;
 
-    fn admission(settings: &Settings, priorities: usize) -> PlantAdmission {
+    fn admission(settings: &AcesSettings, priorities: usize) -> PlantAdmission {
         PlantAdmission::new(settings, Duration::from_millis(10), 1, priorities)
     }
 
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_period_admits_its_work_and_not_more() {
-        let mut admission = admission(&Settings::default(), 1);
+        let mut admission = admission(&AcesSettings::default(), 1);
         assert_eq!(offer(&mut admission, 0.0, 0, 0..500), 100);
         assert!(admission.advance(at(1.0)).is_empty());
         // All was carried over but what the one in service has done.
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_it_truly_took_is_counted() {
-        let mut admission = admission(&Settings::default(), 1);
+        let mut admission = admission(&AcesSettings::default(), 1);
         assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 50);
         // Each takes half of its estimate: what was saved may be used.
         serve(&mut admission, 0.0, 0.005, 50);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn lower_priorities_get_what_is_predicted_to_remain() {
-        let mut admission = admission(&Settings::default(), 2);
+        let mut admission = admission(&AcesSettings::default(), 2);
         assert_eq!(offer(&mut admission, 0.0, 0, 0..70), 70);
         serve(&mut admission, 0.0, 0.01, 70);
         admission.advance(at(1.0));
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_turns_away_and_a_full_backup_is_cleared() {
-        let settings = Settings { queue: 20, ..Settings::default() };
+        let settings = AcesSettings { queue: 20, ..AcesSettings::default() };
         let mut admission = admission(&settings, 1);
         // One in service, twenty wait.
         assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 21);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_client_that_left_is_no_longer_carried() {
-        let mut admission = admission(&Settings::default(), 1);
+        let mut admission = admission(&AcesSettings::default(), 1);
         assert_eq!(offer(&mut admission, 0.0, 0, 0..3), 3);
         admission.forget((0, 1));
         admission.advance(at(1.0));

@@ -23,7 +23,7 @@ mod queues;
 mod settings;
 
 pub use queues::DropPolicy;
-pub use settings::Settings;
+pub use settings::AcesSettings;
 
 use super::full_quality::FullQuality;
 use super::slots::Slots;
@@ -46,12 +46,12 @@ pub struct Aces {
     places: Vec<usize>,
     /// By plant.
     plants: Vec<PlantAdmission>,
-    slots: Slots<Stage>,
+    slots: Slots<AcesStage>,
     arrivals: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-enum Stage {
+enum AcesStage {
     #[default]
     Free,
     Exempt,
@@ -71,7 +71,7 @@ impl Aces {
     /// What in the promises cannot be; plants without their truth; a quantum whose time nobody knows; trends that cannot be
     /// read.
     pub fn new(
-        settings: &Settings,
+        settings: &AcesSettings,
         promises: &Promises,
         workload: &Workload,
         seed: u64,
@@ -113,7 +113,7 @@ impl Aces {
     fn advance(&mut self, now: Instant, orders: &mut Vec<Order>) {
         for plant in 0..self.plants.len() {
             for dropped in self.plants[plant].advance(now) {
-                *self.slots.at(dropped.token) = Stage::Free;
+                *self.slots.at(dropped.token) = AcesStage::Free;
                 orders.push(Order::Drop(dropped.token, Reason::QueueFull));
             }
         }
@@ -124,7 +124,7 @@ impl Aces {
         self.advance(now, orders);
         self.plants[plant].end(now, token);
         while let Some(waiter) = self.plants[plant].start_next(now) {
-            *self.slots.at(waiter.token) = Stage::InService { plant };
+            *self.slots.at(waiter.token) = AcesStage::InService { plant };
             let start = Start { plant, level: waiter.level, reason: Reason::Full };
             orders.push(Order::Start(waiter.token, start));
         }
@@ -144,7 +144,7 @@ fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     all
 }
 
-fn read_trends(settings: &Settings) -> Result<RateForecasts, String> {
+fn read_trends(settings: &AcesSettings) -> Result<RateForecasts, String> {
     let Some(path) = &settings.trends else { return Ok(RateForecasts::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
@@ -162,7 +162,7 @@ impl Front for Aces {
         let Arriving { request, target, token } = arrival;
         let start = self.full.start(&target);
         if target.exempt {
-            *self.slots.at(token) = Stage::Exempt;
+            *self.slots.at(token) = AcesStage::Exempt;
             return Decision::Start(start);
         }
         let Start { plant, level, .. } = start;
@@ -171,11 +171,11 @@ impl Front for Aces {
         let place = (self.places[usize::from(target.class)], self.arrivals);
         match self.plants[plant].admit(now, request, place, (token, level)) {
             Ok(Admitted::Starts) => {
-                *self.slots.at(token) = Stage::InService { plant };
+                *self.slots.at(token) = AcesStage::InService { plant };
                 Decision::Start(start)
             }
             Ok(Admitted::Waits) => {
-                *self.slots.at(token) = Stage::Waiting { plant, place };
+                *self.slots.at(token) = AcesStage::Waiting { plant, place };
                 Decision::Wait
             }
             Err(reason) => Decision::Reject(reason),
@@ -183,17 +183,17 @@ impl Front for Aces {
     }
 
     fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
-        if let Stage::InService { plant } = *self.slots.at(token) {
-            *self.slots.at(token) = Stage::Free;
+        if let AcesStage::InService { plant } = *self.slots.at(token) {
+            *self.slots.at(token) = AcesStage::Free;
             self.leave(now, plant, token, orders);
         }
     }
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
-            Stage::Free | Stage::Exempt => {}
-            Stage::Waiting { plant, place } => self.plants[plant].forget(place),
-            Stage::InService { plant } => self.leave(now, plant, token, orders),
+            AcesStage::Free | AcesStage::Exempt => {}
+            AcesStage::Waiting { plant, place } => self.plants[plant].forget(place),
+            AcesStage::InService { plant } => self.leave(now, plant, token, orders),
         }
     }
 

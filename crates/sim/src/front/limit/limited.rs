@@ -8,7 +8,7 @@
 //! when its turn comes; a ticket tells it from a later request in the same slot.
 
 use super::truth::Truth;
-use super::{Ask, Ended, Limiter, Sample};
+use super::{Ask, Departure, Limiter, RoundTrip};
 use crate::front::full_quality::FullQuality;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
@@ -25,7 +25,7 @@ pub(in crate::front) struct Limited<L> {
     full: FullQuality,
     truth: Truth,
     plants: Vec<LimitedPlant<L>>,
-    slots: Slots<Stage>,
+    slots: Slots<LimitedStage>,
     tickets: u64,
 }
 
@@ -34,11 +34,11 @@ struct LimitedPlant<L> {
     limiter: L,
     in_flight: u32,
     waiting: u32,
-    queue: VecDeque<Waiter>,
+    queue: VecDeque<QueuedRequest>,
 }
 
 #[derive(Clone, Copy)]
-struct Waiter {
+struct QueuedRequest {
     token: Token,
     ticket: u64,
     arrived: Instant,
@@ -47,7 +47,7 @@ struct Waiter {
 }
 
 #[derive(Clone, Copy, Default)]
-enum Stage {
+enum LimitedStage {
     #[default]
     Free,
     Exempt,
@@ -93,11 +93,11 @@ impl<L: Limiter> Limited<L> {
         let in_flight = &mut self.plants[plant].in_flight;
         *in_flight += 1;
         let in_flight = *in_flight;
-        *self.slots.at(token) = Stage::InFlight { plant, started: now, in_flight };
+        *self.slots.at(token) = LimitedStage::InFlight { plant, started: now, in_flight };
     }
 
     /// A request is gone from its plant; those who wait may start.
-    fn leave(&mut self, now: Instant, plant: usize, sample: Sample, orders: &mut Vec<Order>) {
+    fn leave(&mut self, now: Instant, plant: usize, sample: RoundTrip, orders: &mut Vec<Order>) {
         let limited = &mut self.plants[plant];
         limited.in_flight -= 1;
         limited.limiter.released(now, sample);
@@ -120,12 +120,12 @@ impl<L: Limiter> Limited<L> {
     }
 
     /// The first that still waits.
-    fn head(&mut self, plant: usize) -> Option<Waiter> {
+    fn head(&mut self, plant: usize) -> Option<QueuedRequest> {
         let Limited { plants, slots, .. } = self;
         let queue = &mut plants[plant].queue;
         while let Some(waiter) = queue.front().copied() {
             match *slots.at(waiter.token) {
-                Stage::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
+                LimitedStage::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
                 _ => queue.pop_front(),
             };
         }
@@ -145,7 +145,7 @@ impl<L: Limiter> Limited<L> {
             let limited = &mut self.plants[plant];
             limited.queue.pop_front();
             limited.waiting -= 1;
-            *self.slots.at(waiter.token) = Stage::Free;
+            *self.slots.at(waiter.token) = LimitedStage::Free;
             orders.push(Order::Drop(waiter.token, Reason::WaitTimeout));
         }
         // Whoever begins to wait after now is not late before that.
@@ -162,7 +162,7 @@ impl<L: Limiter> Front for Limited<L> {
         let Arriving { request, target, token } = arrival;
         let start = self.full.start(&target);
         if target.exempt {
-            *self.slots.at(token) = Stage::Exempt;
+            *self.slots.at(token) = LimitedStage::Exempt;
             return Decision::Start(start);
         }
         let Start { plant, level, .. } = start;
@@ -180,32 +180,32 @@ impl<L: Limiter> Front for Limited<L> {
                 self.tickets += 1;
                 let ticket = self.tickets;
                 limited.waiting += 1;
-                limited.queue.push_back(Waiter { token, ticket, arrived: now, service, level });
-                *self.slots.at(token) = Stage::Waiting { plant, ticket };
+                limited.queue.push_back(QueuedRequest { token, ticket, arrived: now, service, level });
+                *self.slots.at(token) = LimitedStage::Waiting { plant, ticket };
                 Decision::Wait
             }
         }
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        if let Stage::InFlight { plant, started, in_flight } = *self.slots.at(token) {
-            *self.slots.at(token) = Stage::Free;
-            let ended = if service.representative { Ended::Answered } else { Ended::Failed };
-            self.leave(now, plant, Sample { started, in_flight, ended }, orders);
+        if let LimitedStage::InFlight { plant, started, in_flight } = *self.slots.at(token) {
+            *self.slots.at(token) = LimitedStage::Free;
+            let ended = if service.representative { Departure::Answered } else { Departure::Failed };
+            self.leave(now, plant, RoundTrip { started, in_flight, ended }, orders);
         }
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
-            Stage::Free | Stage::Exempt => {}
-            Stage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
-            Stage::InFlight { plant, started, in_flight } => {
+            LimitedStage::Free | LimitedStage::Exempt => {}
+            LimitedStage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
+            LimitedStage::InFlight { plant, started, in_flight } => {
                 let ended = match outcome {
-                    Outcome::Completed => Ended::Answered,
-                    Outcome::Failed => Ended::Failed,
-                    Outcome::Abandoned => Ended::Left,
+                    Outcome::Completed => Departure::Answered,
+                    Outcome::Failed => Departure::Failed,
+                    Outcome::Abandoned => Departure::Left,
                 };
-                self.leave(now, plant, Sample { started, in_flight, ended }, orders);
+                self.leave(now, plant, RoundTrip { started, in_flight, ended }, orders);
             }
         }
     }
