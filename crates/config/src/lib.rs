@@ -21,7 +21,6 @@ mod agent;
 mod diagnostic;
 mod emit;
 mod gateway;
-mod http;
 mod syntax;
 mod workload;
 
@@ -50,7 +49,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::understand(source, name, |file: &gateway::keys::File, findings| {
+    syntax::understand(source, name, |file: &gateway::keys::ConfigurationKeys, findings| {
         gateway::resolve::resolve(file, name, findings)
     })
 }

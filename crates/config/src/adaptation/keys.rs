@@ -4,7 +4,7 @@ use crate::syntax::{Many, OneOrMany, Size, Text, Whole, numbers, section, words}
 
 section! { "the file"
     /// How lighter copies of a site are made.
-    File {
+    AdaptationKeys {
         /// The content trees to make. Default: all.
         levels: OneOrMany<LevelWord>, optional;
         /// Steps to leave out of the light level.

@@ -43,10 +43,10 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::File, _| resolve(file))
+    crate::syntax::understand(source, name, |file: &keys::AdaptationKeys, _| resolve(file))
 }
 
-fn resolve(file: &keys::File) -> Adaptation {
+fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
     let size = |size: &Option<Located<crate::syntax::Size>>| size.as_ref().map(|size| size.value.0);
     let rules = file.rule.value.0.iter().flat_map(|rule| {
         let paths = rule.value.path.iter().flat_map(|paths| &paths.value.0);

@@ -9,7 +9,7 @@ use plimsoll_core::time::Duration;
 
 section! { "the file"
     /// An agent beside an unmodified server.
-    File {
+    AgentKeys {
         /// The server, and what it can carry.
         server: ServerKeys, section;
         /// How its load is seen. Exactly one of the keys.
@@ -23,7 +23,7 @@ section! { "the file"
         /// Apache chooses by client: as many are degraded as it takes.
         apache: Within<ApacheKeys>, optional;
         /// How the agent works. Nothing here needs to be set.
-        control: ControlKeys, section;
+        control: AgentControlKeys, section;
     }
 }
 
@@ -124,7 +124,7 @@ section! { "[apache]"
 
 section! { "[control]"
     /// How the agent works.
-    ControlKeys {
+    AgentControlKeys {
         /// The control period. The load is looked at four times in each.
         period: Duration, default(Duration::from_secs(1));
         /// What the agent leaves behind when it ends.

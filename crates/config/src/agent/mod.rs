@@ -122,7 +122,7 @@ impl fmt::Display for HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    let read = crate::syntax::understand(source, name, |file: &keys::File, findings| {
+    let read = crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)
     })?;
     // Nothing was found wrong, so nothing is missing.
@@ -131,7 +131,7 @@ pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
 
 /// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
 fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
-    let mut findings = crate::diagnostic::Findings::of(<keys::File as crate::syntax::Section>::shape);
+    let mut findings = crate::diagnostic::Findings::of(<keys::AgentKeys as crate::syntax::Section>::shape);
     let complaint =
         crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
     findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);

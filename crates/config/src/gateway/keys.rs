@@ -6,7 +6,7 @@
 use super::addresses::{Admin, HostPort};
 use super::values::{ClientIdentity, LawName, LeastToMost};
 use crate::agent::HttpUrl;
-use crate::http::{
+use crate::gateway::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
 };
@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 
 section! { "the file"
     /// The whole configuration.
-    File {
+    ConfigurationKeys {
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
         /// The servers behind the gateway, by names of your choice.

@@ -1,7 +1,7 @@
 //! Values that only the configuration has: what a client is, a range of shares, and words of fixed lists.
 
 use crate::diagnostic::{Code, Complaint, quoted};
-use crate::http::{CookieName, HeaderName};
+use crate::gateway::http::{CookieName, HeaderName};
 use crate::syntax::{Refused, TextField, TextShape, bad, words};
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
 use plimsoll_gateway::settings::{ForwardedFields, ReportMode};

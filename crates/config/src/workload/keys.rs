@@ -4,8 +4,8 @@ use super::values::{
     BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Sample,
     ShapeNumber, Skew, StateRatio, TailShape,
 };
+use crate::gateway::http::{HeaderName, HeaderValue, Method};
 use crate::gateway::keys::CostKeys;
-use crate::http::{HeaderName, HeaderValue, Method};
 use crate::syntax::{
     Brief, Course, Many, Named, OneOrMany, Pairs, RequestRate, Seconds, Share, Size, Text, Weight, Whole,
     Within, section,
@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 
 section! { "the file"
     /// Everything outside the gateway.
-    File {
+    WorkloadKeys {
         /// When the simulation ends. Absent: when the streams have ended and everybody was answered.
         duration: End, default(End(None));
         /// What arrives. Several streams come together, in order of time.
@@ -23,7 +23,7 @@ section! { "the file"
         /// The servers as they truly are, by the names of the configuration's upstreams and folders.
         plant: Named<PlantKeys>, default(Named(Vec::new()));
         /// What the levels of service truly take, by the names of the configuration's sites.
-        site: Named<SiteKeys>, default(Named(Vec::new()));
+        site: Named<VersionsKeys>, default(Named(Vec::new()));
     }
 }
 
@@ -260,16 +260,16 @@ section! { "[[plant.NAME.fault]]"
 
 section! { "[site.NAME]"
     /// What the levels of a site truly take.
-    SiteKeys {
+    VersionsKeys {
         /// By the names of the configuration's levels. The last one is full quality and needs nothing.
-        level: Named<LevelKeys>, default(Named(Vec::new()));
+        level: Named<VersionKeys>, default(Named(Vec::new()));
     }
 }
 
 section! { "[site.NAME.level.NAME]"
     /// A level of service as it truly is. Where nothing is said, neither here nor in the configuration, a level is
     /// assumed to take 0.25 of the level above, and the simulation says so.
-    LevelKeys {
+    VersionKeys {
         /// Its service time as a share of the level above. Default: the configured `cost`; where only `bytes` is
         /// given, what the server takes for these bytes; of a page with a time of its own, its share of the bytes.
         cost: Share, optional;

@@ -78,7 +78,7 @@ pub fn parse_workload_as(
     promises: &Promises,
     reading: Reading<'_>,
 ) -> Result<Understood, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::File, findings| {
+    crate::syntax::understand(source, name, |file: &keys::WorkloadKeys, findings| {
         resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
     })
 }

@@ -3,7 +3,7 @@
 use super::workers::Workers;
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
 use crate::gateway::Backend;
-use crate::gateway::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
+use crate::gateway::keys::{ConfigurationKeys, CostKeys, FolderKeys, UpstreamKeys};
 use crate::syntax::{Located, Name, Share, Within, nearest};
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use plimsoll_gateway::settings::FilesSettings;
@@ -95,7 +95,7 @@ impl Plants {
 }
 
 /// The plants of a file, upstreams first.
-pub(super) fn resolve(file: &File, file_name: &str, findings: &mut Findings) -> Plants {
+pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut Findings) -> Plants {
     let mut all = Plants { plants: Vec::new(), backends: Vec::new(), kinds: Vec::new() };
     for (name, keys) in &file.upstream.value.0 {
         all.plants.push(upstream(&name.value, &keys.value, findings));

@@ -2,7 +2,7 @@
 //! promised.
 
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{CapacityKeys, File, UpstreamKeys};
+use crate::gateway::keys::{CapacityKeys, ConfigurationKeys, UpstreamKeys};
 use crate::syntax::{Located, Whole};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use std::ops::Range;
@@ -99,7 +99,12 @@ fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Fi
 }
 
 /// The load lines that were not told, and whether each can be reached. `plants` are those of the file, upstreams first.
-pub(super) fn set_load_lines(file: &File, plants: &mut [Plant], sites: &[Site], findings: &mut Findings) {
+pub(super) fn set_load_lines(
+    file: &ConfigurationKeys,
+    plants: &mut [Plant],
+    sites: &[Site],
+    findings: &mut Findings,
+) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
         if capacity.load_line.is_none() && only_times(index, sites) {

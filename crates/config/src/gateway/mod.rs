@@ -4,6 +4,7 @@
 //! needs more than the file: upstreams are named, and looked up at the start and at each reload.
 
 pub(crate) mod addresses;
+pub(crate) mod http;
 pub(crate) mod keys;
 pub(crate) mod resolve;
 mod values;
