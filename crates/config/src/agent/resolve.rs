@@ -9,7 +9,7 @@ use plimsoll_core::time::Duration;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// How far below the load line the way back is where nobody says.
+/// How far below the load line the way back is, by default.
 const BACK: f64 = 0.1;
 /// Apache's map costs nothing to change; but each change is a line in the journal.
 const APACHE_STEP: f64 = 0.02;

@@ -80,7 +80,7 @@ words!(Choice {
     "random" => Random, "at random, request by request";
 });
 words!(Prefer {
-    "throughput" => Throughput, "no worker is left idle: who can be done just in time is admitted";
+    "throughput" => Throughput, "no worker is left idle: a request that can be done just in time is admitted";
     "delay" => Delay, "short waits: no longer than a fifth of the deadline, though a worker may idle now and then for it";
 });
 words!(DelayParts {

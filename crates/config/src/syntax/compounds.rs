@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Complaint, Findings};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// One, or a list of them.
+/// One value, or a list of them.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
 

@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether anybody says what a request takes.
+    /// Whether the service time is given.
     pub(super) fn timed(&self) -> bool {
         self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
     }

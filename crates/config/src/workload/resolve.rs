@@ -101,7 +101,7 @@ fn stream(
     }
 }
 
-/// The plants that must be told a time for this stream, and those that must unless each line of its log brings one.
+/// The plants that need a time for this stream, and those that need one unless each line of its log brings one.
 fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let format = match (&stream.arrivals, &stream.content) {
         (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
@@ -154,7 +154,7 @@ pub(super) fn exclusive(given: &[(&str, Option<&Range<usize>>)], help: &str, fin
     }
 }
 
-/// Where a key with a default was written, if it was: what nobody wrote stands at its section.
+/// Where a key with a default was written, if it was: a default stands at its section.
 pub(super) fn written<'a, T>(value: &'a Located<T>, section: &Range<usize>) -> Option<&'a Range<usize>> {
     (value.span != *section).then_some(&value.span)
 }

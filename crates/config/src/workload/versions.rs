@@ -10,7 +10,7 @@ use crate::syntax::Located;
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
 
-/// What a level takes of the one above where nobody says.
+/// The share of the level above that a level takes if nothing else is given.
 const ASSUMED: f64 = 0.25;
 
 /// The levels of the promises, as they promise to be, and what was assumed.

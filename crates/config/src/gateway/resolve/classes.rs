@@ -103,7 +103,7 @@ fn pairs<N>(
         .collect()
 }
 
-/// As told; else a class that was promised a time comes before those that were promised none.
+/// The configured priority; else a class that was promised a time comes before those that were promised none.
 pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
     let untold = if has_promise { 1 } else { LAST_PRIORITY };
     keys.map_or(untold, |priority| priority.value.0 as u8)

@@ -1,4 +1,4 @@
-//! Deadlines: what they prefer, and the types that requests are told apart by.
+//! Deadlines: what they prefer, and the types that tell requests apart.
 
 use super::classes::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};

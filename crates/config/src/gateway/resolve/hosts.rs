@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Default)]
 struct KnownHosts<'a> {
     all: BTreeMap<&'a str, &'a Range<usize>>,
-    /// Those with a star, each with the number of its site.
+    /// Hosts with a star, each with the number of its site.
     patterns: Vec<(&'a str, &'a Range<usize>, usize)>,
 }
 

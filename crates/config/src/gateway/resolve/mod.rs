@@ -1,4 +1,5 @@
-//! From what a file says to what it means: names become numbers, defaults that depend on other keys are filled in, and
+//! From what a configuration says to what it means: names become numbers, defaults that depend on other keys are filled
+//! in, and
 //! what cannot be is refused.
 //!
 //! Nothing stops at the first error. Where a value is missing its finding exists already, and something harmless takes
