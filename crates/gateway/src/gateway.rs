@@ -1,15 +1,15 @@
 //! A running gateway, as its owner sees it.
 
 use crate::admin::{Operator, Owner, OwnerCell};
-use crate::clock::Clock;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::mailbox::Message;
-use crate::reload::{Reloader, Reloads};
+use crate::runtime::clock::Clock;
+use crate::runtime::mailbox::Message;
+use crate::runtime::reload::{Reloader, Reloads};
+use crate::runtime::tables::{PublishedTables, Tables};
+use crate::runtime::ticker::Ticker;
+use crate::runtime::worker::{Shared, Worker};
 use crate::settings::{Backend, Settings};
-use crate::tables::{Exchange, Tables};
-use crate::ticker::Ticker;
-use crate::worker::{Shared, Worker};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::{Engine, Lane};
@@ -64,8 +64,8 @@ impl Gateway {
             draining: AtomicBool::new(false),
             clock: Clock::start(),
             reloads: Mutex::new(Reloads::start()),
-            told_workers: Mutex::default(),
-            tables: Exchange::new(Tables::default().next(settings, promises, &numbers, threads)),
+            reported_workers: Mutex::default(),
+            tables: PublishedTables::new(Tables::default().next(settings, promises, &numbers, threads)),
         });
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;

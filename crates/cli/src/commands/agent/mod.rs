@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! probe.rs (thread) --------> machine: plimsoll_core::agent ------> chooser/: link, nginx, apache
-//! counters/: log, status ----> (four times a period)   \---------> journal.rs
+//! counters/: log, status ----> (four times a period)   \---------> words.rs
 //! ```
 //!
 //! Nothing here decides. Whatever ends the agent, a signal or a panic, the full tree is restored on the way out, by
@@ -10,12 +10,13 @@
 
 mod chooser;
 mod counters;
-mod journal;
 mod probe;
+mod words;
 
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::output::text;
+use crate::service::log::{self, LossyWriter};
 use crate::service::page::PageClient;
 use crate::service::signals::{Asked, Signals};
 use chooser::Chooser;
@@ -36,6 +37,7 @@ const BLIND: Duration = Duration::from_secs(5);
 /// Runs it.
 pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
+    log::start(signals);
     let agent = read(arguments)?;
     let mut chooser = chooser::chooser(&agent);
     if arguments.restore {
@@ -49,10 +51,10 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
         ));
     }
     let applied = chooser.present().ok().flatten().unwrap_or(1.0);
-    eprintln!(
+    tracing::info!(
         "agent beside {}: {} at the start, load line {:.2}{}",
         agent.probe.host,
-        journal::clients(applied),
+        words::clients(applied),
         agent.settings.load_line,
         if arguments.dry_run { "; a dry run, nothing is changed" } else { "" }
     );
@@ -123,10 +125,10 @@ fn first_probe(agent: &Agent) -> Result<Probes, String> {
     if let Threshold::Promised(promised) = agent.settings.threshold
         && took > promised / 2
     {
-        eprintln!(
+        tracing::warn!(
             "note: the probe takes {} by itself, of {} that were promised; name a cheaper page",
-            journal::time(took),
-            journal::time(promised)
+            words::time(took),
+            words::time(promised)
         );
     }
     Probes::start(client, agent.settings.every).map_err(|error| format!("cannot start a thread: {error}"))
@@ -158,8 +160,8 @@ impl Drop for Restored {
             return;
         }
         match self.chooser.set(1.0) {
-            Ok(_) => eprintln!("restored: full quality for everybody"),
-            Err(error) => eprintln!("error: full quality could not be restored: {error}"),
+            Ok(_) => tracing::info!("restored: full quality for everybody"),
+            Err(error) => tracing::error!("error: full quality could not be restored: {error}"),
         }
     }
 }
@@ -175,7 +177,6 @@ struct Run {
     sense: LoadSense,
     tick: Duration,
     dry: bool,
-    json: bool,
     started: Instant,
     /// What could not be made yet.
     pending: Option<Change>,
@@ -183,6 +184,8 @@ struct Run {
     /// When the counters were last read, and whether it was said that they cannot be.
     seen: Instant,
     blind: bool,
+    /// The figures of each period, on stdout. The last field: full quality is restored before a reader is waited for.
+    figures: Option<LossyWriter>,
 }
 
 impl Run {
@@ -202,12 +205,12 @@ impl Run {
             sense: agent.sense,
             tick: agent.settings.period / SAMPLES,
             dry: arguments.dry_run,
-            json: arguments.json,
             started: now,
             pending: None,
             changes: 0,
             seen: now,
             blind: false,
+            figures: arguments.json.then(|| LossyWriter::new(std::io::stdout())),
         }
     }
 
@@ -227,7 +230,7 @@ impl Run {
             while let Some(left) = due.checked_duration_since(Instant::now()) {
                 match asked.recv_timeout(left) {
                     Ok(Asked::Reload) => {
-                        eprintln!("note: to read the file again, stop the agent and start it")
+                        tracing::warn!("note: to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
                     Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
@@ -238,10 +241,10 @@ impl Run {
             if self.probes.have_ended() {
                 return Err(Failure::Failed("error: the thread that sends probes has failed".to_owned()));
             }
-            if self.json && number.is_multiple_of(SAMPLES.into()) {
+            if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
                 let seconds = self.started.elapsed().as_secs_f64();
-                let figures = self.machine.figures();
-                text::print(journal::json(seconds, &figures, self.chooser.applied, self.changes))?;
+                let line = words::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
+                out.line(&line);
             }
             // After a standstill of this machine it goes on from now.
             due = (due + self.tick).max(Instant::now());
@@ -255,7 +258,7 @@ impl Run {
         let mut load = self.source.look(now);
         self.tell_blind(now, load.is_some());
         if let Some(complaint) = self.source.complaint() {
-            eprintln!("note: {complaint}");
+            tracing::warn!("note: {complaint}");
         }
         let probe = self.probes.look();
         // Probes are requests too, but cost next to nothing: with them a calm server would seem cheap.
@@ -284,19 +287,19 @@ impl Run {
     fn apply(&mut self, change: Change) {
         let figures = self.machine.figures();
         if self.dry {
-            return eprintln!("{}", journal::change(&change, &figures, false));
+            return tracing::info!("{}", words::change(&change, &figures, false));
         }
         match self.chooser.set(change.fraction) {
             Ok(()) => {
                 self.pending = None;
                 self.changes += 1;
-                eprintln!("{}", journal::change(&change, &figures, true));
+                tracing::info!("{}", words::change(&change, &figures, true));
             }
             Err(error) => {
                 // Said once, tried again at each look.
                 if self.pending.replace(change).is_none() {
-                    let wanted = journal::clients(change.fraction);
-                    eprintln!("error: not done, and tried again: {wanted}: {error}");
+                    let wanted = words::clients(change.fraction);
+                    tracing::error!("error: not done, and tried again: {wanted}: {error}");
                 }
             }
         }
@@ -306,11 +309,11 @@ impl Run {
         if seen {
             self.seen = now;
             if std::mem::take(&mut self.blind) {
-                eprintln!("the server's counters can be read again");
+                tracing::info!("the server's counters can be read again");
             }
         } else if !self.blind && now.duration_since(self.seen) > BLIND {
             self.blind = true;
-            eprintln!(
+            tracing::warn!(
                 "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
             );
         }

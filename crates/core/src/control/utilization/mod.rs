@@ -231,7 +231,7 @@ impl UtilizationLoop {
             let m = sharing.filter(|_| known).map_or(decision.m, |sharing| sharing.level(number));
             let monitor = &period.monitors[class.class];
             class.share.learn(if monitor.active { &monitor.window.decided[..=class.top] } else { &[] });
-            (class.class, class.share.knob(m.min(top), top))
+            (class.class, class.share.service_level(m.min(top), top))
         })
     }
 
