@@ -24,9 +24,9 @@ const SOCKETS: usize = 4000;
 /// Which answers count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accept {
-    /// Of a page: those of status 200 to 299.
+    /// Answers of status 200 to 299: pages.
     Success,
-    /// Of a rejection: all.
+    /// All answers: rejections.
     Any,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Budget {
     pub(super) requests_left: u64,
     pub(super) requests: u64,
     pub(super) seconds: f64,
-    /// Of all of it.
+    /// The longest that all stages together take (s).
     pub(super) of_seconds: f64,
 }
 
@@ -290,7 +290,7 @@ impl Stage<'_> {
     }
 }
 
-/// Of answers below 500 (s).
+/// Mean latency of answers below 500 (s).
 fn mean_response(tally: &Tally) -> Option<f64> {
     (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64())
 }
