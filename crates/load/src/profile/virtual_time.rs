@@ -3,9 +3,9 @@
 
 use super::fit::{Fit, Point};
 use super::overload::{Overload, Undisturbed};
+use super::reported::AnswerTimes;
 use super::search::{Bench, Highest, OpenWindow, Window, highest};
 use super::stage::{BEGIN, END, PARTS, slope};
-use super::reported::AnswerTimes;
 use super::{Ended, Profile, Stop};
 use crate::origin::plant::{EndedJob, Plant, PlantShape};
 use crate::{PoissonArrivals, Random};
