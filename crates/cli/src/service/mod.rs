@@ -3,6 +3,7 @@
 
 pub(crate) mod events;
 pub(crate) mod log;
+pub(crate) mod open_files;
 pub(crate) mod page;
 pub(crate) mod reload;
 pub(crate) mod resolve;
