@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::image::{self, Reduction};
 use crate::impact::page_views;
 use crate::kind::Kind;
-use crate::manifest::{self, Image, Known, Manifest, TreeEntry};
+use crate::manifest::{self, Image, Known, TreeEntry};
 use crate::output::{MANIFEST, Output};
 use crate::policy::{Level, Policy, Step, Tag};
 use crate::rewrite::{rewritten, width_before};
@@ -114,8 +114,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch) -> io::Result<Adapted> {
     }
     adapted.images = images.files.iter().map(|(path, (image, _))| (path.clone(), *image)).collect();
     adapted.problems.sort();
-    let manifest = Manifest { adapted: &adapted, keys: &images.keys, wrong: &images.wrong };
-    output.write(MANIFEST, manifest.to_string().as_bytes())?;
+    output.write(MANIFEST, &manifest::manifest(&adapted, &images.keys, &images.wrong)?)?;
     output.publish()?;
     Ok(adapted)
 }
@@ -126,7 +125,7 @@ struct Images {
     files: BTreeMap<String, (Image, Vec<u8>)>,
     /// Widths before, of those with fewer pixels now.
     widths: BTreeMap<String, usize>,
-    /// By what every image that was tried is known again.
+    /// The key of every image that was tried, by path.
     keys: BTreeMap<String, String>,
     wrong: BTreeMap<String, String>,
     unreduced: usize,
@@ -141,7 +140,7 @@ struct Writer<'a> {
     output: &'a Output,
 }
 
-/// One image that was tried.
+/// An image that was tried.
 struct Tried {
     key: String,
     again: bool,
@@ -162,7 +161,7 @@ fn reduce_images(
         site.tree.files.keys().filter_map(|path| Some((path, decisions.reduction(path)?))).collect();
     let tried = work::each(&wanted, watch, |(path, reduction)| {
         let bytes = site.tree.read_file(path)?;
-        let key = known.key(&bytes, reduction);
+        let key = manifest::key(&bytes, reduction);
         let tree = |level: &Level| output.old(&format!("{level}/{path}"));
         if let Some(result) = known.image(path, &key, lower.iter().map(tree)) {
             return Ok(Tried { key, again: false, result });
@@ -170,7 +169,7 @@ fn reduce_images(
         let result = image::reduced(&bytes, *reduction).map(|found| {
             found.map(|found| {
                 let (before, after) = (bytes.len() as u64, found.written.len() as u64);
-                // As it is written in the manifest, so that the next run reads the same.
+                // Rounded as in the manifest, so that the next run reads the same.
                 let similarity = (found.similarity * 1e4).round() / 1e4;
                 (Image { before, after, similarity }, found.written)
             })
@@ -211,7 +210,7 @@ fn write_tree(writer: &Writer<'_>, level: Level, watch: &dyn Watch) -> io::Resul
         };
         let (size, written) = match &outcome {
             Outcome::Missing => return Ok((None, 0)),
-            // At full the page is made anew for everybody; a file that has its path stands for its program.
+            // At full the page is made anew for every request; a file at its path stands for its program.
             Outcome::Same if site.tree.snapshots.contains_key(*path) => match level {
                 Level::Full if !site.tree.root.join(path).is_file() => return Ok((None, 0)),
                 Level::Full => (site.bytes(path), output.copy(&site.tree.root.join(path), &place)?),

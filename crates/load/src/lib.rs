@@ -11,7 +11,6 @@ mod body;
 mod client;
 mod congestion;
 mod machine_time;
-mod open_files;
 mod origin;
 pub mod profile;
 mod steady;
@@ -21,7 +20,6 @@ pub use client::{
     Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
     Slot, Tally, Target, client_address,
 };
-pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
 };

@@ -6,9 +6,10 @@
 use crate::args::source;
 use crate::commands::run::enough_open_files;
 use crate::output::failure::Failure;
-use crate::service::resolve;
 use crate::service::trends::TrendFile;
 use crate::service::worker_counts::WorkerCounts;
+use crate::service::{log, resolve};
+use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
 
@@ -23,6 +24,15 @@ pub(crate) struct Reload {
     pub(crate) trends: TrendFile,
 }
 
+impl Owner for Reload {
+    fn reload(&self) -> Result<Reloaded, String> {
+        self.now()
+    }
+    fn log_lines_dropped(&self) -> u64 {
+        log::dropped()
+    }
+}
+
 impl Reload {
     /// Reads it now, and says in the journal what came of it.
     ///
@@ -31,8 +41,8 @@ impl Reload {
     pub(crate) fn now(&self) -> Result<Reloaded, String> {
         let result = self.try_now();
         match &result {
-            Ok(reloaded) => eprintln!("reloaded {}: {reloaded}", self.file.display()),
-            Err(wrong) => eprintln!("not reloaded, everything stays as it was:\n{wrong}"),
+            Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
+            Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
         }
         result
     }

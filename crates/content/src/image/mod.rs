@@ -87,9 +87,9 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
 /// How an image is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reduction {
-    /// By this factor in bytes.
+    /// The factor by which bytes are reduced.
     pub(crate) factor: f64,
-    /// But not to less similarity than this.
+    /// The least similarity to the original.
     pub(crate) similarity: f64,
     /// Whether it may have fewer pixels: only where pages say how large it is shown.
     pub(crate) resizable: bool,
@@ -109,7 +109,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
         Format::Png => best(&mut png::Palettes::new(png::read(bytes)?, resizable), wanted),
         Format::Gif => best(&mut gif::Reductions::new(gif::read(bytes)?, resizable), wanted),
         Format::Webp => best(&mut Qualities::new(webp::CODEC, bytes, resizable)?, wanted),
-        Format::Avif => best(&mut avif::Qualities::new(bytes)?, wanted),
+        Format::Avif => best(&mut avif::AvifQualities::new(bytes)?, wanted),
     };
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))
 }

@@ -21,7 +21,7 @@ use crate::promises::registry::Registry;
 use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::request::Verdicts;
-use crate::scheduling::queue::Standing;
+use crate::scheduling::rank::Standing;
 use crate::sync::published::{Published, Reader};
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;

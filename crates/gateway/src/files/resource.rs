@@ -39,7 +39,7 @@ pub(super) struct Resource {
 /// One representation of a file.
 #[derive(Debug)]
 pub(super) struct Variant {
-    kind: Kind,
+    kind: VariantKind,
     stamp: Stamp,
     /// It had rested when it was read.
     pub(super) settled: bool,
@@ -54,7 +54,7 @@ pub(super) struct Variant {
 
 /// What a representation is, whatever its content.
 #[derive(Clone, Debug)]
-struct Kind {
+struct VariantKind {
     name: Rc<[u8]>,
     coding: Option<Coding>,
     content_type: ContentType,
@@ -122,7 +122,7 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     let now = SystemTime::now();
     let variants = opened.into_iter().map(|Opened { coding, name, file, stamp }| {
         let content = read_small(&file, stamp);
-        let kind = Kind { name, coding, content_type, varies };
+        let kind = VariantKind { name, coding, content_type, varies };
         Rc::new(Variant { content, ..Variant::describe(kind, stamp, now) })
     });
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
@@ -187,7 +187,7 @@ impl Resource {
 }
 
 impl Variant {
-    fn describe(kind: Kind, stamp: Stamp, now: SystemTime) -> Variant {
+    fn describe(kind: VariantKind, stamp: Stamp, now: SystemTime) -> Variant {
         let age_seconds =
             now.duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64) - stamp.modified.0;
         let (seconds, nanoseconds) = stamp.modified;

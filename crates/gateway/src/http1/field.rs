@@ -10,12 +10,12 @@ pub struct Field {
     /// The value without surrounding blanks.
     pub value: Span,
     /// What the proxy knows about it.
-    pub kind: Kind,
+    pub kind: FieldKind,
 }
 
 /// The names that mean something to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// Passed on unread.
     Other,
     /// `Host`: written anew.
@@ -46,27 +46,27 @@ pub enum Kind {
 
 /// What `name` means. An underscore counts as a dash: CGI makes no difference, so `X_Forwarded_For` from a client
 /// would otherwise pass for ours. [`collect`] drops such a disguise.
-pub(crate) fn kind_of(name: &[u8]) -> Kind {
+pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| {
         name.iter().zip(known).all(|(&a, &b)| a.to_ascii_lowercase() == b || (a == b'_' && b == b'-'))
     };
     match name.len() {
-        2 if is(b"te") => Kind::HopByHop,
-        4 if is(b"host") => Kind::Host,
-        6 if is(b"expect") => Kind::Expect,
-        7 if is(b"upgrade") => Kind::Upgrade,
-        9 if is(b"forwarded") => Kind::Forwarded,
-        10 if is(b"connection") => Kind::Connection,
-        10 if is(b"keep-alive") => Kind::HopByHop,
-        14 if is(b"content-length") => Kind::ContentLength,
-        14 if is(b"http2-settings") => Kind::HopByHop,
-        15 if is(b"x-forwarded-for") => Kind::XForwardedFor,
-        16 if is(b"x-forwarded-host") => Kind::XForwardedHost,
-        16 if is(b"proxy-connection") => Kind::HopByHop,
-        17 if is(b"x-forwarded-proto") => Kind::XForwardedProto,
-        17 if is(b"transfer-encoding") => Kind::TransferEncoding,
-        21 if is(b"endpoint-load-metrics") => Kind::LoadReport,
-        _ => Kind::Other,
+        2 if is(b"te") => FieldKind::HopByHop,
+        4 if is(b"host") => FieldKind::Host,
+        6 if is(b"expect") => FieldKind::Expect,
+        7 if is(b"upgrade") => FieldKind::Upgrade,
+        9 if is(b"forwarded") => FieldKind::Forwarded,
+        10 if is(b"connection") => FieldKind::Connection,
+        10 if is(b"keep-alive") => FieldKind::HopByHop,
+        14 if is(b"content-length") => FieldKind::ContentLength,
+        14 if is(b"http2-settings") => FieldKind::HopByHop,
+        15 if is(b"x-forwarded-for") => FieldKind::XForwardedFor,
+        16 if is(b"x-forwarded-host") => FieldKind::XForwardedHost,
+        16 if is(b"proxy-connection") => FieldKind::HopByHop,
+        17 if is(b"x-forwarded-proto") => FieldKind::XForwardedProto,
+        17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
+        21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,
+        _ => FieldKind::Other,
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<Conne
     let mut options = ConnectionOptions::default();
     let mut named = 0;
     for index in 0..fields.len() {
-        if fields[index].kind != Kind::Connection {
+        if fields[index].kind != FieldKind::Connection {
             continue;
         }
         for option in list(fields[index].value.of(head)) {
@@ -117,8 +117,8 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<Conne
                     return None;
                 }
                 for field in fields.iter_mut() {
-                    if field.kind == Kind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
-                        field.kind = Kind::HopByHop;
+                    if field.kind == FieldKind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
+                        field.kind = FieldKind::HopByHop;
                     }
                 }
             }
@@ -150,14 +150,14 @@ pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Len
     let mut lengths = Lengths::default();
     for field in fields {
         match field.kind {
-            Kind::ContentLength => {
+            FieldKind::ContentLength => {
                 if lengths.content_length.is_some() {
                     return Err(LengthError::SeveralLengths);
                 }
                 let value = field.value.of(head);
                 lengths.content_length = Some(parse_decimal(value).ok_or(LengthError::NotANumber)?);
             }
-            Kind::TransferEncoding => {
+            FieldKind::TransferEncoding => {
                 if lengths.chunked {
                     return Err(LengthError::SeveralCodings);
                 }
@@ -189,8 +189,8 @@ pub(crate) fn collect(head: &[u8], parsed: &[httparse::Header<'_>], fields: &mut
     fields.extend(parsed.iter().map(|header| {
         let name = header.name.as_bytes();
         let mut kind = kind_of(name);
-        if kind != Kind::Other && name.contains(&b'_') {
-            kind = Kind::HopByHop;
+        if kind != FieldKind::Other && name.contains(&b'_') {
+            kind = FieldKind::HopByHop;
         }
         Field { name: Span::within(head, name), value: Span::within(head, header.value.trim_ascii()), kind }
     }));
@@ -202,10 +202,10 @@ mod tests {
 
     #[test]
     fn kinds_ignore_case_and_see_through_underscores() {
-        assert_eq!(kind_of(b"HOST"), Kind::Host);
-        assert_eq!(kind_of(b"X_Forwarded_For"), Kind::XForwardedFor);
-        assert_eq!(kind_of(b"hosts"), Kind::Other);
-        assert_eq!(kind_of(b"my_header"), Kind::Other);
+        assert_eq!(kind_of(b"HOST"), FieldKind::Host);
+        assert_eq!(kind_of(b"X_Forwarded_For"), FieldKind::XForwardedFor);
+        assert_eq!(kind_of(b"hosts"), FieldKind::Other);
+        assert_eq!(kind_of(b"my_header"), FieldKind::Other);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! target, host, framing, connection options.
 
 use super::body::Framing;
-use super::field::{self, ConnectionOptions, Field, Kind, LengthError};
+use super::field::{self, ConnectionOptions, Field, FieldKind, LengthError};
 use super::{MAX_FIELDS, Refusal, Span, Version};
 use std::mem::MaybeUninit;
 
@@ -114,7 +114,7 @@ impl RequestHead {
 
     fn read_host(&mut self, head: &[u8]) -> Result<(), Refusal> {
         let mut host = None;
-        for line in self.fields.iter().filter(|field| field.kind == Kind::Host) {
+        for line in self.fields.iter().filter(|field| field.kind == FieldKind::Host) {
             if host.replace(line.value).is_some() {
                 return Err(Refusal::bad("more than one Host field"));
             }
@@ -154,7 +154,7 @@ impl RequestHead {
 
     fn read_expectation(&mut self, head: &[u8]) -> Result<(), Refusal> {
         self.expects_continue = false;
-        for line in self.fields.iter().filter(|field| field.kind == Kind::Expect) {
+        for line in self.fields.iter().filter(|field| field.kind == FieldKind::Expect) {
             if !line.value.of(head).eq_ignore_ascii_case(b"100-continue") {
                 return Err(Refusal::with(417, "the only expectation supported is 100-continue"));
             }
@@ -170,7 +170,7 @@ impl RequestHead {
             Version::Http10 => options.keep_alive && !options.close,
         };
         let mut wanted = false;
-        for line in self.fields.iter().filter(|field| field.kind == Kind::Upgrade) {
+        for line in self.fields.iter().filter(|field| field.kind == FieldKind::Upgrade) {
             // h2c would tunnel requests past every check made here.
             if field::list(line.value.of(head)).any(|protocol| protocol.eq_ignore_ascii_case(b"h2c")) {
                 wanted = false;
@@ -277,5 +277,4 @@ fn percent_decoded(text: &[u8]) -> (u8, usize) {
 }
 
 #[cfg(test)]
-#[path = "request_tests.rs"]
 mod tests;

@@ -7,8 +7,8 @@
 //! out everybody. It waits until that place is free: so many more than the limit are open as there are sockets.
 
 use super::placement;
-use crate::mailbox::Message;
-use crate::worker::Worker;
+use crate::runtime::mailbox::Message;
+use crate::runtime::worker::Worker;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -2,10 +2,10 @@
 //!
 //! A request enters the plant when it is fully read, waits for a message, and is answered. The message is sent by
 //! [`Service::report_ends`] at the job's end. If the client leaves, hyper drops the future; the job runs on, and
-//! whoever comes last (the dropped future or the ended job) takes the request out of the `held` ledger, once.
+//! the later of the two (the dropped future or the ended job) takes the request out of the `held` ledger, once.
 
 use super::ledger::{BusyLedger, BusyReading};
-use super::plant::{Ended, Plant, PlantShape};
+use super::plant::{EndedJob, Plant, PlantShape};
 use super::site::Site;
 use super::{ClassCount, OriginSettings, Served};
 use crate::alarm::Alarm;
@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 /// A worker held by a connection (prefork); shared with its jobs, because a job outlives a client that left.
 pub(super) type Seat = Arc<OwnedSemaphorePermit>;
 
-/// Who waits for a job: told its exact end.
+/// A connection that waits for a job, and is sent the job's exact end.
 struct Waiting {
     done: oneshot::Sender<u64>,
     _seat: Option<Seat>,
@@ -64,7 +64,7 @@ struct State {
     /// When the alarm is set to ring; `u64::MAX`: it is not.
     armed_ns: u64,
     /// Reused between calls.
-    ended: Vec<Ended<Waiting>>,
+    ended: Vec<EndedJob<Waiting>>,
 }
 
 /// The plant behind HTTP. One lock; all but the handle's readings come from one thread.
@@ -187,14 +187,14 @@ impl Service {
         Ok(Inside { service: Arc::clone(self), index, waiting: Some(waiting) })
     }
 
-    /// Brings the plant to now, tells whose jobs have ended, does `then`, and sets the alarm for what comes next.
+    /// Brings the plant to now, reports jobs that have ended, does `then`, and sets the alarm for what comes next.
     fn at_now<T>(&self, then: impl FnOnce(&mut State, u64) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
         // Read under the lock: else two threads could bring their instants in the wrong order.
         let now_ns = self.now_ns();
         state.plant.advance(now_ns, &mut state.ended);
-        for Ended { at_ns, payload } in state.ended.drain(..) {
+        for EndedJob { at_ns, payload } in state.ended.drain(..) {
             if payload.done.send(at_ns).is_err() {
                 state.held.leave(now_ns);
                 state.counters.abandoned += 1;
@@ -247,7 +247,8 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let Some(mut waiting) = self.waiting.take() else { return };
         waiting.close();
-        // Told, but not yet woken: the job is gone from the plant, so nobody else will do this.
+        // The end was sent but the future not woken: the job is gone from the plant, so this is the last place to
+        // account for it.
         if waiting.try_recv().is_ok() {
             let now_ns = self.service.now_ns();
             let mut state = self.service.lock();

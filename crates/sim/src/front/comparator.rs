@@ -2,16 +2,16 @@
 
 use super::Front;
 use super::aces::{self, Aces};
+use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use super::limit::{Aimd, AimdSettings, Gradient, Gradient2, Gradient2Settings, GradientSettings};
 use super::limit::{Cac, Concurrency, Limited, Limiter, Rate, Sac, TailDrop, Unlimited};
-use super::words::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
 use std::fmt;
 use std::path::Path;
 
-/// What other gateways do against overload, to compare with. How each works is told where it is made, in `front/limit`.
+/// What other gateways do against overload, to compare with. The files of `front/limit` say how each works.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Comparator {
     /// Everything starts at once.
@@ -50,7 +50,7 @@ pub enum Comparator {
         period: Duration,
     },
     /// AC's own scheme: so much estimated work a period and priority, two queues.
-    Aces(aces::Settings),
+    Aces(aces::AcesSettings),
     /// Adaptive concurrency by gradient, as Envoy does it.
     Gradient {
         /// Between updates of the limit.
@@ -77,7 +77,7 @@ pub enum Comparator {
 /// The bounds of a limit that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At the start.
+    /// The limit at the start.
     pub initial: u32,
     /// Never lower.
     pub least: u32,
@@ -127,7 +127,7 @@ impl Comparator {
     /// server's service.
     ///
     /// # Errors
-    /// One sentence: what is wrong, and how it is written.
+    /// One sentence: what is wrong, and how a comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
         let mut words = Words::new(text)?;
         let comparator = match words.name {
@@ -147,7 +147,7 @@ impl Comparator {
                 period: words.option("period", POSITIVE)?.unwrap_or(SECOND),
             },
             "cac" => Comparator::Cac { period: words.option("period", POSITIVE)?.unwrap_or(SECOND) },
-            "aces" => Comparator::Aces(aces::Settings::read(&mut words)?),
+            "aces" => Comparator::Aces(aces::AcesSettings::read(&mut words)?),
             "gradient" => Comparator::Gradient {
                 update: words.option("update", POSITIVE)?.unwrap_or(UPDATE),
                 probe: words.option("probe", POSITIVE)?.unwrap_or(PROBE),
@@ -184,7 +184,8 @@ impl Comparator {
     /// The front that does it, before these plants. Classes are numbered as in an engine of the same promises and seed.
     ///
     /// # Errors
-    /// What in the promises cannot be; plants without their truth; a `sac` whose unit nobody knows; a parameter that
+    /// Promises that contradict each other; plants that the workload does not describe; a `sac` whose unit is not
+    /// known; a parameter that
     /// [`parse`](Comparator::parse) would refuse.
     pub fn front(
         &self,
@@ -238,7 +239,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// One limiter for each plant, made from its truth and a seed of its own.
+    /// Makes one limiter for each plant, from the plant's truth and a seed of its own.
     fn front<L: Limiter + 'static>(
         &self,
         limiter: impl Fn(&Plant, u64) -> L,
@@ -393,7 +394,7 @@ mod tests {
         let limits = Limits { initial: 1, least: 2, most: 3 };
         let wrong = [
             Comparator::Cac { period: zero },
-            Comparator::Aces(aces::Settings { period: zero, ..aces::Settings::default() }),
+            Comparator::Aces(aces::AcesSettings { period: zero, ..aces::AcesSettings::default() }),
             Comparator::Concurrency { most: 8, queue: 1, wait: zero },
             Comparator::Gradient { update: zero, probe: zero },
             Comparator::Rate { per_second: f64::NAN, burst: 0 },

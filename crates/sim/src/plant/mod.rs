@@ -11,8 +11,8 @@
 //! worker, the link takes x over its rate, so that in the long run U = max(a R + b W, b' W) (UC, equation 9) is the
 //! busy share of the busier of the two.
 //!
-//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while somebody waits; nothing
-//! ends before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
+//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while a job waits; nothing ends
+//! before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
 //!
 //! It keeps its own busy time. A claim about a loop is judged by that, never by the loop's sensor.
 
@@ -28,7 +28,7 @@ mod tests;
 use crate::workload::{self, Discipline, Fault, FaultKind};
 use operational::OperationalTime;
 use plimsoll_core::time::{Duration, Instant};
-use schedule::{Job, Kind};
+use schedule::{Job, JobKind};
 use sharing::Sharing;
 use std::collections::{BTreeSet, VecDeque};
 use workers::Workers;
@@ -40,7 +40,7 @@ pub struct Overflow;
 /// What a request takes of a server that does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// One worker's time.
+    /// Time of one worker.
     pub service: Duration,
     /// Body bytes, for the link.
     pub bytes: u64,
@@ -58,16 +58,16 @@ pub struct Done {
 /// Accumulated busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// Of all workers or cores together.
+    /// Busy time of all workers or cores together.
     pub servers: Duration,
-    /// Of the link.
+    /// Busy time of the link.
     pub link: Duration,
 }
 
 /// The server.
 #[derive(Debug)]
 pub struct Server {
-    stage: Stage,
+    stage: JobStage,
     /// Requests in service; charges are not counted.
     requests: usize,
     waiting: VecDeque<(u64, Work)>,
@@ -75,17 +75,17 @@ pub struct Server {
     /// Charges that no worker was free for, equal ones in a row as one: their work and how many.
     charges: VecDeque<(Duration, u64)>,
     link: Option<Link>,
-    /// Whose clients have left, until their `Done`.
+    /// Jobs whose clients have left, until their [`Done`].
     left: BTreeSet<u64>,
     /// T_f.
     failure: Duration,
     time: OperationalTime,
-    /// Those that meet a request when its service starts.
+    /// Faults that meet a request when its service starts.
     faults: Vec<Fault>,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum JobStage {
     Workers { workers: usize, pool: Workers },
     Sharing { most: usize, cores: Sharing },
 }
@@ -98,14 +98,14 @@ struct Link {
 }
 
 impl Server {
-    /// At rest.
+    /// A server at rest.
     pub fn new(truth: &workload::Plant) -> Self {
         let stage = match truth.discipline {
             Discipline::Workers(workers) => {
-                Stage::Workers { workers: workers as usize, pool: Workers::default() }
+                JobStage::Workers { workers: workers as usize, pool: Workers::default() }
             }
             Discipline::Sharing { cores, most } => {
-                Stage::Sharing { most: most as usize, cores: Sharing::new(cores as usize) }
+                JobStage::Sharing { most: most as usize, cores: Sharing::new(cores as usize) }
             }
         };
         let at_start = |fault: &&Fault| !matches!(fault.kind, FaultKind::Slower(_));
@@ -145,18 +145,18 @@ impl Server {
         self.left.insert(job);
     }
 
-    /// Work that nobody waits for: a rejection's c, before everything that waits.
+    /// Takes work without a client: a rejection's c, before everything that waits.
     ///
     /// UC rejects inside the server: a process takes the request from the listen queue, looks at it and closes (6.3,
-    /// 7.5). So one worker does all of it, the first that is free: at once, or when the next service ends, before
-    /// anybody in the listen queue (whoever was rejected has been there already). What is in service is not
-    /// interrupted: processes of the same priority. Where cores are shared the gateway is one more process, let in at
-    /// once, beyond `most`. The listen queue neither counts nor refuses it, and it has no [`Done`].
+    /// 7.5). So one worker does all of the work, the first that is free: at once, or when the next service ends, before
+    /// any request in the listen queue, which a rejected request has passed already. Service under way is not
+    /// interrupted: processes have the same priority. Where cores are shared the gateway is one more process, let in at
+    /// once, beyond `most`. The listen queue neither counts nor refuses the work, and there is no [`Done`].
     ///
-    /// Rejections alone can thus fill the server (900 per second there) and starve everybody else: the receive livelock
-    /// that UC 7.5 warns of.
+    /// Rejections alone can thus fill the server (900 per second there) and starve all other requests: the receive
+    /// livelock that UC 7.5 warns of.
     pub fn charge(&mut self, now: Instant, work: Duration) {
-        if let Stage::Workers { workers, pool } = &self.stage
+        if let JobStage::Workers { workers, pool } = &self.stage
             && pool.len() >= *workers
         {
             match self.charges.back_mut() {
@@ -164,7 +164,7 @@ impl Server {
                 _ => self.charges.push_back((work, 1)),
             }
         } else {
-            self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+            self.enter(now, work, Job { kind: JobKind::Charge, id: 0, bytes: 0 });
         }
     }
 
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Does the first thing that is due now. `None`: nothing that anybody outside sees (a response went from worker to
+    /// Does the first thing that is due now. `None`: nothing that is seen from outside (a response went from worker to
     /// link, a charge ended, nothing was due).
     pub fn step(&mut self, now: Instant) -> Option<Done> {
         if let Some(link) = &mut self.link
@@ -190,14 +190,14 @@ impl Server {
             return None;
         }
         let job = match &mut self.stage {
-            Stage::Workers { pool, .. } => pool.leave(now),
-            Stage::Sharing { cores, .. } => cores.leave(now, &self.time),
+            JobStage::Workers { pool, .. } => pool.leave(now),
+            JobStage::Sharing { cores, .. } => cores.leave(now, &self.time),
         }?;
-        self.requests -= usize::from(job.kind != Kind::Charge);
+        self.requests -= usize::from(job.kind != JobKind::Charge);
         self.fill(now);
         match (&mut self.link, job.kind) {
-            (_, Kind::Charge) => None,
-            (Some(link), Kind::Request) if job.bytes > 0 => {
+            (_, JobKind::Charge) => None,
+            (Some(link), JobKind::Request) if job.bytes > 0 => {
                 let work_ns = job.bytes as f64 * link.ns_per_byte;
                 link.responses.enter(now, &self.time, work_ns, job);
                 None
@@ -210,8 +210,8 @@ impl Server {
     pub fn busy(&mut self, now: Instant) -> Busy {
         Busy {
             servers: match &mut self.stage {
-                Stage::Workers { pool, .. } => pool.busy(now),
-                Stage::Sharing { cores, .. } => cores.busy(now),
+                JobStage::Workers { pool, .. } => pool.busy(now),
+                JobStage::Sharing { cores, .. } => cores.busy(now),
             },
             link: self.link.as_mut().map_or(Duration::ZERO, |link| link.responses.busy(now)),
         }
@@ -219,13 +219,13 @@ impl Server {
 
     fn has_room(&self) -> bool {
         match &self.stage {
-            // A charge has a worker like everybody.
-            Stage::Workers { workers, pool } => pool.len() < *workers,
-            Stage::Sharing { most, .. } => self.requests < *most,
+            // A charge takes a worker, like a request.
+            JobStage::Workers { workers, pool } => pool.len() < *workers,
+            JobStage::Sharing { most, .. } => self.requests < *most,
         }
     }
 
-    /// Lets in who waits.
+    /// Lets waiting jobs into service.
     fn fill(&mut self, now: Instant) {
         while self.has_room() {
             if let Some((work, count)) = self.charges.front_mut() {
@@ -234,7 +234,7 @@ impl Server {
                 if *count == 0 {
                     self.charges.pop_front();
                 }
-                self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+                self.enter(now, work, Job { kind: JobKind::Charge, id: 0, bytes: 0 });
             } else if let Some((job, work)) = self.waiting.pop_front() {
                 self.start(now, job, work);
             } else {
@@ -245,7 +245,7 @@ impl Server {
 
     /// Begins a request's service, or what it comes to.
     fn start(&mut self, now: Instant, id: u64, Work { mut service, bytes }: Work) {
-        let mut job = Job { kind: Kind::Request, id, bytes };
+        let mut job = Job { kind: JobKind::Request, id, bytes };
         if !self.left.is_empty() && self.left.contains(&id) {
             (service, job.bytes) = (self.failure, 0);
         } else if !self.faults.is_empty() {
@@ -253,7 +253,7 @@ impl Server {
             for fault in self.faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)) {
                 match fault.kind {
                     FaultKind::Takes(time) => service = time,
-                    FaultKind::Fails(after) => (service, job.kind) = (after, Kind::Failing),
+                    FaultKind::Fails(after) => (service, job.kind) = (after, JobKind::Failing),
                     FaultKind::Slower(_) => {}
                 }
             }
@@ -266,8 +266,8 @@ impl Server {
         // Whole nanoseconds up to 104 days.
         let work_ns = work.as_secs() as f64 * 1e9 + f64::from(work.subsec_nanos());
         match &mut self.stage {
-            Stage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),
-            Stage::Sharing { cores, .. } => cores.enter(now, &self.time, work_ns, job),
+            JobStage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),
+            JobStage::Sharing { cores, .. } => cores.enter(now, &self.time, work_ns, job),
         }
     }
 
@@ -275,15 +275,15 @@ impl Server {
         if !self.left.is_empty() {
             self.left.remove(&job.id);
         }
-        Done { job: job.id, failed: job.kind == Kind::Failing }
+        Done { job: job.id, failed: job.kind == JobKind::Failing }
     }
 }
 
-impl Stage {
+impl JobStage {
     fn due(&self) -> Instant {
         match self {
-            Stage::Workers { pool, .. } => pool.due(),
-            Stage::Sharing { cores, .. } => cores.due(),
+            JobStage::Workers { pool, .. } => pool.due(),
+            JobStage::Sharing { cores, .. } => cores.due(),
         }
     }
 }

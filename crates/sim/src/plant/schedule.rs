@@ -11,8 +11,8 @@ use std::collections::BinaryHeap;
 /// What is in service, or on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    pub(super) kind: Kind,
-    /// As offered. A charge has none.
+    pub(super) kind: JobKind,
+    /// The number given when the job was offered. A charge has none.
     pub(super) id: u64,
     /// What the link is to carry.
     pub(super) bytes: u64,
@@ -20,12 +20,12 @@ pub(super) struct Job {
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JobKind {
     /// It is answered.
     Request,
     /// It fails when its time is over.
     Failing,
-    /// Nobody waits for it.
+    /// No client waits for the job.
     Charge,
 }
 

@@ -321,8 +321,8 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduling::queue::Rank;
     use crate::scheduling::quota::{Quota, TurnRule};
+    use crate::scheduling::rank::Rank;
     use alloc::sync::Arc;
 
     /// Of 100 ms, with nobody below it yet.

@@ -36,7 +36,7 @@ pub(crate) struct Promised {
     pub(crate) site: usize,
     pub(crate) plant: usize,
     /// Of its line in the queue.
-    pub(crate) rank: crate::scheduling::queue::Rank,
+    pub(crate) rank: crate::scheduling::rank::Rank,
     pub(crate) promise: Promise,
     pub(crate) quota: Arc<Quota>,
     /// The classes of its plant that rank below it.

@@ -1,30 +1,30 @@
 //! What other gateways do against overload, one algorithm a file, and the shell that makes each a [`Front`](super::Front).
 //!
 //! A limiter answers one question, whether one more request may start now, and hears of each that ends. It knows
-//! neither tokens nor classes. Why not one `Front` per algorithm: the account of who is where would be written eight
-//! times, and a comparison would compare the accounts.
+//! neither tokens nor classes. Why not one `Front` per algorithm: the books about requests would be written eight
+//! times, and a comparison would compare the books.
 
 mod aimd;
 mod cac;
 mod concurrency;
 mod gradient;
 mod gradient2;
+mod limited;
 mod none;
 mod rate;
 mod sac;
-mod shell;
 mod tail_drop;
 mod truth;
 
-pub(super) use aimd::{Aimd, Settings as AimdSettings};
+pub(super) use aimd::{Aimd, AimdSettings};
 pub(super) use cac::Cac;
 pub(super) use concurrency::Concurrency;
-pub(super) use gradient::{Gradient, Settings as GradientSettings};
-pub(super) use gradient2::{Gradient2, Settings as Gradient2Settings};
+pub(super) use gradient::{Gradient, GradientSettings};
+pub(super) use gradient2::{Gradient2, Gradient2Settings};
+pub(super) use limited::Limited;
 pub(super) use none::Unlimited;
 pub(super) use rate::Rate;
 pub(super) use sac::Sac;
-pub(super) use shell::Limited;
 pub(super) use tail_drop::TailDrop;
 
 use plimsoll_core::time::{Duration, Instant};
@@ -34,15 +34,15 @@ pub(super) trait Limiter {
     /// Whether it may. `true` means that it starts now.
     fn admit(&mut self, now: Instant, ask: Ask) -> bool;
 
-    /// One that was started is gone from the plant.
-    fn released(&mut self, _now: Instant, _sample: Sample) {}
+    /// A request that was started is gone from the plant.
+    fn released(&mut self, _now: Instant, _sample: RoundTrip) {}
 
     /// Runs what is due; says when to come again. Called at the time it said, or earlier.
     fn tick(&mut self, _now: Instant) -> Instant {
         Instant::FAR
     }
 
-    /// Who may wait when it says no.
+    /// The bounds of waiting for a request that may not start.
     fn queue(&self) -> Queue {
         Queue { most: 0, wait: Duration::MAX }
     }
@@ -59,23 +59,23 @@ pub(super) struct Ask {
 
 /// A request that is gone from the plant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct RoundTrip {
     /// When it was started.
     pub(super) started: Instant,
-    /// In flight when it was started, with itself.
+    /// Requests in flight when it was started, itself included.
     pub(super) in_flight: u32,
     /// How it ended.
-    pub(super) ended: Ended,
+    pub(super) ended: Departure,
 }
 
 /// How a request left the plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Departure {
     /// With its response.
     Answered,
     /// It failed, or was lost in a full listen queue.
     Failed,
-    /// Its client left.
+    /// The client left.
     Left,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Queue {
 
 #[cfg(test)]
 pub(super) mod tests {
-    pub(in crate::front) use super::shell::tests::{promises, workload};
+    pub(in crate::front) use super::limited::tests::{promises, workload};
     use super::*;
 
     pub(in crate::front) fn at(seconds: f64) -> Instant {
@@ -101,9 +101,9 @@ pub(super) mod tests {
         Ask { in_flight, service: Duration::from_millis(40) }
     }
 
-    /// Its round trip took so long and ends at `now`.
-    pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> Sample {
+    /// A round trip that took `rtt` and ends at `now`.
+    pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> RoundTrip {
         let started = Instant::from_nanos(now.as_nanos() - rtt.as_nanos() as u64);
-        Sample { started, in_flight, ended: Ended::Answered }
+        RoundTrip { started, in_flight, ended: Departure::Answered }
     }
 }

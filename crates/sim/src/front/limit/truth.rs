@@ -32,7 +32,7 @@ impl Truth {
         }
     }
 
-    /// At the highest level. Exact where the request brings its draw, else the mean.
+    /// Service time at the highest level. Exact where the request brings its draw, else the mean.
     pub(super) fn service(&self, plant: usize, site: u16, request: &Request) -> Duration {
         let PlantTruth { fixed_seconds, seconds_per_byte } = self.plants[plant];
         let version = self.highest[usize::from(site)];
@@ -58,7 +58,7 @@ mod tests {
         let plant = crate::workload::Plant {
             service: Duration::from_millis(10),
             service_per_byte: 1e-6,
-            ..crate::front::limit::shell::tests::truth()
+            ..crate::front::limit::limited::tests::truth()
         };
         let mut workload = Workload { plants: vec![plant], ..Workload::default() };
         let mut request = Request { bytes: 5000, ..Request::default() };
