@@ -44,7 +44,8 @@ impl Levels {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
-            self.set.push((class.class, share.service_level(allocation.level_of(plant, class).min(top), top)));
+            self.set
+                .push((class.class, share.service_level(allocation.level_of(plant, class).min(top), top)));
         }
         &self.set
     }
