@@ -1,4 +1,5 @@
-//! Deadlines at the door: what was reserved is given back, whatever way a request takes, and an honest refusal.
+//! Deadlines at the request API: reserved work is given back, however a request ends, and refusals say when to come
+//! again.
 
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{
@@ -46,7 +47,7 @@ fn ms(ms: u64) -> Instant {
     Instant::from_nanos(ms * 1_000_000)
 }
 
-/// Of scripts, which take 100 ms; reports are told apart.
+/// A plant of scripts that take 100 ms; reports are a type of their own.
 fn promises(workers: u32, deadline: Option<Duration>) -> Promises {
     let paths = |path: &str| Condition { paths: vec![path.to_owned()], ..Condition::default() };
     let class = Class { priority: 1, ..Class::new("first", paths("/first")) };
@@ -94,7 +95,7 @@ fn what_cannot_be_done_in_time_is_refused_and_told_when_it_could() {
         }
     };
     assert_eq!(reason, Reason::Deadline);
-    // As variable as an exponential's, until they are known.
+    // The estimate varies like an exponential time until it is learned.
     assert!((6..=11).contains(&waits), "{waits} of 100 ms in 2 s");
     assert!(retry_after > Duration::ZERO && retry_after <= Duration::from_millis(250), "{retry_after:?}");
     let work = unfinished(&engine);
@@ -123,7 +124,7 @@ fn an_announced_cost_is_believed_from_trusted_clients() {
     assert_eq!(liar.announced_us, 0);
     let cheap = target(&lane, &asked(Some("0.01"), true));
     let _permit = lane.arrive(ms(0), cheap, Token(1), &mut verdicts);
-    // In service half of it is left, and more while nobody knows how it varies.
+    // In service half of the work remains, and more while its variance is not known.
     assert!((0.005..=0.0101).contains(&unfinished(&engine)), "{}", unfinished(&engine));
 }
 
@@ -142,14 +143,14 @@ fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
     let Arrival::Wait(_second) = lane.arrive(ms(400), script, Token(2), &mut verdicts) else {
         panic!("busy")
     };
-    // It turns out that the server hangs.
+    // The server hangs.
     engine.tick(ms(1550), &Readings::default(), &mut verdicts);
     let dropped = verdicts.drain(..).map(|verdict| match verdict {
         Verdict::Drop { token, reason, retry_after } => (token.0, reason, retry_after > Duration::ZERO),
         other => panic!("{other:?}"),
     });
     assert_eq!(dropped.collect::<Vec<_>>(), [(1, Reason::Late, true)]);
-    // The other one's turn comes too late.
+    // The turn of the other request comes too late.
     lane.release(ms(2000), &mut permit, Service::default(), &mut verdicts);
     assert!(
         matches!(verdicts[..], [Verdict::Drop { token: Token(2), reason: Reason::Late, .. }]),
@@ -174,7 +175,7 @@ fn a_type_refused_for_its_price_alone_is_tried_again() {
                 refused += 1;
             }
             Arrival::Serve(mut permit) => {
-                // It takes 20 ms, not the 500 ms that were expected of it.
+                // It takes 20 ms instead of the expected 500 ms.
                 let service = Service { response_bytes: 1, representative: true, cost: None };
                 lane.release(ms(250 * second + 21), &mut permit, service, &mut verdicts);
                 lane.depart(ms(250 * second + 21), permit, Outcome::Completed, &mut verdicts);
@@ -277,7 +278,7 @@ fn unfinished_work_returns_to_zero_whatever_happens() {
     }
 }
 
-/// Of a plant that was there before, and of one that ticks already.
+/// For a plant that was promised before, and for one that already ticks.
 #[test]
 fn trends_are_remembered_however_late() {
     let mut promises = promises(1, Some(Duration::from_millis(100)));
@@ -301,7 +302,7 @@ fn trends_are_remembered_however_late() {
             let line = text.lines().find(|line| line.split_whitespace().nth(1) == Some(rank)).expect(&text);
             line.split_whitespace().nth(6).unwrap().parse::<u32>().unwrap()
         };
-        // Some sixty periods, all without a request, of a class that is known from before and of one that is not.
+        // Some sixty periods without a request, for a class with earlier forecasts and for one without.
         assert_eq!(stayed("259") - stayed("0"), 50, "{text}");
         assert!(
             (50..60).contains(&stayed("0")) && text.contains("upstream gone\n7 2  0 0 0  0 9 0"),
@@ -333,7 +334,7 @@ fn hammer(lanes: Vec<Lane>) {
                     let mut started = Vec::new();
                     match lane.arrive(now, script, Token(token), &mut verdicts) {
                         Arrival::Serve(permit) => started.push(permit),
-                        // Its client leaves at once.
+                        // The client leaves at once.
                         Arrival::Wait(permit) => lane.depart(now, permit, Outcome::Abandoned, &mut verdicts),
                         _ => {}
                     }

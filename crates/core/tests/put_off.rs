@@ -1,4 +1,4 @@
-//! A shell that knows the future may put ticks off: what comes of it is the same, bit for bit.
+//! A shell that knows the next arrival may put ticks off; the result is the same, bit for bit.
 
 use plimsoll_core::promises::{Guarantee, Plant, Promises, Site};
 use plimsoll_core::random::Random;
@@ -44,12 +44,12 @@ impl Run {
         let lane = lanes.pop().expect("one lane");
         let due = Instant::ZERO;
         let mut run = Run { engine, lane, due, looks_ahead, ticks: 0, verdicts: Verdicts::new() };
-        // The clock starts before anybody comes.
+        // The clock starts before the first request.
         run.rest(due, due);
         run
     }
 
-    /// All ticks up to `until`, that instant included; the next request comes at `next`.
+    /// Ticks up to and including `until`; the next request comes at `next`.
     fn rest(&mut self, until: Instant, next: Instant) {
         while self.due <= until {
             let due = self.engine.tick(self.due, &Readings::default(), &mut self.verdicts);
@@ -58,7 +58,7 @@ impl Run {
         }
     }
 
-    /// One request, that is served at once and for so long; the next one comes after it.
+    /// Serves one request at once, for this long; the next one comes after it.
     fn serve(&mut self, [now, end, next]: [Instant; 3], client: u32) {
         let target = self.lane.classify(&Request(client)).expect("any host");
         let arrival = self.lane.arrive(now, target, Token(client.into()), &mut self.verdicts);
@@ -71,7 +71,7 @@ impl Run {
     }
 }
 
-/// Bursts with long pauses between them, alike for both; whenever a request comes the engines are in the same state.
+/// The same bursts with long pauses for both engines; at each request both are in the same state.
 fn compare(promises: &Promises, seed: u64) -> (u64, u64) {
     let mut runs = [false, true].map(|looks_ahead| Run::new(promises, looks_ahead));
     let mut random = Random::new(seed);
@@ -88,7 +88,7 @@ fn compare(promises: &Promises, seed: u64) -> (u64, u64) {
         now = next;
         let status = |run: &Run| {
             let mut status = run.engine.status();
-            // Weighed by rates, of which some samples are taken later.
+            // The plan weighs by rates, and some samples of them are taken later.
             status.plan.clear();
             format!("{status:?}")
         };
@@ -123,7 +123,7 @@ fn no_tick_is_put_off_while_a_request_waits() {
     assert!(run.engine.put_off(run.due, far) > run.due, "nothing is there");
     for client in 0..2 {
         let target = run.lane.classify(&Request(client)).expect("any host");
-        // Not departed: the second one waits for the first.
+        // The request does not depart, so the second one waits for it.
         let _ = run.lane.arrive(Instant::ZERO, target, Token(client.into()), &mut run.verdicts);
     }
     assert_eq!(run.engine.put_off(run.due, far), run.due);

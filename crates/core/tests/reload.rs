@@ -1,4 +1,4 @@
-//! Reload: what stays keeps what was learned, what goes is accounted to its end, and traffic does not notice.
+//! Reload: what stays keeps what was learned, what goes is accounted to its end, and no request is lost.
 
 use plimsoll_core::promises::{
     Class, Condition, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
@@ -154,7 +154,7 @@ fn a_request_of_a_class_that_goes_is_accounted_to_it() {
     );
     assert!(lane.classify(&Request { host: "blog", path: "/", client: 7 }).is_none());
 
-    // A target of before the reload is good after it.
+    // A target from before the reload is still valid.
     assert!(matches!(lane.arrive(ms(2), old, Token(2), &mut verdicts), Arrival::Wait(_)));
     lane.sent(&held[0], 500);
     lane.release(ms(10), &mut held[0], answered(), &mut verdicts);
@@ -243,7 +243,7 @@ fn what_stays_keeps_what_was_learned() {
     let shop = row(&before, "shop", "default");
     assert!((1.0..1.9).contains(&shop.service_level), "{}", shop.service_level);
 
-    // Another site, another class in front, another number of connections: nothing of this concerns what was learned.
+    // Another site, another class in front, another number of connections: none of it concerns what was learned.
     let mut more = promises.clone();
     more.sites.insert(0, site("wiki", &["full"]));
     more.sites[1].classes.insert(0, class("/edit"));
@@ -276,7 +276,7 @@ fn a_level_keeps_its_cost_and_m_its_place_by_name() {
     assert_eq!(longer.level_cost_seconds[1..], shop.level_cost_seconds[..]);
     assert_eq!(longer.levels, ["text", "light", "full"]);
 
-    // Down to one level: what is asked of a level that is gone is clamped.
+    // Down to one level: a request for a level that is gone gets the nearest one.
     levels.sites[0].levels = vec![Level { name: "full".into(), plant: None, cost_ratio: None }];
     engine.reload(&levels).expect("valid promises");
     let status = engine.status();
@@ -284,13 +284,13 @@ fn a_level_keeps_its_cost_and_m_its_place_by_name() {
     assert!(short.service_level <= 1.0);
     assert_eq!(short.level_cost_seconds[0], shop.level_cost_seconds[1]);
 
-    // On another plant nothing is known of its costs.
+    // On another plant its costs are unknown.
     levels.sites[0].plant = 1;
     engine.reload(&levels).expect("valid promises");
     assert_eq!(row(&engine.status(), "shop", "default").level_cost_seconds, [None]);
 }
 
-/// Promises drawn at random: which sites, classes, levels and plants there are, and how large all is.
+/// Promises drawn at random: sites, classes, levels, plants and all sizes.
 fn drawn(random: &mut Random) -> Promises {
     let mut names = vec!["app", "static", "other"];
     names.rotate_left(random.below(3) as usize);
@@ -320,7 +320,7 @@ fn drawn(random: &mut Random) -> Promises {
     promises
 }
 
-/// To each class a delay, a place in the site's ratio, or nothing.
+/// Gives each class a delay, a place in the site's ratio, or nothing.
 fn promise_response_times(site: &mut Site, random: &mut Random) {
     let mut draw = || match random.below(3) {
         0 => (Some(delay(1 + random.below(500), (random.below(2) == 0).then_some(95.0))), None),
@@ -343,7 +343,7 @@ fn delay(ms: u64, percentile: Option<f64>) -> Delay {
     Delay { target: Duration::from_millis(ms), percentile }
 }
 
-/// Two threads' lanes, what they hold, and who waits.
+/// The lanes of two threads, the requests under way, and those that wait.
 struct World {
     lanes: Vec<Lane>,
     held: Vec<Permit>,
@@ -358,7 +358,7 @@ impl World {
         let host = HOSTS[random.below(3) as usize];
         let request = Request { host, path: PATHS[random.below(3) as usize], client: random.bits() as u32 };
         let Some(target) = self.lanes[lane].classify(&request) else { return };
-        // Another thread may be the one that goes on with it.
+        // Another thread may continue the request.
         let lane = random.below(self.lanes.len() as u64) as usize;
         self.arrived += 1;
         let token = Token(self.arrived);
@@ -407,8 +407,8 @@ impl World {
     }
 }
 
-/// Serves in these seconds: a request each `one_in` milliseconds, of 20 ms each for four workers, to `/buy` and to whoever
-/// is in no class.
+/// Serves a request each `one_in` milliseconds of these seconds, of 20 ms each at four workers, to `/buy` and to a path
+/// of no class.
 fn traffic(
     engine: &mut Engine,
     world: &mut World,
@@ -446,8 +446,8 @@ fn traffic(
     engine.status()
 }
 
-/// A promise of response times is given, changed, turned into a ratio and taken back while requests wait and are served;
-/// so are told and looked-for workers.
+/// A promise of response times is given, changed, turned into a ratio and taken back while requests wait and are
+/// served; so are promised and searched numbers of workers.
 #[test]
 fn a_promise_comes_changes_and_goes_under_load() {
     let with = |own: Option<Delay>, ratios: Option<(f64, f64)>, find: Option<WorkerBounds>| {
@@ -518,7 +518,7 @@ fn a_promise_comes_changes_and_goes_under_load() {
     }
 }
 
-/// Any reloads under any traffic: every request has one end, in the class that it came to.
+/// Any reloads under any traffic: every request has one end, in the class in which it arrived.
 #[test]
 fn every_request_ends_once_whatever_is_reloaded() {
     for seed in 0..300 {
@@ -554,7 +554,7 @@ fn every_request_ends_once_whatever_is_reloaded() {
     }
 }
 
-/// The same with true threads, while one reloads as fast as it can.
+/// The same with real threads, while one reloads as fast as it can.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test of threads needs threads")]
 fn threads_that_meet_reloads_lose_nothing() {
@@ -591,7 +591,7 @@ fn threads_that_meet_reloads_lose_nothing() {
     while reloads < 50 || threads.iter().any(|thread| !thread.is_finished()) {
         engine.reload(&drawn(&mut random)).expect("valid promises");
         engine.tick(now(), &Readings::default(), &mut verdicts);
-        // What the tick itself starts is left under way: it has no lane here to end it with.
+        // Requests that the tick starts are left under way, because the test has no lane to end them with.
         ticked += verdicts.drain(..).filter(|verdict| matches!(verdict, Verdict::Start(..))).count() as u64;
         reloads += 1;
     }
@@ -602,7 +602,7 @@ fn threads_that_meet_reloads_lose_nothing() {
     assert_eq!(sum(|class| class.counts.in_flight()), ticked, "after {reloads} reloads");
 }
 
-/// Whoever is told of a start ends it: the waiting permit, perhaps another thread's, is spent.
+/// The thread that receives a start ends it: the waiting permit, perhaps another thread's, is spent.
 fn end(world: &mut World, now: Instant) {
     while let Some(verdict) = world.verdicts.pop() {
         if let Verdict::Start(_, permit) = verdict {
@@ -611,8 +611,7 @@ fn end(world: &mut World, now: Instant) {
     }
 }
 
-/// What a missed promise pressed out of its plant's load line is given back with it, also where another plant has a
-/// promise still.
+/// The set-point reduction of a missed promise goes with that promise, even where another plant still has one.
 #[test]
 fn a_promise_that_goes_takes_its_pressure_with_it() {
     let with = |own: Option<Delay>| {
@@ -622,7 +621,7 @@ fn a_promise_that_goes_takes_its_pressure_with_it() {
         promises.plants[0].queue.max_waiting = 50;
         promises
     };
-    // All workers could keep it, service takes 20 ms; those of the class below are in the way.
+    // All workers could keep the promise, since service takes 20 ms; the requests of the class below are in the way.
     let (mut engine, lanes) = Engine::new(&with(Some(delay(21, Some(95.0)))), 1, 42).expect("valid promises");
     let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
     let mut random = Random::new(3);

@@ -63,7 +63,7 @@ impl WorkerCounts {
         let Asked { upstream, page, answers } = asked;
         let counted = ask(page);
         if *answers != Some(counted.is_ok()) {
-            eprintln!("{}", line(asked, &counted));
+            tracing::info!("{}", line(asked, &counted));
         }
         if let Ok(workers) = counted {
             gateway.report_workers(upstream, workers);

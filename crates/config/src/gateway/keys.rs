@@ -6,7 +6,7 @@
 use super::addresses::{Admin, HostPort};
 use super::values::{ClientIdentity, LawName, LeastToMost};
 use crate::agent::HttpUrl;
-use crate::http::{
+use crate::gateway::http::{
     ContentType, CookieName, HeaderName, HeaderValue, HostPattern, Method, PathPattern, Pattern, Prefix,
     SetHeaderName,
 };
@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 
 section! { "the file"
     /// The whole configuration.
-    File {
+    ConfigurationKeys {
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
         /// The servers behind the gateway, by names of your choice.
@@ -60,7 +60,7 @@ section! { "[gateway]"
         threads: Whole<1, 1024>, optional;
         /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
         trusted_proxies: OneOrMany<Network>, optional;
-        /// Which request headers tell the upstream who asked.
+        /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
         /// a client keeps its level from one to the other. Choose your own, so that nobody can compute its luck.
@@ -102,7 +102,8 @@ section! { "[upstream.NAME.capacity]"
         workers_from: HttpUrl, optional;
         /// Without `workers`: no fewer are looked for. Default: 1.
         min_workers: Whole<1, 65_535>, optional;
-        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not told either.
+        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not given
+        /// either.
         max_workers: Whole<1, 65_535>, optional;
         /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
         /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay` or a `deadline`:
@@ -187,7 +188,7 @@ section! { "[folder.NAME.capacity]"
 section! { "[[site]]"
     /// A virtual server. A request belongs to the first site whose host matches.
     SiteKeys {
-        /// Its name in metrics, headers and logs.
+        /// The site's name in metrics, headers and logs.
         name: Name, required("give the site a name: `name = \"shop\"`");
         /// Hosts, without port; one `*` stands for anything. Absent: every host.
         host: OneOrMany<HostPattern>, optional;
@@ -202,9 +203,9 @@ section! { "[[site]]"
         /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
         /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
         guarantee: Within<GuaranteeKeys>, optional;
-        /// Its share of what nobody's guarantee uses, relative to the other sites'.
+        /// The site's share of what no guarantee uses, relative to the other sites'.
         weight: Weight, default(Weight(1.0));
-        /// Whether it may take of what nobody's guarantee uses. `false` holds it to its own, on an idle server too.
+        /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
         share_excess: bool, default(true);
         /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have one.
         default_priority: Whole<1, 100>, optional;
@@ -215,7 +216,7 @@ section! { "[[site]]"
         percentile: Percentile, optional;
         /// The `ratio` of the class `default`.
         default_ratio: Ratio, optional;
-        /// Whether `ratio`s hold even where a worker must be left idle for it while somebody waits.
+        /// Whether `ratio`s hold even where a worker must be left idle for it while a request waits.
         strict_ratios: bool, default(false);
         /// Within which each of its requests that is admitted is answered, from arrival to the server's last byte; what
         /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
@@ -255,7 +256,7 @@ section! { "guarantee"
 section! { "[[site.level]]"
     /// A version of the service: how a request is changed to get it. The last level is full quality.
     LevelKeys {
-        /// Its name in metrics, headers and logs.
+        /// The level's name in metrics, headers and logs.
         name: Name, required("give the level a name: `name = \"light\"`");
         /// Put before the path: `/light` makes `/light/page.html` of `/page.html`.
         prefix: Prefix, optional;
@@ -278,9 +279,9 @@ section! { "[[site.level]]"
 section! { "[[site.class]]"
     /// A group of clients or requests.
     ClassKeys {
-        /// Its name in metrics, headers and logs.
+        /// The class's name in metrics, headers and logs.
         name: Name, required("give the class a name: `name = \"premium\"`");
-        /// Who belongs to it.
+        /// Which requests belong to it.
         condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
         /// has a `delay` or a `deadline`, else after all classes that have one.
@@ -303,9 +304,9 @@ section! { "[[site.class]]"
 section! { "[[site.type]]"
     /// Requests that cost the server about as much as each other.
     TypeKeys {
-        /// Its name in status and metrics.
+        /// The type's name in status and metrics.
         name: Name, required("give the type a name: `name = \"report\"`");
-        /// Who belongs to it.
+        /// Which requests belong to it.
         condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
         /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
         /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
@@ -347,7 +348,7 @@ section! { "[report]"
     ReportKeys {
         /// Which responses carry it.
         when: ReportMode, default(Report::default().mode);
-        /// Its name.
+        /// The header's name.
         header: HeaderName, default(HeaderName(Report::default().name));
     }
 }
@@ -379,7 +380,7 @@ section! { "[timeouts]"
         send: Duration, default(Timeouts::default().send);
         /// Connecting to an upstream.
         connect: Duration, default(Timeouts::default().connect);
-        /// From the request sent to the head of the upstream's response; also how long an exempt request may wait.
+        /// Time from the request sent to the head of the upstream's response; also how long an exempt request may wait.
         first_byte: Duration, default(Timeouts::default().first_byte);
         /// Between two reads of an upstream's response.
         upstream_idle: Duration, default(Timeouts::default().upstream_idle);
@@ -402,7 +403,7 @@ section! { "[control]"
         law: LawName, default(LawName::FeedForward);
         /// The gain margin of `law = "paper"`; 4 where absent.
         gain_margin: GainMargin, optional;
-        /// Told to a rejected client as `Retry-After`, in whole seconds.
+        /// Sent to a rejected client as `Retry-After`, in whole seconds.
         retry_after: Duration, default(Control::default().retry_after);
         /// What of the law that holds a `delay` runs.
         delay_law: DelayParts, default(DelayParts::default());

@@ -7,8 +7,9 @@
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
 use crate::scheduling::gate::{Entry, Gate};
-use crate::scheduling::queue::{Rank, Standing, Waiting};
+use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule};
+use crate::scheduling::rank::{Rank, Standing};
 use crate::sync::published::{Published, Reader};
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! Deadlines: what they prefer, and the types that requests are told apart by.
+//! Deadlines: what they prefer, and the types that tell requests apart.
 
-use super::sites::condition;
+use super::classes::condition;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::gateway::keys::{ControlKeys, SiteKeys, TypeKeys};
 use crate::syntax::Located;

@@ -3,7 +3,7 @@
 use super::workers::Workers;
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
 use crate::gateway::Backend;
-use crate::gateway::keys::{CostKeys, File, FolderKeys, UpstreamKeys};
+use crate::gateway::keys::{ConfigurationKeys, CostKeys, FolderKeys, UpstreamKeys};
 use crate::syntax::{Located, Name, Share, Within, nearest};
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use plimsoll_gateway::settings::FilesSettings;
@@ -32,7 +32,7 @@ pub(super) struct Plants {
     kinds: Vec<Kind>,
 }
 
-/// What a site or level says of who serves it.
+/// What a site or level says about the plant that serves it.
 pub(super) struct ServedBy<'a> {
     pub(super) upstream: Option<&'a Located<Name>>,
     pub(super) folder: Option<&'a Located<Name>>,
@@ -95,7 +95,7 @@ impl Plants {
 }
 
 /// The plants of a file, upstreams first.
-pub(super) fn resolve(file: &File, file_name: &str, findings: &mut Findings) -> Plants {
+pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut Findings) -> Plants {
     let mut all = Plants { plants: Vec::new(), backends: Vec::new(), kinds: Vec::new() };
     for (name, keys) in &file.upstream.value.0 {
         all.plants.push(upstream(&name.value, &keys.value, findings));
@@ -132,7 +132,7 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         workers: begin_with,
         find_workers: found,
         max_connections,
-        // Where it is not told, `set_load_lines` says, who knows the sites.
+        // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
         set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
         sense: capacity.sense.value,
         bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
@@ -218,7 +218,7 @@ fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f6
     Some(share.value.0)
 }
 
-/// What requests cost, as told.
+/// The configured costs of requests.
 pub(super) fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
     let keys = &keys?.value.0;
     Some(Costs {

@@ -2,12 +2,12 @@
 //! promised.
 
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{CapacityKeys, File, UpstreamKeys};
+use crate::gateway::keys::{CapacityKeys, ConfigurationKeys, UpstreamKeys};
 use crate::syntax::{Located, Whole};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use std::ops::Range;
 
-/// The load line where nothing is told.
+/// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;
 /// The same where every class was promised a delay or a deadline: how full the server may be follows from those.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
@@ -15,14 +15,14 @@ const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 /// What to begin the search for the number of workers with: more than most servers need to be seen at work, few enough
 /// that a small one is not flooded.
 const BEGIN_WITH: u32 = 16;
-/// The most to look for, where nothing is told.
+/// The most workers to look for, where the file gives no number.
 const MOST: u32 = 1024;
 
 /// How many requests an upstream works on at once.
 pub(super) struct Workers {
-    /// As told, or the first guess.
+    /// The configured number of workers, or the first guess.
     pub(super) begin_with: u32,
-    /// Where to look, if they were not told.
+    /// The bounds of the search, if the number is not configured.
     pub(super) found: Option<WorkerBounds>,
     /// The most in service at once.
     pub(super) max_connections: u32,
@@ -35,7 +35,7 @@ fn number(count: &Count) -> Option<u32> {
 }
 
 impl Workers {
-    /// As the file has them.
+    /// The number of workers of an upstream.
     pub(super) fn of(keys: &UpstreamKeys, findings: &mut Findings) -> Self {
         let capacity = &keys.capacity.value;
         if let Some(workers) = &capacity.workers {
@@ -98,8 +98,14 @@ fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Fi
     }
 }
 
-/// The load lines that were not told, and whether each can be reached. `plants` are those of the file, upstreams first.
-pub(super) fn set_load_lines(file: &File, plants: &mut [Plant], sites: &[Site], findings: &mut Findings) {
+/// Fills in load lines that the file does not give, and checks whether each can be reached. `plants` are those of the
+/// file, upstreams first.
+pub(super) fn set_load_lines(
+    file: &ConfigurationKeys,
+    plants: &mut [Plant],
+    sites: &[Site],
+    findings: &mut Findings,
+) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
         if capacity.load_line.is_none() && only_times(index, sites) {

@@ -1,7 +1,8 @@
-//! What the agent says: each change with its reason, on stderr; with `--json` the figures of each period, on stdout.
+//! What the agent says: each change with its reason, in the log; with `--json` the figures of each period, on stdout.
 
+use crate::output::json;
 use plimsoll_core::agent::{Change, Figures, Why};
-use plimsoll_gateway::admin::json::Json;
+use serde::Serialize;
 use std::time::Duration;
 
 /// A change in words. `done`: it was made.
@@ -15,7 +16,7 @@ pub(super) fn change(change: &Change, figures: &Figures, done: bool) -> String {
     )
 }
 
-/// Who gets what.
+/// How many clients get full quality.
 pub(super) fn clients(fraction: f64) -> String {
     match fraction {
         0.0 => "everybody is degraded".to_owned(),
@@ -48,20 +49,34 @@ pub(super) fn time(time: Duration) -> String {
     }
 }
 
-/// The figures at `seconds` from the start.
-pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> Json {
-    let ms = |time: Duration| Json::Number(time.as_secs_f64() * 1e3);
-    Json::object([
-        ("seconds", Json::Number((seconds * 1e3).round() / 1e3)),
-        ("request_rate", Json::Number(figures.request_rate)),
-        ("utilization", Json::Number(figures.utilization)),
-        ("utilization_at_full", figures.at_full.map_or(Json::Null, Json::Number)),
-        ("response_ms", figures.response.map_or(Json::Null, ms)),
-        ("threshold_ms", ms(figures.threshold)),
-        ("overloaded", Json::Bool(figures.overloaded)),
-        ("fraction", Json::Number(applied)),
-        ("changes", Json::Count(changes)),
-    ])
+/// The figures of a period.
+#[derive(Serialize)]
+struct Period {
+    seconds: f64,
+    request_rate: f64,
+    utilization: f64,
+    utilization_at_full: Option<f64>,
+    response_ms: Option<f64>,
+    threshold_ms: f64,
+    overloaded: bool,
+    fraction: f64,
+    changes: u64,
+}
+
+/// The figures at `seconds` from the start, as JSON on one line.
+pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> String {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    json::line(&Period {
+        seconds: (seconds * 1e3).round() / 1e3,
+        request_rate: figures.request_rate,
+        utilization: figures.utilization,
+        utilization_at_full: figures.at_full,
+        response_ms: figures.response.map(ms),
+        threshold_ms: ms(figures.threshold),
+        overloaded: figures.overloaded,
+        fraction: applied,
+        changes,
+    })
 }
 
 #[cfg(test)]

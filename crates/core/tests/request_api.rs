@@ -1,4 +1,4 @@
-//! The door's contract: every request is accounted for once, whatever its way through.
+//! The contract of the request API: every request is accounted for once, however it ends.
 
 use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
@@ -117,7 +117,8 @@ fn a_client_that_leaves_while_it_waits_is_accounted_at_once() {
     for permit in held {
         lane.depart(ms(3), permit, Outcome::Completed, &mut verdicts);
     }
-    // The second one's start was decided: its waiting permit is spent, and its departure is the started permit's.
+    // The start of the second request was decided, so its waiting permit is spent, and departing the started permit
+    // ends it.
     lane.depart(ms(4), late, Outcome::Abandoned, &mut verdicts);
     for (token, permit) in started(&mut verdicts) {
         assert_eq!(token, 11);
@@ -214,7 +215,7 @@ fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
     let mut promises = promises();
     promises.plants[0].queue.max_waiting = 0;
     let (mut engine, mut lane) = engine(&promises);
-    // Everybody behind one address: by its hash alone it would be all light or all full.
+    // All requests come from one address, whose hash alone would make all of them light or all full.
     let decisions = overload(&mut engine, &mut lane, 1);
     let later = &decisions[decisions.len() / 2..];
     let full = later.iter().filter(|(_, level, _)| *level == 2).count() as f64 / later.len() as f64;
@@ -226,7 +227,7 @@ fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
     assert_eq!(engine.status().classes[0].heavy_clients, 0);
 }
 
-/// Clients that try again at once when they are rejected: what they ask is not what they would take.
+/// Clients that retry at once when they are rejected send more than they would take.
 #[test]
 fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
     let mut promises = promises();
@@ -268,7 +269,7 @@ fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
     assert!((0.6..=1.0).contains(&utilization), "{utilization}");
 }
 
-/// Any way through, in any order: at rest nothing is left, and every arrival has one end.
+/// Any order of calls: at rest nothing is left, and every arrival has one end.
 #[test]
 fn every_request_ends_once() {
     for seed in 0..200 {
@@ -345,7 +346,7 @@ fn settle(
     }
 }
 
-/// Workers, limit and whether they were found, a second after the plant told them at a tick.
+/// Workers, limit and whether they were found, a second after the plant reported them at a tick.
 fn after_telling(promises: &Promises, told: &[(usize, u32)]) -> (u32, u32, Option<bool>) {
     let (mut engine, _lane) = engine(promises);
     let mut verdicts = Verdicts::new();
@@ -370,7 +371,8 @@ fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
     assert_eq!(after_telling(&promises, &[(0, 9)]).0, 9);
 }
 
-/// With control off nothing limits what is in service: a server that only becomes slower is no smaller one.
+/// With control off nothing limits the requests in service, and a server that only becomes slower does not seem
+/// smaller.
 #[test]
 fn with_control_off_no_workers_are_searched() {
     let found = |mode| {
@@ -381,7 +383,8 @@ fn with_control_off_no_workers_are_searched() {
         promises.control.mode = mode;
         let (mut engine, mut lane) = engine(&promises);
         let (mut verdicts, mut random) = (Verdicts::new(), Random::new(3));
-        // Five are served at once, the rest waits inside: twelve take as long as it takes five to serve them.
+        // Five requests are served at once and the others wait inside the server, so twelve take as long as five at a
+        // time take.
         let mut inside: Vec<Permit> = Vec::new();
         for step in 0..60_000 {
             let now = ms(step);

@@ -1,9 +1,11 @@
-//! What a file says of the gateway: the gateway's own settings, filled, and what only becomes settings when it starts.
+//! The configuration: what was promised, and how the gateway keeps it.
 //!
-//! The settings and their defaults are types of the gateway ([`plimsoll_gateway::settings`]). What is here besides them
-//! needs more than the file: upstreams are named, and looked up at the start and at each reload.
+//! Comes in: the text of a configuration (`keys` has the table, `resolve` the meaning). Goes out: promises for the engine,
+//! and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too), filled, and
+//! what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
 
 pub(crate) mod addresses;
+pub(crate) mod http;
 pub(crate) mod keys;
 pub(crate) mod resolve;
 mod values;
