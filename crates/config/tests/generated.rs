@@ -42,7 +42,9 @@ fn references(value: &Value) -> Vec<String> {
 fn a_schema_defines_what_it_refers_to_and_allows_no_other_key() {
     let sections = |reference: &str| {
         let titles = reference.lines().filter_map(|line| line.strip_prefix("## `"));
-        titles.map(|title| title.trim_end_matches('`').trim_matches(['[', ']']).to_owned()).collect::<Vec<_>>()
+        titles
+            .map(|title| title.trim_end_matches('`').trim_matches(['[', ']']).to_owned())
+            .collect::<Vec<_>>()
     };
     for (schema, reference) in [
         (plimsoll_config::json_schema(), plimsoll_config::reference()),

@@ -1,7 +1,7 @@
 //! Upstreams and folders: the plants of the promises, and what serves each of them.
 
-use super::addresses::HostPort;
 use super::Backend;
+use super::addresses::HostPort;
 use super::file::{ConfigurationKeys, unique};
 use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
