@@ -1,13 +1,52 @@
 //! How many workers an upstream has or where to look for them, and the load line that follows from what its sites were
 //! promised.
 
+use super::file::ConfigurationKeys;
+use super::plants::{CostKeys, UpstreamKeys};
+use crate::agent::HttpUrl;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{CapacityKeys, File, UpstreamKeys};
-use crate::syntax::{Located, Whole};
+use crate::syntax::{Located, Rate, Share, Whole, Within, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
+use plimsoll_core::time::Duration;
 use std::ops::Range;
 
-/// The load line where nothing is told.
+section! { "[upstream.NAME.capacity]"
+    /// What an upstream can carry.
+    CapacityKeys {
+        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. nginx: `worker_processes`. An
+        /// application server: its processes times their threads. Several addresses: their sum. Absent: found while
+        /// the gateway runs, as the number from which on more at once are only slower. Write it if you know it.
+        workers: Whole<1, 1_000_000>, optional;
+        /// Without `workers`: the page on which the server itself says how many it has: Apache's `server-status?auto`, or
+        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. nginx's
+        /// `stub_status` counts connections and no workers.
+        workers_from: HttpUrl, optional;
+        /// Without `workers`: no fewer are looked for. Default: 1.
+        min_workers: Whole<1, 65_535>, optional;
+        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not given
+        /// either.
+        max_workers: Whole<1, 65_535>, optional;
+        /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
+        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay` or a `deadline`:
+        /// then that is what is held.
+        load_line: Share, optional;
+        /// What its network link carries, if that may be what runs out first.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// How utilization is sensed.
+        sense: Sense, default(Sense::default());
+        /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
+        costs: Within<CostKeys>, optional;
+        /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
+        same_host: bool, default(false);
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
+    }
+}
+
+/// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;
 /// The same where every class was promised a delay or a deadline: how full the server may be follows from those.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
@@ -15,14 +54,14 @@ const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 /// What to begin the search for the number of workers with: more than most servers need to be seen at work, few enough
 /// that a small one is not flooded.
 const BEGIN_WITH: u32 = 16;
-/// The most to look for, where nothing is told.
+/// The most workers to look for, where the file gives no number.
 const MOST: u32 = 1024;
 
 /// How many requests an upstream works on at once.
 pub(super) struct Workers {
-    /// As told, or the first guess.
+    /// The configured number of workers, or the first guess.
     pub(super) begin_with: u32,
-    /// Where to look, if they were not told.
+    /// The bounds of the search, if the number is not configured.
     pub(super) found: Option<WorkerBounds>,
     /// The most in service at once.
     pub(super) max_connections: u32,
@@ -35,7 +74,7 @@ fn number(count: &Count) -> Option<u32> {
 }
 
 impl Workers {
-    /// As the file has them.
+    /// The number of workers of an upstream.
     pub(super) fn of(keys: &UpstreamKeys, findings: &mut Findings) -> Self {
         let capacity = &keys.capacity.value;
         if let Some(workers) = &capacity.workers {
@@ -98,8 +137,14 @@ fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Fi
     }
 }
 
-/// The load lines that were not told, and whether each can be reached. `plants` are those of the file, upstreams first.
-pub(super) fn set_load_lines(file: &File, plants: &mut [Plant], sites: &[Site], findings: &mut Findings) {
+/// Fills in load lines that the file does not give, and checks whether each can be reached. `plants` are those of the
+/// file, upstreams first.
+pub(super) fn set_load_lines(
+    file: &ConfigurationKeys,
+    plants: &mut [Plant],
+    sites: &[Site],
+    findings: &mut Findings,
+) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
         if capacity.load_line.is_none() && only_times(index, sites) {

@@ -1,44 +1,31 @@
-//! Deadlines in the journal: when more than a few of those admitted are late, and when that is over.
+//! Deadlines: a line when more than a few of the admitted requests are late, and one when that is over.
 //!
-//! A miss now and then is in the nature of an estimate; what is told is a share of them, over [`WINDOW`] looks.
+//! An estimate is wrong now and then, so single misses are no news; their share over the last [`WINDOW`] looks is.
 
 use crate::output::promised;
 use plimsoll_core::request::Reason;
-use plimsoll_core::telemetry::status::{ClassStatus, Status};
+use plimsoll_core::telemetry::status::ClassStatus;
 use std::collections::VecDeque;
 
-/// Looks, one a period, that a share is of.
+/// Looks, one a period, over which the share is taken.
 const WINDOW: usize = 10;
-/// Beyond this share a deadline is called missed; below a quarter of it, kept again.
+/// Above this share a deadline is called missed; below a quarter of it, kept again.
 const MISSED: f64 = 0.02;
-/// Fewer misses are chance.
+/// Fewer misses than these may be chance.
 const FEWEST: u64 = 5;
 
-/// What was seen and said of one class.
+/// What was seen and said of one class's deadline.
 #[derive(Debug, Default)]
-struct Seen {
-    /// Misses and admitted, from the start, at the last looks.
+pub(super) struct Misses {
+    /// Late and admitted requests, from the start, at the last looks.
     looks: VecDeque<(u64, u64)>,
     said: bool,
 }
 
-/// Of all classes.
-#[derive(Debug, Default)]
-pub(super) struct Deadlines {
-    seen: Vec<Seen>,
-}
-
-impl Deadlines {
-    pub(super) fn look(&mut self, status: &Status) -> Vec<String> {
-        self.seen.resize_with(status.classes.len(), Seen::default);
-        self.seen.iter_mut().zip(&status.classes).filter_map(|(seen, class)| seen.look(class)).collect()
-    }
-}
-
-impl Seen {
-    fn look(&mut self, class: &ClassStatus) -> Option<String> {
+impl Misses {
+    pub(super) fn look(&mut self, class: &ClassStatus) -> Option<String> {
         let Some(own) = class.deadline else {
-            *self = Seen::default();
+            *self = Misses::default();
             return None;
         };
         let counts = &class.counts;
@@ -90,17 +77,17 @@ mod tests {
 
     #[test]
     fn a_share_of_misses_is_told_once_and_its_end() {
-        let mut seen = Seen::default();
-        assert_eq!(seen.look(&class(100, 0, 1000)), None, "what was before is not news");
-        assert_eq!(seen.look(&class(101, 1, 1100)), None, "one now and then is not either");
-        let line = seen.look(&class(105, 2, 1200)).expect("it is missed");
+        let mut misses = Misses::default();
+        assert_eq!(misses.look(&class(100, 0, 1000)), None, "what was before is not news");
+        assert_eq!(misses.look(&class(101, 1, 1100)), None, "one now and then is not either");
+        let line = misses.look(&class(105, 2, 1200)).expect("it is missed");
         assert!(
             line.starts_with("shop/all: promise missed: each within 1 s or refused; lately 7 of 202"),
             "{line}"
         );
-        assert_eq!(seen.look(&class(110, 2, 1300)), None, "said once");
-        let lines: Vec<_> = (1..=20).filter_map(|n| seen.look(&class(110, 2, 1300 + 100 * n))).collect();
+        assert_eq!(misses.look(&class(110, 2, 1300)), None, "said once");
+        let lines: Vec<_> = (1..=20).filter_map(|n| misses.look(&class(110, 2, 1300 + 100 * n))).collect();
         assert_eq!(lines, ["shop/all: promise kept again: each within 1 s or refused"]);
-        assert_eq!(seen.look(&ClassStatus::default()), None, "a reload took it back");
+        assert_eq!(misses.look(&ClassStatus::default()), None, "a reload took it back");
     }
 }

@@ -1,4 +1,4 @@
-//! Sockets are files, and the usual soft limit of 1024 files ends a load test before the server does.
+//! The limit of open files. Sockets are files, and the usual soft limit of 1024 is reached before a server is full.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -6,8 +6,8 @@ use std::io;
 /// Raises this process's limit of open files to the hard limit and returns it.
 ///
 /// # Errors
-/// Where the system refuses (a sandbox may); the old limit is then still in force.
-pub fn raise_open_files() -> io::Result<u64> {
+/// The system refuses, as a sandbox may; the old limit is then still in force.
+pub(crate) fn raise_open_files() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;

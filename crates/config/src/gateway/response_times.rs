@@ -1,7 +1,8 @@
 //! What classes were promised of their response times: a delay, or a ratio of delays.
 
+use super::classes::ClassKeys;
+use super::sites::SiteKeys;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{ClassKeys, SiteKeys};
 use crate::syntax::{Located, Percentile, Whole};
 use plimsoll_core::promises::Delay;
 use plimsoll_core::time::Duration;
@@ -31,7 +32,7 @@ pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findin
     }
 }
 
-/// Of the class `default`: its ratio, else its site's delay.
+/// What the class `default` was promised: its ratio, else its site's delay.
 pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> Promised {
     let delay = delay(site.delay.as_ref(), site.percentile.as_ref(), findings);
     match &site.default_ratio {
@@ -61,20 +62,21 @@ fn delay(
     target.map(|delay| Delay { target: delay.value, percentile })
 }
 
-/// A ratio, its priority as told, and where they stand.
+/// A ratio, the configured priority beside it, and where the two stand.
 struct Place<'a> {
     span: &'a Range<usize>,
     priority: Option<&'a Located<Whole<1, 100>>>,
 }
 
 impl Place<'_> {
-    /// Where the priority stands, or who has none.
+    /// The place of the priority, or of the class that has none.
     fn shown(&self) -> &Range<usize> {
         self.priority.map_or(self.span, |priority| &priority.span)
     }
 }
 
-/// What no class can see of its site: whether its ratio has another to be held against, and whom the site's delay is for.
+/// Refuses what no class can see of its site: a ratio without another to compare with, and a site's delay that no class
+/// has.
 pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     // Where something was refused, it may be what seems to be missing.
     let Located { value: site, sound, .. } = keys;
@@ -115,7 +117,7 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     }
 }
 
-/// Of two priorities the higher would always go first, whatever the ratio.
+/// Refuses two priorities among classes with ratios: the higher would always go first, whatever the ratio.
 fn same_priority(ratios: &[Place<'_>], findings: &mut Findings) {
     let priority = |place: &Place<'_>| place.priority.map(|priority| priority.value.0);
     let Some(first) = ratios.first() else { return };
