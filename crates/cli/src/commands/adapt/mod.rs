@@ -7,6 +7,7 @@ pub(crate) mod watch;
 use crate::args::AdaptArguments;
 use crate::output::failure::Failure;
 use crate::output::json;
+use crate::service::log::tell;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_content::{Job, Level};
 use plimsoll_sim::workload::Input;
@@ -48,11 +49,11 @@ pub(crate) fn views(log: &Path) -> Result<BTreeMap<String, u64>, Failure> {
         read.map_err(|error| Failure::Input(format!("cannot read {}: {error}", log.display())))?;
     if let Some((line, text, wrong)) = notes.first_skipped {
         let shown: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-        eprintln!(
+        tell(format_args!(
             "{}: {} lines were skipped; the first is line {line}: {wrong}: {shown}",
             log.display(),
             notes.skipped
-        );
+        ));
     }
     Ok(views)
 }

@@ -10,6 +10,7 @@ use super::side::{Ended, Side, Which};
 use super::simulated::simulated;
 use crate::output::failure::Failure;
 use crate::output::{json, text};
+use crate::service::log;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -46,8 +47,8 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let conditions = Conditions { capacity, clients: CLIENTS, seed, seconds, load, cores: machine::cores() };
     let machine = all[0].machine.as_ref();
     if machine.is_some_and(|machine| machine.client_lateness.quantile(0.99) > LATE) {
-        eprintln!(
-            "note: this machine was busy and sent requests late; a smaller `--capacity` gives truer figures"
+        log::tell(
+            "note: this machine was busy and sent requests late; a smaller `--capacity` gives truer figures",
         );
     }
     let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);

@@ -18,6 +18,7 @@ mod watch;
 use crate::args::ProfileArguments;
 use crate::output::failure::Failure;
 use crate::output::{json, text};
+use crate::service::log;
 use crate::service::open_files::raise_open_files;
 use crate::service::signals::{Interrupt, Signals};
 use facts::Report;
@@ -69,7 +70,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     // A load of few clients works with the old limit too.
     let _ = raise_open_files();
     let wrong_rejection = probe(&plan)?;
-    eprintln!("{}", announcement(&plan, &servers));
+    log::tell(announcement(&plan, &servers));
     let begin = Instant::now();
     let profile = plan.run(&mut ProfileWatcher::new(&interrupt));
     let mut profiled = Profiled {
@@ -109,7 +110,7 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
     }
     if let Some(early) = notes::early_end(profiled) {
         match profiled.profile.ended {
-            Ended::Interrupted => eprintln!("{early}"),
+            Ended::Interrupted => log::tell(early),
             _ => failures.push(Failure::Failed(early)),
         }
     }
