@@ -225,9 +225,6 @@ impl Told<'_> {
         };
         let before = &self.configuration.promises.sites[..self.explanation.site];
         let mut text = format!("{method} {target}{of}\n\nsite    {}: {why_site}\n", self.site().name);
-        if let Some(description) = &self.site().description {
-            text += &format!("        {description}\n");
-        }
         for site in before {
             text += &format!("        not {}, which has {}\n", site.name, quoted(&site.hosts));
         }

@@ -11,8 +11,8 @@ use super::values::ClientIdentity;
 use super::{deadlines, hosts};
 use crate::diagnostic::{Code, Complaint, Findings};
 use crate::syntax::{
-    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Text, Weight, Whole, Within,
-    listed, section,
+    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
+    section,
 };
 use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
 use plimsoll_core::time::Duration;
@@ -61,8 +61,6 @@ section! { "[[site]]"
         /// The request header in which your application announces what a request will cost, in seconds of service. Believed
         /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
         cost_header: HeaderName, optional;
-        /// What the site is for, in your words: `plimsoll explain` shows it.
-        description: Text, optional;
         /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
         /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
         types as "type": Many<TypeKeys>, default(Many(Vec::new()));
@@ -162,7 +160,6 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         deadline: deadlines::deadline(keys.deadline.as_ref(), findings),
         prefer: keys.prefer.value,
         types: deadlines::types(keys, findings),
-        description: keys.description.as_ref().map(|text| text.value.0.clone()),
         cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
         default_delay,
         default_ratio,

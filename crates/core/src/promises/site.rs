@@ -9,8 +9,6 @@ use alloc::{string::String, vec::Vec};
 pub struct Site {
     /// Its name.
     pub name: String,
-    /// What the site is for, in the operator's words.
-    pub description: Option<String>,
     /// Host patterns (see [`Condition`] for the pattern's form), any of which matches; empty matches every host.
     pub hosts: Vec<String>,
     /// The plant that serves it, unless a level says otherwise: an index into [`Promises::plants`](super::Promises::plants).
@@ -63,7 +61,6 @@ impl Site {
         let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
         Site {
             name: name.into(),
-            description: None,
             hosts: Vec::new(),
             plant: 0,
             levels: levels.iter().map(level).collect(),
