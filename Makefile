@@ -54,8 +54,9 @@ bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the r
 	$(CARGO) test --quiet --locked -p plimsoll-e2e --bench queueing_model
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
-generate: ## write what is generated from code: configuration reference, schema, golden diagnostics
+generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics
 	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll-config --test generated --test diagnostics --test agent
+	PLIMSOLL_BLESS=1 $(CARGO) test --quiet --locked -p plimsoll --test command_line
 
 fmt: ## format the code
 	$(CARGO) fmt --all

@@ -6,28 +6,36 @@ mod output;
 mod service;
 
 use args::Command;
-use commands::{adapt, agent, check, demo, explain, impact, profile, run, simulate};
-use output::{failure::Failure, text};
+use commands::{
+    adapt, agent, check, completions, demo, explain, impact, manual, profile, run, schema, simulate,
+};
+use output::failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match args::parse(std::env::args_os().skip(1)).and_then(execute) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+    match args::parse(std::env::args_os().skip(1)) {
+        Ok(command) => execute(command).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
+        Err(page) => {
+            // A reader that has left (`plimsoll --help | head -1`) is no failure.
+            let _ = page.print();
+            ExitCode::from(u8::try_from(page.exit_code()).unwrap_or(2))
+        }
     }
 }
 
 fn execute(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Print(page) => text::print(page),
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
-        Command::Demo(arguments) => demo::demo(&arguments),
         Command::Simulate(arguments) => simulate::simulate(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Profile(arguments) => profile::profile(&arguments),
         Command::Adapt(arguments) => adapt::adapt(&arguments),
         Command::Impact(arguments) => impact::impact(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
-        Command::Profile(arguments) => profile::profile(&arguments),
+        Command::Demo(arguments) => demo::demo(&arguments),
+        Command::Schema { of } => schema::schema(of),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Manual { folder } => manual::manual(&folder),
     }
 }

@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn plimsoll(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the binary runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -29,35 +33,79 @@ fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// After a change of the help: `PLIMSOLL_BLESS=1 cargo test -p plimsoll --test command_line`.
+/// The commands that the main page of help lists.
+fn commands() -> Vec<String> {
+    let page = text(&plimsoll(&["--help"]).stdout);
+    let listed =
+        page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    // A line that goes on is further to the right.
+    let names = listed.filter(|line| !line.starts_with("   ")).filter_map(first);
+    names.filter(|name| name != "help").collect()
+}
+
+/// After a change of the command line: `make generate`.
 #[test]
-fn help_is_what_is_written_down() {
-    for command in ["", "run", "check", "demo", "simulate", "profile", "adapt", "impact", "agent"] {
-        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
-        let output = plimsoll(&arguments);
+fn the_reference_is_what_help_prints() {
+    let mut written =
+        "<!-- Generated from crates/cli/src/args: do not edit. Rewrite it with `make generate`. -->\n\
+                       # The command line\n\nEvery page is what `plimsoll COMMAND --help` prints.\n"
+            .to_owned();
+    let commands = commands();
+    assert!(commands.len() >= 12, "{commands:?}");
+    for command in std::iter::once("").chain(commands.iter().map(String::as_str)) {
+        let words: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let output = plimsoll(&words);
         assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""), "{command}");
         let page = text(&output.stdout);
         assert!(page.contains("Example:\n  plimsoll "), "no example in\n{page}");
         assert!(page.lines().all(|line| line.chars().count() <= 88), "too wide:\n{page}");
-        let golden = here("tests/golden")
-            .join(format!("help{}{command}.txt", if command.is_empty() { "" } else { "-" }));
-        if std::env::var_os("PLIMSOLL_BLESS").is_some() {
-            std::fs::write(&golden, &page).expect("the golden file can be written");
-        }
-        let written = std::fs::read_to_string(&golden).unwrap_or_default();
-        assert!(page == written, "{} says otherwise:\n{page}", golden.display());
+        written += &format!(
+            "\n## {}\n\n```text\n{}\n```\n",
+            ["plimsoll ", command].concat().trim(),
+            page.trim_end()
+        );
     }
+    let file = here("../../docs/command-line.md");
+    if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+        std::fs::write(&file, &written).expect("the reference can be written");
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == written, "{} says otherwise; run `make generate`:\n{written}", file.display());
+}
+
+#[test]
+fn completions_manual_pages_and_schemas_come_from_the_same_definitions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = plimsoll(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let script = text(&output.stdout);
+        assert!(commands().iter().all(|command| script.contains(command)), "{shell}: {script}");
+        assert!(script.contains("i-may-load-this-server"), "{shell}: {script}");
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual");
+    let output = plimsoll(&["manual", folder.to_str().expect("its name is text")]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    for command in commands() {
+        let page = std::fs::read_to_string(folder.join(format!("plimsoll-{command}.1")));
+        assert!(page.is_ok_and(|page| page.contains("Example:")), "{command}");
+    }
+    for (of, key) in
+        [("configuration", "upstream"), ("workload", "stream"), ("agent", "probe"), ("adaptation", "levels")]
+    {
+        let schema: serde_json::Value =
+            serde_json::from_slice(&plimsoll(&["schema", of]).stdout).expect("the schema is JSON");
+        assert!(schema.to_string().contains(&format!("\"{key}\"")), "{of}: {schema}");
+    }
+    assert_eq!(plimsoll(&["schema"]).stdout, plimsoll(&["schema", "configuration"]).stdout);
 }
 
 #[test]
 fn a_slip_is_answered_with_what_to_write() {
-    refused(
-        &["demo", "--secnds", "3"],
-        &["there is no option `--secnds`; did you mean `--seconds`?", "demo --help"],
-    );
-    refused(&["chek", "a.toml"], &["there is no command `chek`; did you mean `check`?"]);
-    refused(&["demo", "--load", "lots"], &["`--load lots`", "from 0.1 to 5"]);
-    refused(&["run"], &["which file?", "plimsoll run --help"]);
+    refused(&["demo", "--secnds", "3"], &["'--secnds'", "'--seconds'", "--help"]);
+    refused(&["chek", "a.toml"], &["'chek'", "'check'"]);
+    refused(&["demo", "--load", "lots"], &["'lots' for '--load <X>'", "from 0.1 to 5"]);
+    refused(&["run"], &["<FILE>", "plimsoll run", "--help"]);
 }
 
 #[test]

@@ -73,9 +73,9 @@ fn who_is_exempt_and_who_has_no_site_is_told() {
 fn wrong_input_is_exit_code_2_and_what_to_write() {
     for (arguments, said) in [
         (&["--request", "GET"][..], "a method and a path that begins with /"),
-        (&[][..], "which request? Say `--request 'GET /path'`"),
+        (&[][..], "not provided:\n  --request <METHOD /PATH>"),
         (&["--request", "/", "--client", "me"][..], "an IP address, such as 203.0.113.7"),
-        (&["--requset", "/"][..], "did you mean `--request`?"),
+        (&["--requset", "/"][..], "'--request'"),
     ] {
         let Output { status, stderr, .. } = explain(arguments);
         let text = String::from_utf8_lossy(&stderr);

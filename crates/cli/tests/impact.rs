@@ -110,10 +110,10 @@ fn several_sites_and_a_report() {
     let page = fs::read_to_string(folder.0.join("savings.html")).expect("a report");
     assert!(page.contains("<svg") && page.contains("optimistic") && !page.contains("<script src"), "{page}");
     for (options, why) in [
-        (&["rich", "plain", "--log", "access.log"][..], "`--log` is for one site"),
-        (&["rich", "plain", "--adapted", "trees"], "`--adapted` is for one site"),
+        (&["rich", "plain", "--log", "access.log"][..], "--log is the access log of one site"),
+        (&["rich", "plain", "--adapted", "trees"], "--adapted names the trees of one site"),
         (&["rich", "--adapted", "nowhere"], "no trees in it"),
-        (&[], "which site?"),
+        (&[], "not provided:\n  <SITE>..."),
         (&["nothing"], "nothing: No such file"),
     ] {
         let output = folder.impact(options);

@@ -294,7 +294,7 @@ fn wrong_input_is_answered_with_what_to_write() {
     let other = temporary("other.toml", &TIMED.replace("upstream.app", "upstream.web"));
     let nonsense = temporary("nonsense.log", "this is\nno log\n");
     let example = STEP[0];
-    refused(&[example], &["what is to arrive?", "--log access.log"]);
+    refused(&[example], &["not provided:\n  <--log <FILE>|--workload <FILE>>"]);
     refused(&[example, "--log", "no/such.log"], &["no/such.log"]);
     refused(&[name(&timed), "--log", name(&nonsense)], &["nonsense.log", "this is"]);
     refused(
@@ -309,7 +309,7 @@ fn wrong_input_is_answered_with_what_to_write() {
         &[&STEP[..], &["--against", name(&other)]].concat(),
         &["not about the same servers", "web, not app"],
     );
-    refused(&[&STEP[..], &["--speed", "2"]].concat(), &["are for `--log`"]);
+    refused(&[&STEP[..], &["--speed", "2"]].concat(), &["not provided:\n  --log <FILE>"]);
     refused(
         &[name(&timed), "--log", name(&temporary("empty.log", ""))],
         &["empty.log: there is nothing in it"],

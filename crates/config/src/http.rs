@@ -1,8 +1,7 @@
 //! Values that are pieces of HTTP: patterns, hosts, header and cookie names, methods, path prefixes.
 
 use crate::diagnostic::{Code, Complaint, quoted};
-use crate::shape::TextShape;
-use crate::text::{TextField, bad};
+use crate::syntax::{TextField, TextShape, bad};
 
 /// What HTTP calls a token (RFC 9110, 5.6.2).
 fn is_token(text: &str) -> bool {

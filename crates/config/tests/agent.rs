@@ -3,7 +3,7 @@
 //! After a change of the texts: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test agent`.
 
 use plimsoll_config::{Agent, Chooser, Code, CountersAt, OnExit, parse_agent};
-use plimsoll_core::agent::{Policy, Sense, Threshold};
+use plimsoll_core::agent::{LoadSense, Policy, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn the_example_is_an_agent_beside_nginx() {
     let agent = read(&source);
     assert_eq!((agent.probe.address.as_str(), agent.probe.target.as_str()), ("127.0.0.1:80", "/robots.txt"));
     assert!(matches!(&agent.counters, CountersAt::StubStatus(page) if page.target == "/nginx_status"));
-    assert_eq!(agent.sense, Sense::Gap { workers: Some(8) });
+    assert_eq!(agent.sense, LoadSense::Gap { workers: Some(8) });
     assert_eq!((agent.full.as_str(), agent.degraded.as_str()), ("/srv/trees/full", "/srv/trees/light"));
     let Chooser::Nginx(nginx) = agent.chooser else { panic!("{:?}", agent.chooser) };
     assert_eq!((nginx.file.as_path(), nginx.seed), (Path::new("/etc/nginx/plimsoll.conf"), 4711));
@@ -47,7 +47,9 @@ fn a_link_goes_between_folders_named_from_the_files_own() {
     assert_eq!((agent.full.as_str(), agent.degraded.as_str()), ("etc/full", "etc/light"));
     assert_eq!(agent.chooser, Chooser::Link("etc/www".into()));
     assert_eq!(agent.counters, CountersAt::Log("etc/access.log".into()));
-    let Sense::Linear { per_request_seconds, per_byte_seconds, bandwidth } = agent.sense else { panic!() };
+    let LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth } = agent.sense else {
+        panic!()
+    };
     assert!((per_request_seconds - 1.6e-3).abs() < 1e-12 && (per_byte_seconds - 63e-9).abs() < 1e-18);
     assert_eq!((bandwidth, agent.settings.policy), (None, Policy::Relay));
     let promised = read(&LINK.replace("costs", "response_time = \"300ms\"\ncosts"));

@@ -1,11 +1,12 @@
 //! Every example is right, and means what its comments say.
 
-use plimsoll_config::{Backend, Code, Configuration, Limits, Rejection, Report, ReportWhen, Timeouts, parse};
+use plimsoll_config::{Backend, Code, Configuration, parse};
 use plimsoll_core::promises::{
     Choice, Control, Delay, Guarantee, Identity, LAST_PRIORITY, Mode, Prefer, QueueBounds, Sense,
     WorkerBounds,
 };
 use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::{FilesSettings, Limits, Rejection, Report, ReportMode, Timeouts};
 use std::path::Path;
 
 fn example(name: &str) -> Configuration {
@@ -32,8 +33,8 @@ fn every_example_parses() {
 #[test]
 fn one_site() {
     let Configuration { promises, gateway } = example("one-site.toml");
-    assert_eq!(gateway.listen, ["127.0.0.1:8080".parse().unwrap()]);
-    assert_eq!(gateway.admin, Some("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!(gateway.settings.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    assert_eq!(gateway.settings.admin, Some("127.0.0.1:9090".parse().unwrap()));
     let plant = &promises.plants[0];
     assert_eq!((plant.name.as_str(), plant.workers, plant.max_connections), ("app", 8, 8));
     assert_eq!((plant.set_point, plant.sense, plant.same_host), (0.85, Sense::Gap, false));
@@ -48,8 +49,8 @@ fn one_site() {
     assert_eq!(site.exempt[0].paths, ["/healthz"]);
     let levels: Vec<_> = site.levels.iter().map(|level| (level.name.as_str(), level.cost_ratio)).collect();
     assert_eq!(levels, [("light", Some(0.15)), ("full", None)]);
-    assert_eq!(gateway.rewrites[0][0].prefix.as_deref(), Some("/light"));
-    assert_eq!(gateway.rewrites[0][1].prefix, None);
+    assert_eq!(gateway.settings.rewrites[0][0].prefix, "/light");
+    assert_eq!(gateway.settings.rewrites[0][1].prefix, "");
     assert_eq!(promises.control, Control::default());
 }
 
@@ -62,21 +63,21 @@ fn folder() {
         (2, 0.8, Sense::Reported, true)
     );
     assert_eq!(plant.bandwidth_bytes_per_second, Some(12.5e6));
-    let files = Backend::Files {
+    let files = Backend::Files(FilesSettings {
         root: "www".into(),
         index: vec!["index.html".to_owned()],
         follow_symlinks: false,
         cache_bytes: 64 << 20,
-    };
+    });
     assert_eq!(gateway.backends, [files]);
     assert_eq!(promises.sites[0].hosts, ["pictures.example", "*.pictures.example"]);
-    assert_eq!(gateway.rewrites[0][1].prefix.as_deref(), Some("/full"));
+    assert_eq!(gateway.settings.rewrites[0][1].prefix, "/full");
 }
 
 #[test]
 fn classes() {
     let Configuration { promises, gateway } = example("classes.toml");
-    assert_eq!((gateway.listen.len(), gateway.trusted_proxies.len()), (2, 1));
+    assert_eq!((gateway.settings.listen.len(), gateway.settings.trusted_proxies.len()), (2, 1));
     let shop = &promises.sites[0];
     assert_eq!(shop.identity, Identity::Cookie("session".to_owned()));
     assert_eq!(shop.levels.iter().map(|level| level.plant).collect::<Vec<_>>(), [Some(1), None, None]);
@@ -86,9 +87,9 @@ fn classes() {
     );
     assert_eq!(shop.classes[0].condition.methods, ["GET", "POST"]);
     assert_eq!(shop.classes[1].condition.headers, [("x-plan".to_owned(), "gold*".to_owned())]);
-    assert_eq!(gateway.rewrites[0][1].headers, [("x-quality".to_owned(), "low".to_owned())]);
-    assert_eq!((promises.sites.len(), gateway.rewrites.len()), (2, 2));
-    assert_eq!((promises.sites[1].levels.len(), gateway.rewrites[1].len()), (1, 1));
+    assert_eq!(gateway.settings.rewrites[0][1].headers, [("x-quality".to_owned(), "low".to_owned())]);
+    assert_eq!((promises.sites.len(), gateway.settings.rewrites.len()), (2, 2));
+    assert_eq!((promises.sites[1].levels.len(), gateway.settings.rewrites[1].len()), (1, 1));
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn workers_are_looked_for_where_they_are_not_told() {
 fn observe() {
     let Configuration { promises, gateway } = example("observe.toml");
     assert_eq!(promises.control.mode, Mode::Observe);
-    assert_eq!(gateway.report.when, ReportWhen::Always);
+    assert_eq!(gateway.settings.report.mode, ReportMode::Always);
     assert_eq!((promises.sites.len(), promises.sites[0].name.as_str()), (1, "app"));
 }
 
@@ -189,9 +190,15 @@ fn the_smallest_file_has_every_default() {
     let Configuration { promises, gateway } = parse(source, "smallest.toml").unwrap();
     assert_eq!(promises.control, Control::default());
     assert_eq!((promises.plants[0].max_connections, promises.plants[0].set_point), (3, 0.85));
-    assert_eq!(gateway.admin, Some("127.0.0.1:9090".parse().unwrap()));
-    assert_eq!((gateway.report, gateway.rejection), (Report::default(), Rejection::default()));
-    assert_eq!((gateway.limits, gateway.timeouts), (Limits::default(), Timeouts::default()));
+    assert_eq!(gateway.settings.admin, Some("127.0.0.1:9090".parse().unwrap()));
+    assert_eq!(
+        (gateway.settings.report, gateway.settings.rejection),
+        (Report::default(), Rejection::default())
+    );
+    assert_eq!(
+        (gateway.settings.limits, gateway.settings.timeouts),
+        (Limits::default(), Timeouts::default())
+    );
     assert_eq!((promises.sites.len(), promises.sites[0].name.as_str()), (1, "a"));
 }
 
@@ -199,7 +206,7 @@ fn the_smallest_file_has_every_default() {
 fn paths_are_taken_from_the_file_and_sites_may_be_many() {
     let source = "gateway.listen = \"127.0.0.1:80\"\nfolder.www.root = \"www\"\n";
     let root_beside = |name: &str| match &parse(source, name).unwrap().gateway.backends[0] {
-        Backend::Files { root, .. } => root.clone(),
+        Backend::Files(files) => files.root.clone(),
         Backend::Upstream { .. } => panic!("a folder became an upstream"),
     };
     assert_eq!(root_beside("/etc/plimsoll/site.toml"), Path::new("/etc/plimsoll/www"));

@@ -105,8 +105,8 @@ fn check(source: &str) -> bool {
         Ok(Configuration { promises, gateway }) => {
             assert_eq!(promises.validate(), Ok(()), "{source}");
             assert_eq!(gateway.backends.len(), promises.plants.len());
-            assert_eq!(gateway.rewrites.len(), promises.sites.len());
-            for (site, rewrites) in promises.sites.iter().zip(&gateway.rewrites) {
+            assert_eq!(gateway.settings.rewrites.len(), promises.sites.len());
+            for (site, rewrites) in promises.sites.iter().zip(&gateway.settings.rewrites) {
                 assert_eq!(site.levels.len(), rewrites.len());
             }
             true

@@ -10,7 +10,7 @@
 extern crate alloc;
 
 mod actuator;
-mod admission;
+pub mod admission;
 pub mod agent;
 pub mod control;
 mod engine;

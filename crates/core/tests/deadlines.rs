@@ -1,6 +1,6 @@
 //! Deadlines at the door: what was reserved is given back, whatever way a request takes, and an honest refusal.
 
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{
     Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };
@@ -282,7 +282,7 @@ fn unfinished_work_returns_to_zero_whatever_happens() {
 fn trends_are_remembered_however_late() {
     let mut promises = promises(1, Some(Duration::from_millis(100)));
     promises.control.admission = Admission::Budget;
-    let before: Trends =
+    let before: RateForecasts =
         "upstream app\n0 259  0 0 0  1 50 1  0 0 0\nupstream gone\n7 2  0 0 0  0 9 0  0 0 0\n"
             .parse()
             .unwrap();

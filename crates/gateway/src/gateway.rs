@@ -144,6 +144,11 @@ impl Gateway {
         upstream.map_or(0, |upstream| upstream.open_connections())
     }
 
+    /// How long the settings in force let requests under way take after the order to stop.
+    pub fn drain_timeout(&self) -> Duration {
+        self.shared.tables.current().settings.timeouts.drain
+    }
+
     /// Stops accepting, lets what is under way finish for at most `timeout`, then stops. True if all of it finished.
     pub fn drain(mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;

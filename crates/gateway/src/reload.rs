@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::gateway::check;
 use crate::settings::{Backend, Settings};
 use crate::worker::Shared;
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Difference, Engine};
@@ -86,12 +86,12 @@ impl Reloader {
     }
 
     /// What was learned of how rates go on, where admission by budget predicts them.
-    pub fn trends(&self) -> Trends {
+    pub fn trends(&self) -> RateForecasts {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&self, trends: Trends) {
+    pub fn remember(&self, trends: RateForecasts) {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
     }
 

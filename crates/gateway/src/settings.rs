@@ -1,17 +1,19 @@
-//! What the gateway is told: the mirror of the configuration's gateway section, as plain data.
+//! How the gateway runs, as plain data with its defaults: listeners, limits, timeouts, what serves each plant.
 //!
-//! Everything that decides is in [`Promises`](plimsoll_core::promises::Promises); here is how bytes move. The lists
-//! `backends` and `rewrites` are parallel to the promises' plants and sites.
+//! What is decided about requests is in [`Promises`](plimsoll_core::promises::Promises); the settings say how bytes
+//! move. The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the
+//! promises. Each setting is defined here once: a configuration file fills these types, and its reference shows the
+//! defaults of these types.
 
-use crate::files::FilesSettings;
+pub use crate::files::FilesSettings;
 use plimsoll_core::promises::Network;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// How the gateway is to run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Where clients connect. Port 0 picks a free one.
+    /// Where clients connect. Port 0 picks a free port.
     pub listen: Vec<SocketAddr>,
     /// Where `/metrics`, `/status` and `/healthz` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
@@ -25,7 +27,7 @@ pub struct Settings {
     pub report: Report,
     /// What a rejected client gets.
     pub rejection: Rejection,
-    /// The bounds of messages.
+    /// The bounds of messages and connections.
     pub limits: Limits,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
@@ -34,11 +36,30 @@ pub struct Settings {
     /// How each level rewrites requests: by site (parallel to `Promises::sites`), then by level, lowest first.
     /// A missing entry rewrites nothing.
     pub rewrites: Vec<Vec<Rewrite>>,
-    /// The key of the client hash: the same on every instance and after a restart, so that clients keep their level.
+    /// The key of the client hash. Clients keep their level on every instance and after a restart with the same key.
     pub hash_seed: u64,
 }
 
-/// Which fields tell the upstream who asked.
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            listen: Vec::new(),
+            admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
+            threads: 0,
+            trusted_proxies: Vec::new(),
+            forwarded: ForwardedFields::default(),
+            report: Report::default(),
+            rejection: Rejection::default(),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            backends: Vec::new(),
+            rewrites: Vec::new(),
+            hash_seed: 0,
+        }
+    }
+}
+
+/// Which request fields tell the upstream where a request came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `-Proto` and `-Host`.
@@ -66,7 +87,7 @@ impl ForwardedFields {
 pub struct Report {
     /// On which responses.
     pub mode: ReportMode,
-    /// Its name.
+    /// Its name, in lower case.
     pub name: String,
 }
 
@@ -88,17 +109,17 @@ impl Default for Report {
 pub enum ReportMode {
     /// None.
     Off,
-    /// Those that turn a request away.
+    /// Rejections.
     #[default]
     Rejections,
     /// All.
     Always,
 }
 
-/// The answer to a rejected request.
+/// The answer to a rejected request. The control loops set its `Retry-After`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejection {
-    /// Its status code.
+    /// Its status code, 400 to 599.
     pub status: u16,
     /// Its `content-type`.
     pub content_type: String,
@@ -111,7 +132,7 @@ impl Default for Rejection {
         Rejection {
             status: 503,
             content_type: "text/plain; charset=utf-8".to_owned(),
-            body: "The site is busy. Please try again in a moment.\n".to_owned(),
+            body: "This site is busy right now. Please try again in a moment.\n".to_owned(),
         }
     }
 }
@@ -123,8 +144,8 @@ pub struct Limits {
     pub head_bytes: usize,
     /// The longest body of a request; a longer one gets 413.
     pub body_bytes: u64,
-    /// The most client connections. A new one above it takes the place of the longest idle one, or waits in the
-    /// kernel's queue while there is none.
+    /// The most client connections. One more takes the place of the connection that has been idle the longest, or waits
+    /// in the kernel's queue while none is idle.
     pub connections: usize,
 }
 
@@ -134,11 +155,11 @@ impl Default for Limits {
     }
 }
 
-/// How long the gateway waits. All are coarse: they are looked at ten times a second.
+/// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.
 ///
-/// `body_idle` and `send` are accounts of time while a request holds a place of its plant: 1 KiB moved gives a second
-/// back, up to the whole limit. So a client that drips, at less than 1 KiB a second on average, is given up about one
-/// limit after it began to.
+/// `body_idle` and `send` are accounts of time while a request holds a place at its plant: 1 KiB moved gives a second
+/// back, up to the whole limit. A client that sends or takes less than 1 KiB a second on average is therefore given up
+/// about one limit after it became that slow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timeouts {
     /// For a whole request head, from its first byte (408).
@@ -147,19 +168,22 @@ pub struct Timeouts {
     pub body_idle: Duration,
     /// For the next request on a connection.
     pub keep_alive: Duration,
-    /// For a client to take the next bytes of its response; at 1 KiB a second at least while it is being read from an
-    /// upstream.
+    /// For a client to take the next bytes of its response; at 1 KiB a second at least while the response is still being
+    /// read from an upstream.
     pub send: Duration,
     /// For a connection to an upstream (502, or the next address).
     pub connect: Duration,
-    /// For the first byte of an upstream's response (504).
+    /// For the first byte of an upstream's response (504), and for an exempt request's place at the upstream.
     pub first_byte: Duration,
-    /// For the next bytes of an upstream's response, or for it to take the next bytes of a request.
+    /// For the next bytes of an upstream's response, or for the upstream to take the next bytes of a request.
     pub upstream_idle: Duration,
-    /// How long a connection to an upstream may wait for its next request. Below the upstream's own limit.
+    /// How long a connection to an upstream may wait for its next request. Keep it below the upstream's own limit.
     pub upstream_keep_alive: Duration,
     /// For any byte, either way, on an upgraded connection.
     pub tunnel_idle: Duration,
+    /// How long requests under way may take after the order to stop; the owner gives it to
+    /// [`Gateway::drain`](crate::Gateway::drain).
+    pub drain: Duration,
 }
 
 impl Default for Timeouts {
@@ -169,11 +193,13 @@ impl Default for Timeouts {
             body_idle: Duration::from_secs(30),
             keep_alive: Duration::from_secs(60),
             send: Duration::from_secs(30),
-            connect: Duration::from_secs(3),
+            connect: Duration::from_secs(2),
             first_byte: Duration::from_secs(60),
-            upstream_idle: Duration::from_secs(30),
+            upstream_idle: Duration::from_secs(60),
+            // Apache closes an idle connection after 5 s: closing it earlier spares the race with Apache's close.
             upstream_keep_alive: Duration::from_secs(4),
             tunnel_idle: Duration::from_secs(3600),
+            drain: Duration::from_secs(30),
         }
     }
 }
@@ -190,13 +216,14 @@ pub enum Backend {
     Files(FilesSettings),
 }
 
-/// How a level changes a request.
+/// How a level changes a request. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// Put before the path: the root of the level's content tree, such as `/light`.
+    /// Put before the path: the root of the level's content tree, such as `/light`. It does not end with `/`.
     pub prefix: String,
-    /// Fields set on the request, replacing the client's of the same name.
+    /// Fields set on the request, replacing the client's fields of the same name. Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// What the upstream does not have at this level is asked of it as the next level has it.
+    /// Whether a resource that the upstream does not have at this level (404) is requested again as the next level has
+    /// it.
     pub falls_back: bool,
 }

@@ -12,6 +12,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows; a row shorter than the columns is filled with empty cells, what is beyond is left out.
     pub rows: Vec<Vec<Cell>>,
+    /// As many rows as suffice where there is little room; `None`: all. HTML always has all.
+    pub brief: Option<usize>,
 }
 
 /// A column.
@@ -110,7 +112,7 @@ impl Column {
 impl Table {
     /// A table without rows.
     pub fn new(title: impl Into<String>, columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { title: title.into(), columns: columns.into_iter().collect(), rows: Vec::new() }
+        Self { title: title.into(), columns: columns.into_iter().collect(), ..Self::default() }
     }
 
     /// With one more row.

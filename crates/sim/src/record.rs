@@ -4,11 +4,11 @@
 //! time, so that a run of months needs no more memory than one of minutes; sums stay exact.
 
 use crate::plant::Busy;
-use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::promises::MAX_LEVELS;
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::Histogram;
+use plimsoll_core::telemetry::status::ResponseStatus;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::{Duration, Instant};
 

@@ -1,7 +1,9 @@
 //! The agent beside a simulated server: the core's own decisions in virtual time, against a server that knows nothing of
 //! them. Each scenario of overload has a twin without the agent, or without its hysteresis, that fails.
 
-use plimsoll_core::agent::{Counters, Machine, Policy, Probe, SAMPLES, Sample, Sense, Settings, Threshold};
+use plimsoll_core::agent::{
+    Counters, LoadSense, Machine, Policy, Probe, SAMPLES, Sample, Settings, Threshold,
+};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_sim::workload::{Discipline, Law, Plant};
@@ -22,9 +24,9 @@ const PROBE: u64 = u64::MAX;
 const PROBE_TAKES: Duration = Duration::from_millis(2);
 
 /// CA's coefficients, slowed down likewise, in time of the whole server; `scale` makes them wrong.
-fn linear(scale: f64) -> Sense {
+fn linear(scale: f64) -> LoadSense {
     let of_all = 32.0 / f64::from(WORKERS) * scale;
-    Sense::Linear {
+    LoadSense::Linear {
         per_request_seconds: of_all * 1.604e-3,
         per_byte_seconds: of_all * 0.063e-3 / 1024.0,
         bandwidth: None,
@@ -179,7 +181,7 @@ impl Scene {
         }
     }
 
-    fn look(&mut self, now: Instant, by: &mut By, sense: Sense) {
+    fn look(&mut self, now: Instant, by: &mut By, sense: LoadSense) {
         let seconds = PERIOD.as_secs_f64() / f64::from(SAMPLES);
         let most = if self.shown == Shown::Workers { WORKERS } else { u32::MAX };
         let in_service = (self.inside.len() as u32).min(most);
@@ -211,11 +213,11 @@ impl Scene {
 }
 
 /// Runs `steps` of seconds and loads, in multiples of the capacity.
-fn run(by: By, sense: Sense, steps: &[(f64, f64)], seed: u64) -> Told {
+fn run(by: By, sense: LoadSense, steps: &[(f64, f64)], seed: u64) -> Told {
     run_with(Scene::new(seed), by, sense, steps)
 }
 
-fn run_with(mut scene: Scene, mut by: By, sense: Sense, steps: &[(f64, f64)]) -> Told {
+fn run_with(mut scene: Scene, mut by: By, sense: LoadSense, steps: &[(f64, f64)]) -> Told {
     let tick = PERIOD / SAMPLES;
     let (mut now, mut end) = (Instant::ZERO, Instant::ZERO);
     let mut ticks = 0_u32;
@@ -253,7 +255,7 @@ fn agent(policy: Policy) -> By {
 
 /// Calm, 2.4 times the capacity for a minute and a half, hardly anything.
 const STEP: [(f64, f64); 3] = [(20.0, 0.5), (90.0, 2.4), (30.0, 0.2)];
-const GAP: Sense = Sense::Gap { workers: None };
+const GAP: LoadSense = LoadSense::Gap { workers: None };
 
 #[test]
 fn the_relay_switches_once_and_comes_back_within_ten_seconds() {

@@ -7,7 +7,7 @@
 mod parties;
 
 use parties::{Party, Run, Shared, US};
-use plimsoll_core::promises::plan::{PlantPlan, Verdict, plan, told};
+use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, told};
 use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
@@ -281,7 +281,7 @@ fn the_reserve_keeps_contracts_when_rejections_take_of_the_same_host() {
     }
     // And what it would take to run that is refused.
     let verdict = |with_reserve| planned(&flooded(1, with_reserve).promises()).verdict;
-    assert_eq!((verdict(true), verdict(false)), (Verdict::Fits, Verdict::Exceeds));
+    assert_eq!((verdict(true), verdict(false)), (Feasibility::Fits, Feasibility::Exceeds));
 }
 
 /// The server becomes half as fast: what was promised cannot be kept, and the status says so.
@@ -298,9 +298,9 @@ fn a_plan_that_no_longer_fits_is_told() {
     let sum = promised(&v1()) + promised(&v2());
     let plan = |shared: Shared| shared.run().status.plan.remove(0);
     let before = plan(calm);
-    assert_eq!((before.verdict, before.rows.len()), (Verdict::Fits, 2));
+    assert_eq!((before.verdict, before.rows.len()), (Feasibility::Fits, 2));
     assert!((before.sum / sum - 1.0).abs() < 0.02, "{before:?}");
     let after = plan(slow);
-    assert_eq!(after.verdict, Verdict::Exceeds);
+    assert_eq!(after.verdict, Feasibility::Exceeds);
     assert!((after.sum / sum / 2.0 - 1.0).abs() < 0.05, "{after:?}");
 }

@@ -3,7 +3,7 @@
 
 mod scenario;
 
-use plimsoll_core::promises::{Law, Mode, Plant, Promises, QueueBounds, Sense, Site};
+use plimsoll_core::promises::{Mode, Plant, Promises, QueueBounds, Sense, Site, UtilizationLaw};
 use plimsoll_sim::settling::{mean, settled_after};
 use plimsoll_sim::workload::{self, Fault, FaultKind};
 use scenario::{Period, Run, Scenario};
@@ -152,7 +152,7 @@ fn admission_only_holds_058_within_six_periods() {
 fn the_papers_constants_give_the_curve_of_fig_4() {
     let paper = |gain_margin| {
         let mut promises = promises(0.58, &["full"]);
-        promises.control.law = Law::Paper { gain_margin };
+        promises.control.law = UtilizationLaw::Paper { gain_margin };
         // The paper's server had a listen queue, not a gateway's: its loop does not see backlog.
         promises.plants[0].queue.max_waiting = 511;
         run(&step(promises, 3.0, 1))

@@ -1,41 +1,41 @@
 //! What `agent` takes.
 
-use super::{Command, next, no_file, only_file, unknown_option, wrong};
-use crate::args::help::{self, Topic};
-use crate::output::failure::Failure;
-use lexopt::{Arg, Parser};
+use clap::Args;
 use std::path::PathBuf;
 
-/// `plimsoll agent FILE`
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct AgentArguments {
-    pub(crate) file: PathBuf,
-    pub(crate) check: bool,
-    pub(crate) dry_run: bool,
-    pub(crate) restore: bool,
-    pub(crate) json: bool,
-}
+const AFTER: &str = "\
+The agent stays outside the path of requests. It probes the server and reads its counters; under load it \
+lets the server take a lighter content tree: by a link for everybody, or, where the server can choose by \
+client, for as many clients as it takes. When the load has gone everybody gets full quality again.
 
-pub(super) fn agent(parser: &mut Parser) -> Result<Command, Failure> {
-    const TOPIC: Topic = Topic::Agent;
-    let (mut file, mut arguments) = (None, AgentArguments::default());
-    while let Some(argument) = next(parser, TOPIC)? {
-        match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
-            Arg::Long("check") => arguments.check = true,
-            Arg::Long("dry-run") => arguments.dry_run = true,
-            Arg::Long("restore") => arguments.restore = true,
-            Arg::Long("json") => arguments.json = true,
-            Arg::Value(value) => only_file(&mut file, value, TOPIC)?,
-            option => return Err(unknown_option(&option, TOPIC)),
-        }
-    }
-    if arguments.restore && (arguments.check || arguments.dry_run) {
-        return Err(wrong(
-            "`--restore` changes something; `--check` and `--dry-run` do not: one of them",
-            TOPIC,
-        ));
-    }
-    arguments.file = file.ok_or_else(|| no_file(TOPIC))?;
-    Ok(Command::Agent(arguments))
+At the start it looks at everything: the trees, the link or file that it will exchange, the probe, the \
+counters, and whether nginx reads what it writes. On SIGTERM, SIGINT (Ctrl-C) or a failure of its own it \
+restores full quality, unless FILE says `on_exit = \"keep\"`. docs/agent.md says what to write into nginx \
+and Apache.
+
+Example:
+  plimsoll agent examples/agent.toml --dry-run
+  plimsoll agent /etc/plimsoll/agent.toml
+
+Exit codes: 0 stopped as told, 1 failed, 2 FILE or something that it names is wrong.";
+
+/// Stand beside an unmodified nginx or Apache, and choose the version that it serves
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(after_help = AFTER)]
+pub(crate) struct AgentArguments {
+    /// The agent's file; docs/agent-keys.md has its keys
+    pub(crate) file: PathBuf,
+    /// Look at everything, and end
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Decide and say so, but change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Full quality for everybody, and end; makes the link or file if there is none yet (systemd: `ExecStopPost=`, for
+    /// after a kill)
+    #[arg(long, conflicts_with_all = ["check", "dry_run"])]
+    pub(crate) restore: bool,
+    /// Print the figures of each period as JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
 }

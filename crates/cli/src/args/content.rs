@@ -1,207 +1,182 @@
-//! What `adapt` and `impact` take.
+//! What `adapt` and `impact` take: folders of sites, and how sites are adapted.
 
-use super::{Command, next, number, path_once, unknown_option, word, wrong};
-use crate::args::bounds;
-use crate::args::help::{self, Topic};
-use crate::output::failure::Failure;
-use lexopt::{Arg, Parser};
-use plimsoll_config::Adaptation;
+use super::values::{Bounds, at_least, between, one_of, within};
+use clap::Args;
 use plimsoll_content::{Level, Policy, Rule, Step, Tag};
 use std::path::PathBuf;
 
-/// `plimsoll adapt SITE OUT`
-#[derive(Clone, Debug, Default, PartialEq)]
+const LIMIT: Bounds<u64> = at_least("bytes", 1000);
+const COSMETIC_LIMIT: Bounds<u64> = between("bytes", 0, 100_000);
+const FACTOR: Bounds<f64> = between("a factor", 1.0, 100.0);
+const SIMILARITY: Bounds<f64> = between("a structural similarity", 0.0, 1.0);
+const DEPTH: Bounds<u32> = at_least("a whole number", 0);
+const PER_REQUEST: Bounds<f64> = between("milliseconds", 1e-6, 1e5);
+const PER_KB: Bounds<f64> = between("milliseconds", 0.0, 1e5);
+
+const ADAPT_AFTER: &str = "\
+SITE is not touched. OUT gets the trees and a manifest. The new trees take the place of the old at once, \
+when all are whole; what did not change is not done again. A policy and options may be given together: an \
+option counts more than the policy.
+
+Levels: text is pages without anything that a browser has to load; light is what the steps below leave; \
+full is a copy.
+
+Steps at the light level, any of which --without leaves out:
+  images       those above the limit in 1/8 of the bytes, or as few as stay similar
+  medium       those above the medium limit in 1/4, half as far from the original
+  cosmetic     icons, bullets, bars and all below the limit give way to their text
+  one-page     an image on several pages stays on one; on others a link takes its place
+  backgrounds  small backgrounds of style sheets go
+  responsive   of the candidates for several screens the smallest stays
+  lazy         images further down load when they are seen
+  video        videos load when they are started
+  expendable   what is tagged or ruled expendable goes
+  compressed   each text has a compressed copy beside it (page.html.gz), at full too:
+               the gateway sends it, nginx with `gzip_static on`
+  vector       SVG images lose what no browser draws
+
+Tags in a page, on any element: data-plimsoll=\"expendable\" (may go), \"degradable\" (may be reduced, \
+but stays), \"important\" (is not touched).
+
+Example:
+  plimsoll adapt /var/www/html /srv/trees
+  plimsoll adapt site trees --levels light --rule '*.woff2=expendable' --depth 4
+
+Exit codes: 0 done, 1 failed or stopped by Ctrl-C (the old trees are as they were), 2 the input is wrong.";
+
+/// Make lighter copies of a site's folder, one tree for each level
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = ADAPT_AFTER)]
 pub(crate) struct AdaptArguments {
+    /// The folder of the site
     pub(crate) site: PathBuf,
+    /// The folder of the trees
     pub(crate) out: PathBuf,
+    /// The levels to make [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true,
+        value_parser = one_of(Level::ALL.map(Level::name), Level::named))]
     pub(crate) levels: Vec<Level>,
-    pub(crate) policy: Policy,
+    #[command(flatten)]
+    pub(crate) policy: PolicyOptions,
+    /// An access log, by which the most popular page keeps an image instead of the nearest
+    #[arg(long, value_name = "ACCESS.LOG")]
     pub(crate) log: Option<PathBuf>,
+    /// Store the dynamic page at URL as it is now, under its path in the lower trees; http only; may be given several
+    /// times
+    #[arg(long = "snapshot", value_name = "URL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) snapshots: Vec<String>,
+    /// Leave out of a tree what is the same in the next (for servers that read the manifest)
+    #[arg(long)]
     pub(crate) sparse: bool,
+    /// Print what was made as one JSON object
+    #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// `plimsoll impact SITE...`
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How a site is adapted: a policy in a file, and options that count more than the file.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub(crate) struct PolicyOptions {
+    /// A file that says how to adapt; docs/adaptation.md has its keys
+    #[arg(long = "policy", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Steps to leave out
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_possible_values = true,
+        value_parser = one_of(Step::ALL.map(Step::name), Step::named))]
+    pub(crate) without: Option<Vec<Step>>,
+    #[arg(long, value_name = "N", value_parser = within(LIMIT),
+        help = format!("Reduce images above this size in {LIMIT} [default: {}]", Policy::default().image_limit_bytes))]
+    pub(crate) image_limit: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = within(LIMIT),
+        help = format!("Above this size in {LIMIT}, images are of medium size [default: {}]", Policy::default().medium_limit_bytes))]
+    pub(crate) medium_limit: Option<u64>,
+    #[arg(long, value_name = "X", value_parser = within(FACTOR),
+        help = format!("Reduce the bytes of images by {FACTOR} [default: {}]", Policy::default().factor))]
+    pub(crate) factor: Option<f64>,
+    #[arg(long, value_name = "X", value_parser = within(SIMILARITY),
+        help = format!("But not below {SIMILARITY} [default: {}]", Policy::default().similarity))]
+    pub(crate) similarity: Option<f64>,
+    /// Reduce AVIFs too, by libavif's avifenc and avifdec, which take seconds for each
+    #[arg(long)]
+    pub(crate) avif: bool,
+    #[arg(long, value_name = "N", value_parser = within(COSMETIC_LIMIT),
+        help = format!("Below this size in {COSMETIC_LIMIT}, images are cosmetic [default: {}]", Policy::default().cosmetic_limit_bytes))]
+    pub(crate) cosmetic_limit: Option<u64>,
+    /// Leave out pages more than this many links from the first
+    #[arg(long, value_name = "N", value_parser = within(DEPTH))]
+    pub(crate) depth: Option<u32>,
+    /// Tag files by path; may be given several times, and the last that fits counts
+    #[arg(long = "rule", value_name = "GLOB=TAG", value_parser = rule)]
+    pub(crate) rules: Vec<Rule>,
+}
+
+const IMPACT_AFTER: &str = "\
+The figures are how many times as many visitors a server carries when the site is served at a lower \
+level. Optimistic: no visitor has a cache; pessimistic: every visitor sees the whole site, with a cache; \
+and as counted for a view of one page.
+
+Without --adapted the levels are estimated: pages as `plimsoll adapt` would make them, images as small as \
+it would like them. Of several sites it prints what part of them improves by how much.
+
+Example:
+  plimsoll impact /var/www/html --log access.log
+  plimsoll impact sites/* --report savings.html
+
+Exit codes: 0 done, 1 failed, 2 the input is wrong.";
+
+/// Say how many more visitors the lighter copies let a server carry
+#[derive(Args, Clone, Debug, PartialEq)]
+#[command(after_help = IMPACT_AFTER)]
 pub(crate) struct ImpactArguments {
+    /// The folders of the sites
+    #[arg(required = true, value_name = "SITE")]
     pub(crate) sites: Vec<PathBuf>,
+    /// Measure the trees that `plimsoll adapt` made of the site
+    #[arg(long, value_name = "OUT")]
     pub(crate) adapted: Option<PathBuf>,
-    pub(crate) policy: Policy,
+    #[command(flatten)]
+    pub(crate) policy: PolicyOptions,
+    /// Weigh pages by their views, too
+    #[arg(long, value_name = "ACCESS.LOG")]
     pub(crate) log: Option<PathBuf>,
-    /// a (ms) and b (ms per KB).
+    #[arg(long, value_name = "MS", value_parser = within(PER_REQUEST),
+        help = format!("What a request costs the server, a, in {PER_REQUEST} [default: 1.6]"))]
     pub(crate) per_request: Option<f64>,
+    #[arg(long, value_name = "MS", value_parser = within(PER_KB),
+        help = format!("What 1024 bytes cost it, b, in {PER_KB} [default: 0.065]"))]
     pub(crate) per_kb: Option<f64>,
-    /// A configuration, whose upstream's costs count.
+    /// Both costs from a configuration, the first upstream that states them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["per_request", "per_kb"])]
     pub(crate) costs: Option<PathBuf>,
+    /// Print the figures as one JSON object
+    #[arg(long)]
     pub(crate) json: bool,
+    /// Write a page with plots, as one HTML file; with --adapted, pages and images before and after (pages by a
+    /// browser, if there is one)
+    #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }
 
-pub(super) fn adapt(parser: &mut Parser) -> Result<Command, Failure> {
-    const TOPIC: Topic = Topic::Adapt;
-    let (mut folders, mut arguments) = (Vec::new(), AdaptArguments::default());
-    while let Some(argument) = next(parser, TOPIC)? {
-        match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
-            Arg::Long("json") => arguments.json = true,
-            Arg::Long("sparse") => arguments.sparse = true,
-            Arg::Long("snapshot") => {
-                let example = "http://127.0.0.1:8000/catalog.php";
-                arguments.snapshots.push(word(parser, "snapshot", "a page's address", example, TOPIC)?);
+impl ImpactArguments {
+    /// What options say that do not go together, if there are such.
+    pub(super) fn conflict(&self) -> Option<&'static str> {
+        let several = self.sites.len() > 1;
+        match () {
+            () if several && self.adapted.is_some() => {
+                Some("--adapted names the trees of one site: name one SITE only")
             }
-            Arg::Long("policy") => {
-                let said = policy_file(&mut arguments.policy, parser, TOPIC)?;
-                let levels: Vec<Level> = said.levels.iter().filter_map(|name| Level::named(name)).collect();
-                if !levels.is_empty() {
-                    arguments.levels = levels;
-                }
-                arguments.sparse = said.sparse.unwrap_or(arguments.sparse);
-                arguments.snapshots.extend(said.snapshots);
+            () if several && self.log.is_some() => {
+                Some("--log is the access log of one site: name one SITE only")
             }
-            Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
-            Arg::Long("levels") => {
-                let names = word(parser, "levels", "names of levels", "text,light", TOPIC)?;
-                arguments.levels = list(&names, "level", &Level::ALL.map(Level::name), Level::named, TOPIC)?;
-            }
-            Arg::Value(folder) => folders.push(PathBuf::from(folder)),
-            Arg::Long(option) => {
-                let option = option.to_owned();
-                policy(&mut arguments.policy, &option, parser, TOPIC)?;
-            }
-            option @ Arg::Short(_) => return Err(unknown_option(&option, TOPIC)),
+            () => None,
         }
     }
-    let [site, out] = folders.try_into().map_err(|_| {
-        wrong(
-            "two folders: the site's, and one for its trees: `plimsoll adapt /var/www/html /srv/trees`",
-            TOPIC,
-        )
-    })?;
-    if arguments.levels.is_empty() {
-        arguments.levels = Level::ALL.to_vec();
-    }
-    arguments.levels.sort_unstable();
-    arguments.levels.dedup();
-    Ok(Command::Adapt(AdaptArguments { site, out, ..arguments }))
 }
 
-pub(super) fn impact(parser: &mut Parser) -> Result<Command, Failure> {
-    const TOPIC: Topic = Topic::Impact;
-    let mut arguments = ImpactArguments::default();
-    while let Some(argument) = next(parser, TOPIC)? {
-        match argument {
-            Arg::Short('h') | Arg::Long("help") => return Ok(Command::Print(help::page(TOPIC))),
-            Arg::Long("json") => arguments.json = true,
-            Arg::Long("log") => path_once(&mut arguments.log, parser, "log", TOPIC)?,
-            Arg::Long("report") => path_once(&mut arguments.report, parser, "report", TOPIC)?,
-            Arg::Long("policy") => drop(policy_file(&mut arguments.policy, parser, TOPIC)?),
-            Arg::Long("adapted") => path_once(&mut arguments.adapted, parser, "adapted", TOPIC)?,
-            Arg::Long("costs") => path_once(&mut arguments.costs, parser, "costs", TOPIC)?,
-            Arg::Long("per-request") => {
-                arguments.per_request = Some(number(parser, &bounds::PER_REQUEST, TOPIC)?);
-            }
-            Arg::Long("per-kb") => arguments.per_kb = Some(number(parser, &bounds::PER_KB, TOPIC)?),
-            Arg::Value(folder) => arguments.sites.push(folder.into()),
-            Arg::Long(option) => {
-                let option = option.to_owned();
-                policy(&mut arguments.policy, &option, parser, TOPIC)?;
-            }
-            option @ Arg::Short(_) => return Err(unknown_option(&option, TOPIC)),
-        }
-    }
-    let several = arguments.sites.len() > 1;
-    let what = match () {
-        () if arguments.sites.is_empty() => "which site? Name its folder: `plimsoll impact /var/www/html`",
-        () if several && arguments.adapted.is_some() => "`--adapted` is for one site: trees are of one",
-        () if several && arguments.log.is_some() => "`--log` is for one site: a log is of one",
-        () if arguments.costs.is_some()
-            && (arguments.per_request.is_some() || arguments.per_kb.is_some()) =>
-        {
-            "costs from a configuration, `--costs`, or by hand, `--per-request` and `--per-kb`; not both"
-        }
-        () => return Ok(Command::Impact(arguments)),
-    };
-    Err(wrong(what, TOPIC))
-}
-
-/// What a policy file says, taken up into `policy`; the rest is for the caller.
-fn policy_file(policy: &mut Policy, parser: &mut Parser, topic: Topic) -> Result<Adaptation, Failure> {
-    let mut path = None;
-    path_once(&mut path, parser, "policy", topic)?;
-    let path = path.unwrap_or_default();
-    let name = path.display().to_string();
-    let source = std::fs::read_to_string(&path).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a policy; examples/adaptation/shop.toml is one to begin with."
-        ))
-    })?;
-    let said =
-        plimsoll_config::parse_adaptation(&source, &name).map_err(|all| Failure::Input(all.to_string()))?;
-    if let Some(without) = &said.without {
-        policy.without = without.iter().filter_map(|name| Step::named(name)).collect();
-    }
-    policy.image_limit_bytes = said.image_limit_bytes.unwrap_or(policy.image_limit_bytes);
-    policy.medium_limit_bytes = said.medium_limit_bytes.unwrap_or(policy.medium_limit_bytes);
-    policy.cosmetic_limit_bytes = said.cosmetic_limit_bytes.unwrap_or(policy.cosmetic_limit_bytes);
-    policy.factor = said.factor.unwrap_or(policy.factor);
-    policy.similarity = said.similarity.unwrap_or(policy.similarity);
-    policy.avif = said.avif.unwrap_or(policy.avif);
-    policy.depth = said.depth.or(policy.depth);
-    let rules = said.rules.iter();
-    policy
-        .rules
-        .extend(rules.filter_map(|(path, tag)| Some(Rule { pattern: path.clone(), tag: Tag::named(tag)? })));
-    Ok(said)
-}
-
-/// The options that both have: how a site is adapted.
-fn policy(policy: &mut Policy, option: &str, parser: &mut Parser, topic: Topic) -> Result<(), Failure> {
-    match option {
-        "without" => {
-            let names = word(parser, "without", "names of steps", "one-page,lazy", topic)?;
-            policy.without = list(&names, "step", &Step::ALL.map(Step::name), Step::named, topic)?;
-        }
-        "image-limit" => policy.image_limit_bytes = number(parser, &bounds::IMAGE_LIMIT, topic)?,
-        "medium-limit" => policy.medium_limit_bytes = number(parser, &bounds::MEDIUM_LIMIT, topic)?,
-        "factor" => policy.factor = number(parser, &bounds::FACTOR, topic)?,
-        "similarity" => policy.similarity = number(parser, &bounds::SIMILARITY, topic)?,
-        "cosmetic-limit" => policy.cosmetic_limit_bytes = number(parser, &bounds::COSMETIC_LIMIT, topic)?,
-        "avif" => policy.avif = true,
-        "depth" => policy.depth = Some(number(parser, &bounds::DEPTH, topic)?),
-        "rule" => {
-            let rule = word(parser, "rule", "a pattern and a tag", "'*.woff2=expendable'", topic)?;
-            let parts =
-                rule.rsplit_once('=').and_then(|(pattern, tag)| Some((pattern.to_owned(), Tag::named(tag)?)));
-            let tags = Tag::ALL.map(Tag::name).join(", ");
-            let (pattern, tag) = parts.filter(|(pattern, _)| !pattern.is_empty()).ok_or_else(|| {
-                wrong(
-                    &format!(
-                        "`--rule {rule}`: a pattern and one of {tags}, such as `--rule 'fonts/**=expendable'`"
-                    ),
-                    topic,
-                )
-            })?;
-            policy.rules.push(Rule { pattern, tag });
-        }
-        option => return Err(unknown_option(&Arg::Long(option), topic)),
-    }
-    Ok(())
-}
-
-/// Names with commas between.
-fn list<T>(
-    names: &str,
-    what: &str,
-    known: &[&str],
-    named: impl Fn(&str) -> Option<T>,
-    topic: Topic,
-) -> Result<Vec<T>, Failure> {
-    let one = |name: &str| {
-        let name = name.trim();
-        named(name).ok_or_else(|| {
-            wrong(&format!("there is no {what} `{name}`{}", super::instead(name, known)), topic)
-        })
-    };
-    names.split(',').map(one).collect()
+/// Parses a pattern and a tag.
+fn rule(text: &str) -> Result<Rule, String> {
+    let parts = text.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty());
+    let rule =
+        parts.and_then(|(pattern, tag)| Some(Rule { pattern: pattern.to_owned(), tag: Tag::named(tag)? }));
+    let tags = || Tag::ALL.map(Tag::name).join(", ");
+    rule.ok_or_else(|| format!("write a pattern and one of {}, such as 'fonts/**=expendable'", tags()))
 }

@@ -25,7 +25,7 @@ pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Fail
     let configuration =
         plimsoll_config::parse(source, name).map_err(|all| Failure::Input(all.to_string()))?;
     // The engine has the last word on what can be promised.
-    match Engine::new(&configuration.promises, 1, configuration.gateway.seed) {
+    match Engine::new(&configuration.promises, 1, configuration.gateway.settings.hash_seed) {
         Ok(_) => plan::keep(&configuration.promises, name).map(|()| configuration),
         Err(wrong) => Err(Failure::Input(format!("{name}: {}", wrong.join(&format!("\n{name}: "))))),
     }

@@ -2,8 +2,8 @@
 //!
 //! Where it belongs is the engine's own word ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
 
-use crate::args::ExplainArguments;
 use crate::args::source;
+use crate::args::{ExplainArguments, RequestLine};
 use crate::output::failure::Failure;
 use crate::output::promised::{self, Promised};
 use crate::output::text;
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 /// Explains it.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
-    let (promises, seed) = (&configuration.promises, configuration.gateway.seed);
+    let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
     let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let Some(explanation) = explanation else {
@@ -43,7 +43,7 @@ struct Asked<'a>(&'a ExplainArguments);
 
 impl RequestView for Asked<'_> {
     fn method(&self) -> &str {
-        &self.0.method
+        &self.0.request.method
     }
     fn host(&self) -> &str {
         let host = self.0.host.as_str();
@@ -55,7 +55,7 @@ impl RequestView for Asked<'_> {
         name.strip_suffix('.').unwrap_or(name)
     }
     fn path(&self) -> &str {
-        self.0.target.split('?').next().unwrap_or_default()
+        self.0.request.target.split('?').next().unwrap_or_default()
     }
     fn header(&self, name: &str) -> Option<&str> {
         let found = self.0.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
@@ -119,7 +119,7 @@ impl Told<'_> {
         if !self.configuration.promises.has_deadlines(site.plant) {
             return None;
         }
-        let number = usize::from(self.explanation.target.kind);
+        let number = usize::from(self.explanation.target.request_type);
         let own = site.types.get(number).map(|own| own.name.as_str());
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }
@@ -173,26 +173,29 @@ impl Told<'_> {
     /// Levels 0..=M.
     fn rows(&self) -> Vec<Row> {
         let (site, told) = (self.site(), self.explanation);
-        let rewrites = &self.configuration.gateway.rewrites[told.site];
+        let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
         let by_hash = self.not_by_hash().is_none();
         let rejected = Row {
             level: 0,
             name: "rejection".to_owned(),
             from: by_hash.then_some(0.0),
             upstream: "-".to_owned(),
-            request: format!("answered with {}", self.configuration.gateway.rejection.status),
+            request: format!("answered with {}", self.configuration.gateway.settings.rejection.status),
             headers: Vec::new(),
         };
         let served = site.levels.iter().enumerate().map(|(place, level)| {
             let rewrite = rewrites.get(place).cloned().unwrap_or_default();
-            let prefix = rewrite.prefix.unwrap_or_default();
+            let prefix = rewrite.prefix;
             let plant = level.plant.unwrap_or(site.plant);
             Row {
                 level: place + 1,
                 name: level.name.clone(),
                 from: by_hash.then(|| place as f64 + told.hash()),
                 upstream: self.configuration.promises.plants[plant].name.clone(),
-                request: format!("{} {prefix}{}", self.arguments.method, self.arguments.target),
+                request: format!(
+                    "{} {prefix}{}",
+                    self.arguments.request.method, self.arguments.request.target
+                ),
                 headers: rewrite.headers,
             }
         });
@@ -200,7 +203,7 @@ impl Told<'_> {
     }
 
     fn text(&self) -> String {
-        let ExplainArguments { method, target, host, .. } = self.arguments;
+        let ExplainArguments { request: RequestLine { method, target }, host, .. } = self.arguments;
         let of = if host.is_empty() { String::new() } else { format!(" of {host}") };
         let hosts = &self.site().hosts;
         let why_site = if hosts.is_empty() {
@@ -231,7 +234,7 @@ impl Told<'_> {
             let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
             vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
         });
-        text += &text::table(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }

@@ -13,7 +13,7 @@ use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
 use plimsoll_load::raise_open_files;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -38,7 +38,6 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let reload = Reload {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
-        drain: Arc::new(Mutex::new(configuration.gateway.timeouts.drain)),
         worker_counts: WorkerCounts::default(),
         trends: TrendFile::default(),
     };
@@ -50,7 +49,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     gateway.on_reload(Box::new(move || order.now()));
     watch(&gateway, signals, &reload)?;
     reload.trends.save(&reload.gateway);
-    let limit = *reload.drain.lock().unwrap_or_else(PoisonError::into_inner);
+    let limit = gateway.drain_timeout();
     drain(gateway, signals, limit);
     Ok(())
 }

@@ -1,7 +1,11 @@
-//! What commands print: text, tables, the plan, promises beside what was kept, and why a command failed. In come facts,
-//! out goes text.
+//! What commands print. In come the facts of a command ([`facts`]); out go JSON, text and a page, which are three
+//! walks over the same facts. Tables and pages are those of the report crate: `text` prints them, the report crate writes
+//! them as HTML. Here too: the plan, promises in words, numbers with their units, and why a command failed.
 
+pub(crate) mod facts;
 pub(crate) mod failure;
+pub(crate) mod json;
 pub(crate) mod plan;
 pub(crate) mod promised;
 pub(crate) mod text;
+pub(crate) mod units;

@@ -5,13 +5,14 @@
 
 use crate::output::failure::Failure;
 use crate::output::{promised, text};
-use plimsoll_config::{Backend, Configuration, Rewrite};
-use plimsoll_core::promises::plan::{self, Ceiling, PlantPlan, Verdict};
+use plimsoll_config::{Backend, Configuration};
+use plimsoll_core::promises::plan::{self, Ceiling, Feasibility, PlantPlan};
 use plimsoll_core::promises::{
-    Guarantee, Identity, Law, Level, Mode, Plant, Promises, Sense, Site, WorkerBounds,
+    Guarantee, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw, WorkerBounds,
 };
 use plimsoll_gateway::admin::delay_json;
 use plimsoll_gateway::admin::json::Json;
+use plimsoll_gateway::settings::Rewrite;
 
 const UNVERIFIED: &str =
     "costs unknown: the plan is unverified until they are measured (the gateway does so while it runs)";
@@ -24,7 +25,7 @@ pub(crate) fn table(configuration: &Configuration) -> String {
         vec![cells(["upstream", "kind", "workers", "load line", "max connections", "may wait", "carries"])];
     plants.extend(promises.plants.iter().zip(&configuration.gateway.backends).map(plant_row));
     let mut sites = vec![cells(["site", "level", "served by", "rewrite", "cost", "classes"])];
-    for (site, rewrites) in promises.sites.iter().zip(&configuration.gateway.rewrites) {
+    for (site, rewrites) in promises.sites.iter().zip(&configuration.gateway.settings.rewrites) {
         sites.extend(site_rows(site, rewrites, &promises.plants));
     }
     let mode = match promises.control.mode {
@@ -40,8 +41,8 @@ pub(crate) fn table(configuration: &Configuration) -> String {
     let promised = promised::table(promises, &plans);
     format!(
         "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
-        text::table(&plants, &[2, 3, 4]),
-        text::table(&sites, &[])
+        text::rows(&plants, &[2, 3, 4]),
+        text::rows(&sites, &[])
     )
 }
 
@@ -56,7 +57,7 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 /// [`Failure::Input`] with the table of who takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
-    let broken = plans.iter().filter(|plan| plan.verdict == Verdict::Exceeds).map(contracts);
+    let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
     let tables: Vec<String> = broken.chain(plans.iter().filter_map(promised::refusal)).collect();
     if tables.is_empty() {
         return Ok(());
@@ -69,7 +70,7 @@ pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
 
 /// The contracts of one plant: who takes how much, and whether it fits.
 pub(crate) fn contracts(plan: &PlantPlan) -> String {
-    let fits = plan.verdict != Verdict::Exceeds;
+    let fits = plan.verdict != Feasibility::Exceeds;
     let mut rows = vec![cells(["guarantee", "requests/s", "Mbit/s", "of the upstream", "would fit"])];
     rows.extend(plan.rows.iter().map(|row| {
         let Guarantee { rate, bandwidth_bytes_per_second, .. } = row.guarantee;
@@ -101,13 +102,13 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
         Ceiling::Deadlines => "the planning rule where deadlines are promised",
     };
     let says = match plan.verdict {
-        Verdict::Fits => "fits",
-        Verdict::Unverified => "unverified until all costs are measured",
-        Verdict::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
+        Feasibility::Fits => "fits",
+        Feasibility::Unverified => "unverified until all costs are measured",
+        Feasibility::Exceeds => "does not fit: lower the guarantees, or raise what the upstream can carry",
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);
     let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&rows, &[1, 2, 3]))
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::rows(&rows, &[1, 2, 3]))
 }
 
 fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
@@ -135,7 +136,7 @@ fn plant_row((plant, backend): (&Plant, &Backend)) -> Vec<String> {
 const fn kind(backend: &Backend) -> &'static str {
     match backend {
         Backend::Upstream { .. } => "servers",
-        Backend::Files { .. } => "folder",
+        Backend::Files(_) => "folder",
     }
 }
 
@@ -164,11 +165,16 @@ fn site_rows(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Vec<Str
 }
 
 fn changed(rewrite: &Rewrite) -> String {
-    let prefix = rewrite.prefix.iter().map(|prefix| format!("{prefix}/..."));
+    let prefix = given(&rewrite.prefix).map(|prefix| format!("{prefix}/..."));
     let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));
     let fallback = rewrite.falls_back.then(|| "else as the next level".to_owned());
-    let all: Vec<String> = prefix.chain(headers).chain(fallback).collect();
+    let all: Vec<String> = prefix.into_iter().chain(headers).chain(fallback).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// A prefix, unless it is empty: then the path stays as it is.
+fn given(prefix: &str) -> Option<&str> {
+    (!prefix.is_empty()).then_some(prefix)
 }
 
 fn cost(site: &Site, index: usize, level: &Level) -> String {
@@ -192,21 +198,21 @@ pub(crate) fn json(configuration: &Configuration) -> Json {
         Mode::Off => "off",
     };
     let law = match promises.control.law {
-        Law::FeedForward => "feed-forward",
-        Law::Paper { .. } => "paper",
+        UtilizationLaw::FeedForward => "feed-forward",
+        UtilizationLaw::Paper { .. } => "paper",
     };
     let plants = promises.plants.iter().zip(&gateway.backends).map(plant_json);
     let sites = promises
         .sites
         .iter()
-        .zip(&gateway.rewrites)
+        .zip(&gateway.settings.rewrites)
         .map(|(site, rewrites)| site_json(site, rewrites, &promises.plants));
     Json::object([
         ("mode", word(mode)),
         ("law", word(law)),
         ("period_seconds", Json::Number(promises.control.period.as_secs_f64())),
-        ("listen", Json::List(gateway.listen.iter().map(word).collect())),
-        ("admin", gateway.admin.map_or(Json::Null, word)),
+        ("listen", Json::List(gateway.settings.listen.iter().map(word).collect())),
+        ("admin", gateway.settings.admin.map_or(Json::Null, word)),
         ("upstreams", Json::List(plants.collect())),
         ("sites", Json::List(sites.collect())),
         ("contracts", Json::List(self::plans(promises).iter().map(contracts_json).collect())),
@@ -243,7 +249,7 @@ fn bounds(bounds: WorkerBounds) -> Json {
 }
 
 fn contracts_json(plan: &PlantPlan) -> Json {
-    let row = |row: &plan::Row| {
+    let row = |row: &plan::ContractRow| {
         Json::object([
             ("site", word(&row.site)),
             ("requests_per_second", Json::Number(row.guarantee.rate)),
@@ -272,7 +278,7 @@ fn site_json(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Json {
         Json::object([
             ("name", word(&level.name)),
             ("upstream", word(&plants[level.plant.unwrap_or(site.plant)].name)),
-            ("prefix", rewrite.prefix.as_ref().map_or(Json::Null, word)),
+            ("prefix", given(&rewrite.prefix).map_or(Json::Null, word)),
             ("headers", Json::object(headers)),
             ("cost_ratio", number(level.cost_ratio)),
         ])

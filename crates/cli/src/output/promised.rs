@@ -1,7 +1,7 @@
 //! What classes were promised of their response times, in words: for the plan, its refusal, and `explain`.
 
 use crate::output::text;
-use plimsoll_core::promises::plan::{DelayRow, PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::admin::json::Json;
@@ -132,7 +132,7 @@ pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
             ]);
         }
     }
-    if rows.len() == 1 { String::new() } else { format!("{}\n", text::table(&rows, &[])) }
+    if rows.len() == 1 { String::new() } else { format!("{}\n", text::rows(&rows, &[])) }
 }
 
 fn priority(priority: u8) -> String {
@@ -146,15 +146,15 @@ fn says(row: &DelayRow, plant: &Plant) -> String {
         (Some(_), _) => "costs unknown",
     };
     match (row.verdict(), row.least_seconds) {
-        (Verdict::Fits, Some(least)) => format!("fits: {} can be kept", time(least)),
-        (Verdict::Exceeds, _) => "cannot be kept".to_owned(),
+        (Feasibility::Fits, Some(least)) => format!("fits: {} can be kept", time(least)),
+        (Feasibility::Exceeds, _) => "cannot be kept".to_owned(),
         _ => format!("unverified: {missing}"),
     }
 }
 
 /// The delays of a plant that cannot be kept, with the others that were planned; `None` if there are none.
 pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
-    if plan.delays.iter().all(|row| row.verdict() != Verdict::Exceeds) {
+    if plan.delays.iter().all(|row| row.verdict() != Feasibility::Exceeds) {
         return None;
     }
     let titles = ["delay of", "promised", "at", "one request takes", "at best", "would fit"];
@@ -170,12 +170,12 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
         ])
     });
     let rows: Vec<_> = std::iter::once(titles.map(str::to_owned).to_vec()).chain(planned).collect();
-    let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Verdict::Exceeds);
+    let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Feasibility::Exceeds);
     let instead = match exceeding.any(|row| row.rate.is_some()) {
         true => "allow more time, guarantee fewer requests, or add workers",
         false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
     };
-    let table = text::table(&rows, &[2, 3, 4]);
+    let table = text::rows(&rows, &[2, 3, 4]);
     Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
 }
 
@@ -183,7 +183,7 @@ fn would_fit(row: &DelayRow, least: f64) -> String {
     let rate = row.fitting_rate.map(f64::floor).filter(|rate| *rate > 0.0).map(|rate| format!("{rate:.0}/s"));
     let delay = least.is_finite().then(|| time(least));
     match row.verdict() {
-        Verdict::Exceeds => match (delay, rate) {
+        Feasibility::Exceeds => match (delay, rate) {
             (Some(delay), Some(rate)) => format!("{delay}, or {rate}"),
             (delay, rate) => delay.or(rate).unwrap_or("nothing".to_owned()),
         },

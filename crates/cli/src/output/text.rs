@@ -1,6 +1,8 @@
-//! Text on stdout, and tables.
+//! Text on stdout: pages without their charts, and tables.
 
-use crate::output::failure::Failure;
+use super::failure::Failure;
+use super::units::{Unit, printable};
+use plimsoll_report::{Block, Cell, ColumnKind, Page, Table};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -15,21 +17,41 @@ pub(crate) fn print(text: impl fmt::Display) -> Result<(), Failure> {
     }
 }
 
-/// Rows of cells in columns as wide as their widest cell, two blanks apart. Columns named in `right` are numbers.
-pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+/// A page's headline, tables and remarks, a blank line between them.
+pub(crate) fn page(page: &Page) -> String {
+    let mut parts = vec![page.subtitle.clone() + "\n"];
+    let mut notes = String::new();
+    for block in page.sections.iter().flat_map(|section| &section.blocks) {
+        match block {
+            Block::Table(table) if !table.rows.is_empty() => parts.push(self::table(table)),
+            Block::Note(note) => notes += &format!("note: {}\n", note.text),
+            _ => {}
+        }
+    }
+    parts.extend((!notes.is_empty()).then_some(notes));
+    parts.join("\n").trim_end().to_owned()
+}
+
+/// Columns as wide as their widest cell, two blanks apart, numbers to the right.
+pub(crate) fn table(table: &Table) -> String {
+    let brief = table.brief.unwrap_or(usize::MAX);
+    let head: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
+    let mut rows = vec![head];
+    for row in table.rows.iter().take(brief) {
+        rows.push(row.iter().zip(&table.columns).map(|(cell, column)| shown(cell, column.kind)).collect());
+    }
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let widths: Vec<usize> = (0..table.columns.len()).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let blanks = " ".repeat(widths[column] - cell.chars().count());
-            let (before, after) =
-                if right.contains(&column) { (blanks.as_str(), "") } else { ("", blanks.as_str()) };
-            line += &format!("{before}{cell}{after}  ");
+        for ((cell, column), width) in row.iter().zip(&table.columns).zip(&widths) {
+            line += &match column.kind {
+                ColumnKind::Number { .. } => format!("{cell:>width$}  "),
+                ColumnKind::Text | ColumnKind::Code => format!("{cell:width$}  "),
+            };
         }
         text += line.trim_end();
         text.push('\n');
@@ -37,14 +59,39 @@ pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
+/// As [`table`], of rows of text; the columns named in `right` are numbers.
+pub(crate) fn rows(rows: &[Vec<String>], right: &[usize]) -> String {
+    let columns = rows[0].iter().enumerate().map(|(place, name)| match right.contains(&place) {
+        true => plimsoll_report::Column::number(name.clone(), "", 0),
+        false => plimsoll_report::Column::text(name.clone()),
+    });
+    let all = rows[1..]
+        .iter()
+        .fold(Table::new("", columns), |table, row| table.row(row.iter().cloned().map(Cell::from)));
+    table(&all)
+}
+
+fn shown(cell: &Cell, kind: ColumnKind) -> String {
+    match (cell, kind) {
+        (Cell::Empty, _) => String::new(),
+        (Cell::Text(text), ColumnKind::Code) => printable(text),
+        (Cell::Text(text), _) => text.clone(),
+        (Cell::Number(number), ColumnKind::Number { decimals, .. }) => {
+            Unit::Plain(decimals.into()).show(*number)
+        }
+        (Cell::Number(number), _) => number.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_report::Column;
 
     #[test]
     fn columns_stand_under_each_other() {
-        let row = |cells: [&str; 3]| cells.map(String::from).to_vec();
-        let rows = [row(["name", "n", "what"]), row(["a", "1200", "–"])];
-        assert_eq!(table(&rows, &[1]), "name     n  what\na     1200  –\n");
+        let columns = [Column::text("name"), Column::number("n", "", 0), Column::text("what")];
+        let table = Table::new("", columns).row(["a".into(), 1200.0.into(), "–".into()]);
+        assert_eq!(super::table(&table), "name      n  what\na     1,200  –\n");
     }
 }

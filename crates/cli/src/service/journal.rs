@@ -7,7 +7,7 @@
 use crate::output::plan::contracts;
 use deadline::Deadlines;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::promises::plan::{PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{Feasibility, PlantPlan};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::telemetry::status::{ClassStatus, Counts, Status};
 use plimsoll_core::time::{Duration, Instant};
@@ -69,7 +69,7 @@ impl Journal {
 
 /// Costs that have moved since the contracts were planned: what they make of the plan, with its table.
 fn moved(said: &mut bool, plan: &PlantPlan) -> Option<String> {
-    let exceeds = plan.verdict == Verdict::Exceeds;
+    let exceeds = plan.verdict == Feasibility::Exceeds;
     // Costs that waver about the ceiling are not news each period.
     let settled = exceeds || plan.sum < 0.98 * plan.ceiling;
     if exceeds == *said || !settled {
@@ -181,14 +181,14 @@ mod tests {
     #[test]
     fn costs_that_moved_make_a_warning_with_the_table_once() {
         use plimsoll_core::promises::Guarantee;
-        use plimsoll_core::promises::plan::Row;
+        use plimsoll_core::promises::plan::ContractRow;
         let with = |seconds, sum: f64| {
-            let row = Row {
+            let row = ContractRow {
                 site: "shop".to_owned(),
                 guarantee: Guarantee::new(100.0, 1e6),
                 utilization: Some(sum),
             };
-            let verdict = if sum > 0.85 { Verdict::Exceeds } else { Verdict::Fits };
+            let verdict = if sum > 0.85 { Feasibility::Exceeds } else { Feasibility::Fits };
             let rows = vec![row];
             let plan = PlantPlan {
                 plant: "app".to_owned(),

@@ -11,16 +11,12 @@ use crate::service::trends::TrendFile;
 use crate::service::worker_counts::WorkerCounts;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Reads a file again and again.
 #[derive(Clone, Debug)]
 pub(crate) struct Reload {
     pub(crate) file: PathBuf,
     pub(crate) gateway: Reloader,
-    /// How long requests under way may take at the end.
-    pub(crate) drain: Arc<Mutex<Duration>>,
     /// Which servers say how many workers they have.
     pub(crate) worker_counts: WorkerCounts,
     /// What is kept of how rates go on.
@@ -58,7 +54,6 @@ impl Reload {
             let name = self.file.display().to_string();
             format!("{name}: {}", wrong.join(&format!("\n{name}: ")))
         })?;
-        *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = configuration.gateway.timeouts.drain;
         self.worker_counts.follow(&configuration);
         self.trends.save(&self.gateway);
         self.trends.follow(configuration.gateway.trends.as_deref(), known, &self.gateway);

@@ -1,35 +1,21 @@
 //! From what the configuration says to what the gateway is told: names are looked up, folders are found.
 
 use crate::output::failure::Failure;
-use plimsoll_config::{self as config, Configuration, Forwarded, ReportWhen};
+use plimsoll_config::{self as config, Configuration};
 use plimsoll_core::promises::Plant;
-use plimsoll_gateway::files::FilesSettings;
-use plimsoll_gateway::settings::{
-    Backend, ForwardedFields, Limits, Rejection, Report, ReportMode, Rewrite, Settings, Timeouts,
-};
+use plimsoll_gateway::settings::{Backend, Settings};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The gateway's settings.
+/// The gateway's settings, complete.
 ///
 /// # Errors
 /// Every folder that is missing and every upstream whose name cannot be looked up.
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     let Configuration { promises, gateway } = configuration;
     let backends = promises.plants.iter().zip(&gateway.backends);
-    Ok(Settings {
-        listen: gateway.listen.clone(),
-        admin: gateway.admin,
-        threads: gateway.threads.unwrap_or(0),
-        trusted_proxies: gateway.trusted_proxies.clone(),
-        forwarded: forwarded(gateway.forwarded),
-        report: report(&gateway.report),
-        rejection: rejection(&gateway.rejection),
-        limits: limits(gateway.limits),
-        timeouts: timeouts(gateway.timeouts),
-        backends: backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?,
-        rewrites: gateway.rewrites.iter().map(|levels| levels.iter().map(rewrite).collect()).collect(),
-        hash_seed: gateway.seed,
-    })
+    let backends =
+        backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
+    Ok(Settings { backends, ..gateway.settings.clone() })
 }
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {
@@ -41,22 +27,13 @@ fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure>
             }
             Ok(Backend::Upstream { addresses: all })
         }
-        config::Backend::Files { root, index, follow_symlinks, cache_bytes } => {
-            if !root.is_dir() {
-                return Err(Failure::Input(format!(
-                    "[folder.{}]: there is no folder {}\nMake it, or write another `root`; a relative one is taken \
-                     from the configuration's own folder.",
-                    plant.name,
-                    root.display()
-                )));
-            }
-            Ok(Backend::Files(FilesSettings {
-                root: root.clone(),
-                index: index.clone(),
-                follow_symlinks: *follow_symlinks,
-                cache_bytes: usize::try_from(*cache_bytes).unwrap_or(usize::MAX),
-            }))
-        }
+        config::Backend::Files(files) if files.root.is_dir() => Ok(Backend::Files(files.clone())),
+        config::Backend::Files(files) => Err(Failure::Input(format!(
+            "[folder.{}]: there is no folder {}\nMake it, or write another `root`; a relative one is taken from the \
+             configuration's own folder.",
+            plant.name,
+            files.root.display()
+        ))),
     }
 }
 
@@ -72,66 +49,11 @@ fn look_up(upstream: &str, address: &str) -> Result<Vec<SocketAddr>, Failure> {
     if found.is_empty() { Err(unknown("it has no address".to_owned())) } else { Ok(found) }
 }
 
-fn forwarded(fields: Forwarded) -> ForwardedFields {
-    match fields {
-        Forwarded::XForwarded => ForwardedFields::XForwarded,
-        Forwarded::Standard => ForwardedFields::Forwarded,
-        Forwarded::Both => ForwardedFields::Both,
-        Forwarded::None => ForwardedFields::None,
-    }
-}
-
-fn report(report: &config::Report) -> Report {
-    let mode = match report.when {
-        ReportWhen::Rejections => ReportMode::Rejections,
-        ReportWhen::Always => ReportMode::Always,
-        ReportWhen::Never => ReportMode::Off,
-    };
-    Report { mode, name: report.header.clone() }
-}
-
-fn rejection(rejection: &config::Rejection) -> Rejection {
-    Rejection {
-        status: rejection.status,
-        content_type: rejection.content_type.clone(),
-        body: rejection.body.clone(),
-    }
-}
-
-fn limits(limits: config::Limits) -> Limits {
-    Limits {
-        head_bytes: usize::try_from(limits.head_bytes).unwrap_or(usize::MAX),
-        body_bytes: limits.body_bytes,
-        connections: usize::try_from(limits.connections).unwrap_or(usize::MAX),
-    }
-}
-
-fn timeouts(timeouts: config::Timeouts) -> Timeouts {
-    Timeouts {
-        head: timeouts.head,
-        body_idle: timeouts.body,
-        keep_alive: timeouts.keep_alive,
-        send: timeouts.send,
-        connect: timeouts.connect,
-        first_byte: timeouts.first_byte,
-        upstream_idle: timeouts.upstream_idle,
-        upstream_keep_alive: timeouts.upstream_keep_alive,
-        tunnel_idle: timeouts.tunnel,
-    }
-}
-
-fn rewrite(rewrite: &config::Rewrite) -> Rewrite {
-    Rewrite {
-        prefix: rewrite.prefix.clone().unwrap_or_default(),
-        headers: rewrite.headers.clone(),
-        falls_back: rewrite.falls_back,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::args::source::understand;
+    use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
 
     fn resolved(source: &str) -> Result<Settings, Failure> {
         settings(&understand(source, "test.toml").expect("the test's file is right"))

@@ -4,7 +4,7 @@
 //! the end, beside itself and then put in its place, so that a reader, or a crash, meets the old one or the new one whole.
 
 use crate::output::failure::Failure;
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::Reloader;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ struct State {
 ///
 /// # Errors
 /// It cannot be read, its content is wrong, or there is no folder to write it to.
-pub(crate) fn read(path: &Path) -> Result<Trends, Failure> {
+pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     let name = path.display();
     match fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| Failure::Input(format!("{name}: {wrong}"))),
@@ -37,7 +37,7 @@ pub(crate) fn read(path: &Path) -> Result<Trends, Failure> {
                     "[control] trends: there is no folder {}\nMake it, or write another file.",
                     folder.display()
                 ))),
-                _ => Ok(Trends::default()),
+                _ => Ok(RateForecasts::default()),
             }
         }
         Err(error) => Err(Failure::Input(format!("[control] trends: cannot read {name}: {error}"))),
@@ -46,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<Trends, Failure> {
 
 impl TrendFile {
     /// Where it is from now on; `known` is what it keeps.
-    pub(crate) fn follow(&self, path: Option<&Path>, known: Option<Trends>, gateway: &Reloader) {
+    pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
         let mut state = self.state();
         *state = State { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
@@ -58,7 +58,7 @@ impl TrendFile {
     ///
     /// # Errors
     /// As [`read`].
-    pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<Trends>, Failure> {
+    pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
         let same = self.state().path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()
     }

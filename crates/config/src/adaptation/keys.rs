@@ -1,8 +1,6 @@
-//! The table of a policy's keys, as `crate::keys` is that of the configuration's.
+//! The table of a policy's keys, as `crate::gateway::keys` is that of the configuration's.
 
-use crate::field::{Many, OneOrMany, section};
-use crate::scalar::{Whole, numbers, words};
-use crate::text::{Size, Text};
+use crate::syntax::{Many, OneOrMany, Size, Text, Whole, numbers, section, words};
 
 section! { "the file"
     /// How lighter copies of a site are made.
@@ -56,58 +54,37 @@ numbers! {
     Similarity: Included(0.0), to 1.0;
 }
 
-/// A level's name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum LevelWord {
-    Text,
-    Light,
-    Full,
+words! {
+    /// A level's name.
+    enum LevelWord {
+        "text" => Text, "pages without anything that a browser has to load";
+        "light" => Light, "the steps below";
+        "full" => Full, "the site as it is";
+    }
 }
 
-/// A step's name.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum StepWord {
-    Images,
-    Medium,
-    Cosmetic,
-    OnePage,
-    Backgrounds,
-    Responsive,
-    Lazy,
-    Video,
-    Expendable,
-    Compressed,
-    Vector,
+words! {
+    /// A step's name.
+    enum StepWord {
+        "images" => Images, "images above `image_limit` are written again in fewer bytes";
+        "medium" => Medium, "images above `medium_limit` too, with more care";
+        "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` give way to their text";
+        "one-page" => OnePage, "an image on several pages stays on the most popular one";
+        "backgrounds" => Backgrounds, "small backgrounds of style sheets go";
+        "responsive" => Responsive, "of the candidates for several screens the smallest stays";
+        "lazy" => Lazy, "images further down load when they are seen";
+        "video" => Video, "videos load when they are started";
+        "expendable" => Expendable, "what is tagged or ruled expendable goes";
+        "compressed" => Compressed, "each text has a compressed copy beside it, at full too";
+        "vector" => Vector, "what no browser draws goes from SVG images";
+    }
 }
 
-/// A tag.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum TagWord {
-    Expendable,
-    Degradable,
-    Important,
+words! {
+    /// A tag.
+    enum TagWord {
+        "expendable" => Expendable, "they may go";
+        "degradable" => Degradable, "they may be reduced, but stay";
+        "important" => Important, "they are not touched";
+    }
 }
-
-words!(LevelWord {
-    "text" => Text, "pages without anything that a browser has to load";
-    "light" => Light, "the steps below";
-    "full" => Full, "the site as it is";
-});
-words!(StepWord {
-    "images" => Images, "images above `image_limit` are written again in fewer bytes";
-    "medium" => Medium, "images above `medium_limit` too, with more care";
-    "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` give way to their text";
-    "one-page" => OnePage, "an image on several pages stays on the most popular one";
-    "backgrounds" => Backgrounds, "small backgrounds of style sheets go";
-    "responsive" => Responsive, "of the candidates for several screens the smallest stays";
-    "lazy" => Lazy, "images further down load when they are seen";
-    "video" => Video, "videos load when they are started";
-    "expendable" => Expendable, "what is tagged or ruled expendable goes";
-    "compressed" => Compressed, "each text has a compressed copy beside it, at full too";
-    "vector" => Vector, "what no browser draws goes from SVG images";
-});
-words!(TagWord {
-    "expendable" => Expendable, "they may go";
-    "degradable" => Degradable, "they may be reduced, but stay";
-    "important" => Important, "they are not touched";
-});

@@ -7,7 +7,7 @@
 pub(crate) mod keys;
 
 use crate::diagnostic::Diagnostics;
-use crate::field::{Field, Located, OneOrMany};
+use crate::syntax::{Field, Located, OneOrMany};
 
 /// What a policy file says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,11 +43,11 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::understand(source, name, |file: &keys::File, _| resolve(file))
+    crate::syntax::understand(source, name, |file: &keys::File, _| resolve(file))
 }
 
 fn resolve(file: &keys::File) -> Adaptation {
-    let size = |size: &Option<Located<crate::text::Size>>| size.as_ref().map(|size| size.value.0);
+    let size = |size: &Option<Located<crate::syntax::Size>>| size.as_ref().map(|size| size.value.0);
     let rules = file.rule.value.0.iter().flat_map(|rule| {
         let paths = rule.value.path.iter().flat_map(|paths| &paths.value.0);
         let tag = rule.value.tag.as_ref().map(|tag| word(&tag.value)).unwrap_or_default();
@@ -89,11 +89,11 @@ pub(crate) const INTRODUCTION: &str = "\
 # How a site is adapted
 
 `plimsoll adapt SITE OUT --policy FILE` makes lighter copies of a site as FILE says, and `plimsoll impact SITE --policy FILE`
-says what they are worth. Every key may be absent, and so may the file. The options of the command line say the same; those
-that stand after `--policy` count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
+says what they are worth. Every key may be absent, and so may the file. The options of the command line say the
+same, and count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
 
 An editor completes keys and shows their meaning if the file begins with
-`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll-adaptation.schema.json`.
+`#:schema ./plimsoll-adaptation.schema.json`, the path of what `plimsoll schema adaptation` prints.
 
 A *size* has a unit: B, kB, MB by thousands; KiB, MiB by 1024. `\"32 KiB\"`. *One or a list* takes a single value or several.
 

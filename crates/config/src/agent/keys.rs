@@ -1,12 +1,10 @@
-//! The table of the agent's keys, as `crate::keys` is that of the configuration's.
+//! The table of the agent's keys, as `crate::gateway::keys` is that of the configuration's.
 
 use super::HttpUrl;
 use super::OnExit;
 use super::values::{ClientVariable, TreeName, Variable};
-use crate::field::{Within, section};
-use crate::keys::CostKeys;
-use crate::scalar::{Share, Whole};
-use crate::text::{Rate, Text};
+use crate::gateway::keys::CostKeys;
+use crate::syntax::{Rate, Share, Text, Whole, Within, section};
 use plimsoll_core::time::Duration;
 
 section! { "the file"

@@ -8,7 +8,7 @@ mod resolve;
 mod values;
 
 use crate::diagnostic::Diagnostics;
-use plimsoll_core::agent::{Sense, Settings};
+use plimsoll_core::agent::{LoadSense, Settings};
 use std::path::PathBuf;
 
 /// What the file says.
@@ -19,7 +19,7 @@ pub struct Agent {
     /// Where the server's counters are read.
     pub counters: CountersAt,
     /// How they become a utilization.
-    pub sense: Sense,
+    pub sense: LoadSense,
     /// How it is decided.
     pub settings: Settings,
     /// The tree of full quality: a folder for a link, else what the server puts in its place.
@@ -100,7 +100,7 @@ pub struct HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    let read = crate::understand(source, name, |file: &keys::File, findings| {
+    let read = crate::syntax::understand(source, name, |file: &keys::File, findings| {
         resolve::resolve(file, name, findings)
     })?;
     // Nothing was found wrong, so nothing is missing.
@@ -109,7 +109,7 @@ pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
 
 /// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
 fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
-    let mut findings = crate::diagnostic::Findings::of(<keys::File as crate::field::Section>::shape);
+    let mut findings = crate::diagnostic::Findings::of(<keys::File as crate::syntax::Section>::shape);
     let complaint =
         crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
     findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);
@@ -123,9 +123,10 @@ pub(crate) const INTRODUCTION: &str = "\
 # The agent's file
 
 What `plimsoll agent FILE` reads. [agent.md](agent.md) says what it is good for, and what to write into nginx and Apache;
-[agent.toml](../examples/agent.toml) is a file to start from. An editor completes keys and shows their meaning if the file
-begins with
-`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll-agent.schema.json`.
+[agent.toml](../examples/agent.toml) is a file to start from.
+
+An editor completes keys and shows their meaning if the file begins with
+`#:schema ./plimsoll-agent.schema.json`, the path of what `plimsoll schema agent` prints.
 
 ## How values are written
 

@@ -3,9 +3,8 @@
 use super::keys::{ApacheKeys, File, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::Located;
-use crate::text::Text;
-use plimsoll_core::agent::{Policy, Sense, Settings, Threshold};
+use crate::syntax::{Located, Text};
+use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -94,7 +93,7 @@ fn counters(file: &File, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings)
     only(given, (&place, complaint), findings)
 }
 
-fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<Sense> {
+fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<LoadSense> {
     let ServerKeys { costs, bandwidth, workers, .. } = &file.server.value;
     let workers = workers.as_ref().map(|workers| workers.value.0 as u32);
     if costs.is_none() && bandwidth.is_none() {
@@ -116,7 +115,7 @@ fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<
                 findings.add(Code::MissingKey, place, complaint);
                 None
             }
-            _ => Some(Sense::Gap { workers }),
+            _ => Some(LoadSense::Gap { workers }),
         };
     }
     let told = costs.as_ref().map(|costs| &costs.value.0);
@@ -127,7 +126,7 @@ fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<
             Complaint::new("`stub_status` counts no bytes", "leave out `byte` and `bandwidth`, or use `log`");
         findings.add(Code::Conflict, span, complaint);
     }
-    Some(Sense::Linear {
+    Some(LoadSense::Linear {
         per_request_seconds: told.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
         per_byte_seconds: per_byte,
         bandwidth: bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),

@@ -1,15 +1,11 @@
-//! Values that only an agent's file has: pages over HTTP, names that nginx and Apache read.
+//! Values that only an agent's file has: pages over HTTP, and names that nginx and Apache read.
 //!
-//! What is written into another program's configuration is checked here: no text of this file can become anything else
-//! there than the one word that it is.
+//! A name is written into another program's configuration. Its form is checked here, so that it stays one word there.
 
 use super::{HttpUrl, OnExit};
-use crate::diagnostic::{Code, Complaint, quoted};
-use crate::scalar::words;
-use crate::shape::TextShape;
-use crate::text::{HostPort, TextField, bad, text_fields};
-
-text_fields!(HttpUrl, TreeName, Variable, ClientVariable);
+use crate::diagnostic::quoted;
+use crate::gateway::addresses::HostPort;
+use crate::syntax::{Refused, TextField, TextShape, bad, texts, words};
 
 words!(OnExit {
     "restore" => Restore, "full quality for everybody";
@@ -23,7 +19,7 @@ impl TextField for HttpUrl {
         pattern: Some("^http://[^ /]+(/[^ #]*)?$"),
     };
 
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+    fn parse(text: &str) -> Result<Self, Refused> {
         let Some(rest) = text.strip_prefix("http://") else {
             let help = match text.strip_prefix("https://") {
                 Some(rest) => format!(
@@ -50,87 +46,44 @@ impl TextField for HttpUrl {
     }
 }
 
-/// A content tree's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TreeName(pub(crate) String);
-
 /// What would end a word, or begin something else, in a configuration of nginx or a map of Apache.
 const SPECIAL: &[char] = &['"', '\'', '\\', ';', '{', '}', '$', '#'];
 
-impl TextField for TreeName {
-    const SHAPE: TextShape = TextShape {
-        what: "a tree's name",
-        example: "/srv/trees/full",
-        pattern: Some("^[^\\s\"'\\\\;{}$#]+$"),
-    };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+texts! {
+    /// A content tree's name.
+    TreeName("a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
         let special = |c: char| c.is_whitespace() || c.is_control() || SPECIAL.contains(&c);
         if text.is_empty() || text.contains(special) {
             let message = format!("`{}` cannot be a tree's name", quoted(text));
             let help = "use no blanks, quotes, `\\`, `;`, `{`, `}`, `$` or `#`: servers read it in their configuration";
             return Err(bad(message, help));
         }
-        Ok(TreeName(text.to_owned()))
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// A variable of nginx, without `$`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Variable(pub(crate) String);
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-impl TextField for Variable {
-    const SHAPE: TextShape =
-        TextShape { what: "a variable's name", example: "plimsoll_tree", pattern: Some("^[A-Za-z0-9_]+$") };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
-        match text.strip_prefix('$').unwrap_or(text) {
-            name if is_word(name) => Ok(Variable(name.to_owned())),
+        Ok(text.to_owned())
+    };
+    /// A variable of nginx, without `$`.
+    Variable("a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
+        |text| match text.strip_prefix('$').unwrap_or(text) {
+            name if is_word(name) => Ok(name.to_owned()),
             _ => Err(bad(
                 format!("`{}` is no variable of nginx", quoted(text)),
                 "use letters, digits and `_`, such as `\"plimsoll_tree\"`",
             )),
-        }
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// What a client is, in variables of nginx.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClientVariable(pub(crate) String);
-
-impl TextField for ClientVariable {
-    const SHAPE: TextShape = TextShape {
-        what: "variables of nginx",
-        example: "$remote_addr",
-        pattern: Some("^(\\$[A-Za-z0-9_]+)+$"),
-    };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        };
+    /// What a client is, in variables of nginx.
+    ClientVariable("variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
         let mut names = text.split('$');
         if names.next() == Some("") && text.len() > 1 && names.all(is_word) {
-            return Ok(ClientVariable(text.to_owned()));
+            return Ok(text.to_owned());
         }
         Err(bad(
             format!("`{}` does not say what a client is", quoted(text)),
             "write a variable of nginx, such as `\"$remote_addr\"` or `\"$cookie_session\"`",
         ))
-    }
+    };
+}
 
-    fn show(&self) -> String {
-        self.0.clone()
-    }
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 #[cfg(test)]

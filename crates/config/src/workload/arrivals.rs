@@ -7,7 +7,7 @@ use super::requests::{format, input};
 use super::resolve::{Scene, conflict, exclusive, within, written};
 use super::values::{End, Moment};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::{Course, Located};
+use crate::syntax::{Course, Located};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;

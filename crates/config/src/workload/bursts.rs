@@ -5,7 +5,7 @@ use super::keys::BurstKeys;
 use super::resolve::within;
 use super::values::End;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::{Located, Within};
+use crate::syntax::{Located, Within};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::Phase;
 use std::collections::BTreeSet;

@@ -1,14 +1,15 @@
-//! The table of a workload's keys, as `crate::keys` is that of the configuration's.
+//! The table of a workload's keys, as `crate::gateway::keys` is that of the configuration's.
 
 use super::values::{
-    BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Ratio,
-    Sample, ShapeNumber, Skew, TailShape,
+    BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Sample,
+    ShapeNumber, Skew, StateRatio, TailShape,
 };
-use crate::field::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, section};
+use crate::gateway::keys::CostKeys;
 use crate::http::{HeaderName, HeaderValue, Method};
-use crate::keys::CostKeys;
-use crate::scalar::{Share, Weight, Whole};
-use crate::text::{RequestRate, Seconds, Size, Text};
+use crate::syntax::{
+    Brief, Course, Many, Named, OneOrMany, Pairs, RequestRate, Seconds, Share, Size, Text, Weight, Whole,
+    Within, section,
+};
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
 
@@ -109,7 +110,7 @@ section! { "process"
         /// `self-similar`: how many sources. 100 where absent.
         sources: Whole<1, 1_000_000>, optional;
         /// `modulated`: the rate in a burst as a multiple of the rate in the calm.
-        ratio: Ratio, optional;
+        ratio: StateRatio, optional;
         /// `modulated`: the mean length of a burst.
         burst: Duration, optional;
         /// `modulated`: the mean length of the calm between.
@@ -125,7 +126,7 @@ section! { "bursts"
         /// How long each lasts.
         length: Duration, required("write how long each lasts: `length = \"50ms\"`");
         /// The rate in a burst as a multiple of the rate without it.
-        factor: Ratio, required("write how many times the rate it is: `factor = 8`");
+        factor: StateRatio, required("write how many times the rate it is: `factor = 8`");
     }
 }
 
@@ -186,7 +187,7 @@ section! { "law"
         /// `pareto`: alpha. The smaller, the heavier the tail.
         shape: ShapeNumber, optional;
         /// `pareto`: the upper bound as a multiple of the lower one.
-        ratio: Ratio, optional;
+        ratio: StateRatio, optional;
         /// `lognormal`: the standard deviation as a multiple of the mean.
         variation: ShapeNumber, optional;
         /// `empirical`: the values, in any unit: only their proportions count.
@@ -227,7 +228,7 @@ section! { "[plant.NAME]"
         service_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
         /// Its network link, which a response passes after its service, shared by all. Default: the configured
         /// `bandwidth`.
-        link: crate::text::Rate, optional;
+        link: crate::syntax::Rate, optional;
         /// What a rejection takes of a worker, where the gateway shares its machine.
         rejection: Seconds, optional;
         /// What a request takes of a worker whose client left before its service began.
@@ -247,7 +248,7 @@ section! { "[[plant.NAME.fault]]"
         /// Last moment.
         until: Moment, required("write when it ends: `until = \"20s\"`");
         /// All work takes so many times as long, that under way too.
-        slower: Ratio, optional;
+        slower: StateRatio, optional;
         /// Nothing moves.
         pause: bool, optional;
         /// A request that starts meanwhile takes this long, whatever it is.

@@ -4,7 +4,7 @@ use super::keys::{LawKeys, ProcessKeys};
 use super::resolve::conflict;
 use super::values::{LawKind, ProcessKind};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::field::{Brief, Field, Located};
+use crate::syntax::{Brief, Field, Located};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::Range;

@@ -78,7 +78,7 @@ pub fn parse_workload_as(
     promises: &Promises,
     reading: Reading<'_>,
 ) -> Result<Understood, Diagnostics> {
-    crate::understand(source, name, |file: &keys::File, findings| {
+    crate::syntax::understand(source, name, |file: &keys::File, findings| {
         resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
     })
 }
@@ -131,7 +131,7 @@ serves, as in life. Start from one of the [examples](../examples/workloads):
 | [demo.toml](../examples/workloads/demo.toml) | the server and the visitors of `plimsoll demo` |
 
 An editor completes keys and shows their meaning if the file begins with
-`#:schema https://raw.githubusercontent.com/plimsoll/plimsoll/main/docs/plimsoll-workload.schema.json`.
+`#:schema ./plimsoll-workload.schema.json`, the path of what `plimsoll schema workload` prints.
 
 The smallest file says how much comes, for how long, and what a request takes of the server:
 

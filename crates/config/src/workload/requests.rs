@@ -5,8 +5,7 @@ use super::laws;
 use super::resolve::{Scene, exclusive, written};
 use super::values::{FormatKind, filled};
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
-use crate::field::{Located, OneOrMany, Within};
-use crate::text::Text;
+use crate::syntax::{Located, OneOrMany, Text, Within};
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, Law, LogFormat, Page};
 use std::path::Path;
 

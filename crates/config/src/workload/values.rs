@@ -1,12 +1,10 @@
-//! Values that only a workload has: rates of requests, moments, paths and hosts as they are asked for, laws by name.
+//! Values that only a workload has: numbers, moments, paths and hosts that requests name, and words.
 
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
-use crate::field::Field;
+use crate::diagnostic::{Findings, quoted};
 use crate::http::{HostPattern, PathPattern};
-use crate::quantity;
-use crate::scalar::{numbers, words};
-use crate::shape::{Shape, TextShape};
-use crate::text::{DURATION, TextField, bad, parse_seconds, text_fields};
+use crate::syntax::{
+    DURATION, Field, Refused, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
+};
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
 use toml::Spanned;
@@ -17,8 +15,8 @@ numbers! {
     Load: Included(0.0), to 1000.0;
     /// How many times as fast, or as many.
     Multiple: Excluded(0.0), to 1_000_000.0;
-    /// What compares two states.
-    Ratio: Excluded(1.0), to 1_000_000_000.0;
+    /// The rate of one state relative to another.
+    StateRatio: Excluded(1.0), to 1_000_000_000.0;
     /// A distribution's shape or variation.
     ShapeNumber: Included(0.01), to 1000.0;
     /// The shape of intervals that have a mean.
@@ -33,8 +31,6 @@ numbers! {
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-text_fields!(Moment, PagePath, Host, Ipv4Addr);
-
 /// A time from the beginning, which may be the beginning itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment(pub(crate) Duration);
@@ -43,7 +39,7 @@ impl TextField for Moment {
     const SHAPE: TextShape = TextShape { what: "a time", example: "30s", pattern: Some(DURATION) };
     const UNIT: Option<&'static str> = Some("s");
 
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+    fn parse(text: &str) -> Result<Self, Refused> {
         match parse_seconds(text)? {
             0.0 => Ok(Moment(Duration::ZERO)),
             _ => <Duration as TextField>::parse(text).map(Moment),
@@ -51,7 +47,7 @@ impl TextField for Moment {
     }
 
     fn show(&self) -> String {
-        if self.0.is_zero() { "0s".to_owned() } else { quantity::show_duration(self.0) }
+        if self.0.is_zero() { "0s".to_owned() } else { TextField::show(&self.0) }
     }
 }
 
@@ -69,15 +65,9 @@ impl Field for End {
     }
 }
 
-/// The path of a page, with at most one `*`.
-#[derive(Clone, Debug)]
-pub(crate) struct PagePath(pub(crate) String);
-
-impl TextField for PagePath {
-    const SHAPE: TextShape =
-        TextShape { what: "a path", example: "/page/*", pattern: Some("^/[^*?#]*[*]?[^*?#]*$") };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+texts! {
+    /// The path of a page, with at most one `*`.
+    PagePath("a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
         if !text.starts_with('/') {
             let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
             return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
@@ -86,33 +76,17 @@ impl TextField for PagePath {
             let message = format!("`{}` is no path: no request could carry it", quoted(text));
             return Err(bad(message, "percent-encode what is not printable"));
         }
-        PathPattern::parse(text).map(|pattern| PagePath(pattern.0))
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
-}
-
-/// A host as it is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Host(pub(crate) String);
-
-impl TextField for Host {
-    const SHAPE: TextShape = TextShape { what: "a host", example: "shop.example", pattern: Some("^[^*]+$") };
-
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+        PathPattern::parse(text).map(|pattern| pattern.0)
+    };
+    /// A host that a request names.
+    Host("a host", "shop.example", Some("^[^*]+$")) = |text| {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
             return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&filled(&host)))));
         }
-        Ok(Host(host))
-    }
-
-    fn show(&self) -> String {
-        self.0.clone()
-    }
+        Ok(host)
+    };
 }
 
 /// A host that a pattern matches.
@@ -129,7 +103,7 @@ pub(crate) fn filled(pattern: &str) -> String {
 impl TextField for Ipv4Addr {
     const SHAPE: TextShape = TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None };
 
-    fn parse(text: &str) -> Result<Self, (Code, Complaint)> {
+    fn parse(text: &str) -> Result<Self, Refused> {
         let message = format!("`{}` is no IPv4 address", quoted(text));
         text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
     }
@@ -139,68 +113,40 @@ impl TextField for Ipv4Addr {
     }
 }
 
-/// How arrivals vary, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProcessKind {
-    Poisson,
-    Deterministic,
-    Pareto,
-    SelfSimilar,
-    Modulated,
+words! {
+    /// How arrivals vary, by name.
+    enum ProcessKind {
+        "poisson" => Poisson, "independent of each other";
+        "deterministic" => Deterministic, "at equal distances";
+        "pareto" => Pareto, "independent intervals with a heavy tail; needs `shape`";
+        "self-similar" => SelfSimilar, "the sum of many sources that are on and off for times with heavy tails; takes `hurst` and `sources`";
+        "modulated" => Modulated, "bursts and calm in turn, each Poisson, the rate being the mean over both; needs `ratio`, `burst` and `calm`";
+    }
 }
 
-/// A distribution's form, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LawKind {
-    Deterministic,
-    Exponential,
-    Pareto,
-    Lognormal,
-    Empirical,
+words! {
+    /// A distribution's form, by name.
+    enum LawKind {
+        "deterministic" => Deterministic, "always the mean";
+        "exponential" => Exponential, "exponential";
+        "pareto" => Pareto, "Pareto's between two bounds; needs `shape` and `ratio`";
+        "lognormal" => Lognormal, "lognormal; needs `variation`";
+        "empirical" => Empirical, "one of `values`, each as likely, scaled to the mean";
+    }
 }
 
-/// A log's format, by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FormatKind {
-    Auto,
-    Common,
-    Json,
+words! {
+    /// A log's format, by name.
+    enum FormatKind {
+        "auto" => Auto, "what the first lines look like";
+        "common" => Common, "Common or Combined Log Format, as Apache and nginx write by default";
+        "json" => Json, "a JSON object a line";
+    }
 }
-
-words!(ProcessKind {
-    "poisson" => Poisson, "independent of each other";
-    "deterministic" => Deterministic, "at equal distances";
-    "pareto" => Pareto, "independent intervals with a heavy tail; needs `shape`";
-    "self-similar" => SelfSimilar, "the sum of many sources that are on and off for times with heavy tails; takes `hurst` and `sources`";
-    "modulated" => Modulated, "bursts and calm in turn, each Poisson, the rate being the mean over both; needs `ratio`, `burst` and `calm`";
-});
-words!(LawKind {
-    "deterministic" => Deterministic, "always the mean";
-    "exponential" => Exponential, "exponential";
-    "pareto" => Pareto, "Pareto's between two bounds; needs `shape` and `ratio`";
-    "lognormal" => Lognormal, "lognormal; needs `variation`";
-    "empirical" => Empirical, "one of `values`, each as likely, scaled to the mean";
-});
-words!(FormatKind {
-    "auto" => Auto, "what the first lines look like";
-    "common" => Common, "Common or Combined Log Format, as Apache and nginx write by default";
-    "json" => Json, "a JSON object a line";
-});
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::RequestRate;
-
-    #[test]
-    fn a_rate_is_per_something() {
-        assert_eq!(RequestRate::parse("500/s").unwrap().0, 500.0);
-        assert_eq!(RequestRate::parse("3000 /min").unwrap().0, 50.0);
-        assert_eq!(RequestRate::parse("0/s").unwrap().0, 0.0);
-        assert!(RequestRate::parse("500").is_err());
-        assert!(RequestRate::parse("500/fortnight").is_err());
-        assert!(RequestRate::parse("2000000000/s").is_err());
-    }
 
     #[test]
     fn patterns_are_filled_with_a_host_that_they_match() {

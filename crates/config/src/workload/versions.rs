@@ -6,7 +6,7 @@
 use super::keys::{File, LevelKeys, SiteKeys};
 use super::resolve::{Given, unknown_name};
 use crate::diagnostic::{Code, Complaint, Findings};
-use crate::field::Located;
+use crate::syntax::Located;
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
 

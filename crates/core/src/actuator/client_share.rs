@@ -12,7 +12,7 @@ use libm::{exp, fabs, log, pow};
 
 /// The calibration of one class's knob.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Share {
+pub(crate) struct ClientShare {
     /// ln of the ratio.
     log_ratio: f64,
     /// What the knob was set to.
@@ -28,7 +28,7 @@ const FEWEST: u64 = 20;
 /// A thousandfold either way is no calibration any more.
 const MOST: f64 = 7.0;
 
-impl Share {
+impl ClientShare {
     /// Where to set the knob so that requests are served as m says; `top` is M.
     pub(crate) fn knob(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn even_clients_need_no_calibration() {
-        let mut share = Share::default();
+        let mut share = ClientShare::default();
         for _ in 0..50 {
             assert!(fabs(share.knob(1.25, 2.0) - 1.25) < 1e-9);
             share.learn(&[0, 750, 250]);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn finds_the_fraction_of_clients_that_carries_the_share() {
         // Clients that are served ask once where rejected ones ask ten times.
-        let mut share = Share::default();
+        let mut share = ClientShare::default();
         let mut rate = 1e5;
         let mut wanted = 0.01;
         for _ in 0..100 {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn nobody_where_nobody_was_expected_says_nothing() {
-        let mut share = Share::default();
+        let mut share = ClientShare::default();
         share.knob(1e-9, 2.0);
         share.learn(&[1000, 0, 0]);
         assert!(fabs(share.knob(0.5, 2.0) - 0.5) < 1e-9);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn nobody_below_the_fraction_is_found_too() {
         // Ten clients: a knob of one in a hundred serves none of them.
-        let mut share = Share::default();
+        let mut share = ClientShare::default();
         let mut periods = 0;
         while share.knob(0.01, 1.0) < 0.1 {
             share.learn(&[1000, 0]);

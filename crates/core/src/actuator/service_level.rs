@@ -10,7 +10,7 @@ const FRACTION_BITS: u32 = 56;
 /// Client hashes lie below this.
 pub(crate) const FRACTION_ONE: u64 = 1 << FRACTION_BITS;
 
-pub(crate) struct Knob(AtomicU64);
+pub(crate) struct AtomicServiceLevel(AtomicU64);
 
 /// A knob's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,9 +32,9 @@ impl ServiceLevel {
     }
 }
 
-impl Knob {
+impl AtomicServiceLevel {
     pub(crate) fn new(m: f64) -> Self {
-        Knob(AtomicU64::new(ServiceLevel::new(m).0))
+        AtomicServiceLevel(AtomicU64::new(ServiceLevel::new(m).0))
     }
 
     pub(crate) fn set(&self, m: f64) {
@@ -42,7 +42,7 @@ impl Knob {
     }
 
     pub(crate) fn copy(&self) -> Self {
-        Knob(AtomicU64::new(self.get().0))
+        AtomicServiceLevel(AtomicU64::new(self.get().0))
     }
 
     pub(crate) fn get(&self) -> ServiceLevel {

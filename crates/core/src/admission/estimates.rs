@@ -6,9 +6,9 @@
 //!
 //! A body of whole blocks costs as many slopes more ([`SizeLaw`](crate::model::SizeLaw)); the estimate is of the rest.
 
-use crate::admission::unfinished_work::{SURE, Terms};
+use crate::admission::unfinished_work::SURE;
 use crate::model::ServiceTime;
-use crate::request::types::Kind;
+use crate::request::work::{Cost, CostFeatures, Terms};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -16,9 +16,9 @@ use libm::sqrt;
 
 /// The estimates of a site.
 pub(crate) struct Estimates {
-    kinds: usize,
+    types: usize,
     levels: usize,
-    rows: Vec<Row>,
+    rows: Vec<TypeEstimate>,
     /// Of the types that came, the longest and the most variable.
     dearest: Word,
     /// The most that was announced of late (us), of what can be done in time.
@@ -44,7 +44,7 @@ impl Word {
 
 /// One type at one level.
 #[derive(Default)]
-pub(crate) struct Row {
+pub(crate) struct TypeEstimate {
     estimate: Word,
     /// What each block of a body takes (ns).
     block_ns: AtomicU64,
@@ -60,16 +60,9 @@ pub(crate) struct Row {
     invited: AtomicU32,
 }
 
-/// A cost in microseconds, with its standard deviation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cost {
-    pub(crate) mean_us: u32,
-    pub(crate) deviation_us: u32,
-}
-
 /// What is kept free before a deadline, so that cheap requests do not fill the queue to the brim.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Headroom {
     /// What the dearest costs, as far as room is kept for it.
     pub(crate) dearest: Cost,
     /// The most that is ever kept free (us).
@@ -119,26 +112,26 @@ const FADE: u32 = 20;
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    pub(crate) fn new(kinds: usize, levels: usize) -> Self {
+    pub(crate) fn new(types: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
-        rows.resize_with(2 * kinds * levels, Row::default);
+        rows.resize_with(2 * types * levels, TypeEstimate::default);
         let (dearest, announced, room) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
-        Estimates { kinds, levels, rows, dearest, announced, room }
+        Estimates { types, levels, rows, dearest, announced, room }
     }
 
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[TypeEstimate] {
         &self.rows
     }
 
     /// The room that is kept before so many workers.
-    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Room {
+    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Headroom {
         let known = self.dearest.get();
         let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
         let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
         let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
         let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
         let part = f64::from(self.room.load(Ordering::Relaxed)) * 1e-6;
-        Room { dearest: dearest.within(part * most_us), most_us }
+        Headroom { dearest: dearest.within(part * most_us), most_us }
     }
 
     /// How much of the room for the dearest is kept, from 0 to 1.
@@ -165,19 +158,19 @@ impl Estimates {
     }
 
     /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
-    fn row(&self, kind: Kind, level: u8) -> &Row {
-        let announced = kind.announced_us > 0;
-        let kind = usize::from(kind.number).min(self.kinds - 1);
+    fn row(&self, features: CostFeatures, level: u8) -> &TypeEstimate {
+        let announced = features.announced_us > 0;
+        let request_type = usize::from(features.request_type).min(self.types - 1);
         let level = usize::from(level.max(1)).min(self.levels) - 1;
-        &self.rows[(usize::from(announced) * self.kinds + kind) * self.levels + level]
+        &self.rows[(usize::from(announced) * self.types + request_type) * self.levels + level]
     }
 
-    pub(crate) fn cost(&self, kind: Kind, level: u8) -> Cost {
-        let row = self.row(kind, level);
+    pub(crate) fn cost(&self, features: CostFeatures, level: u8) -> Cost {
+        let row = self.row(features, level);
         let known = row.get();
-        let announced_us = kind.announced_us;
+        let announced_us = features.announced_us;
         if announced_us == 0 {
-            return if kind.blocks > 0 { known.and_sized(row.sized_us(kind.blocks)) } else { known };
+            return if features.blocks > 0 { known.and_sized(row.sized_us(features.blocks)) } else { known };
         }
         let of = |part: u32| {
             u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
@@ -186,31 +179,31 @@ impl Estimates {
     }
 
     /// Takes what one took.
-    pub(crate) fn note(&self, kind: Kind, level: u8, took_ns: u64) {
-        let row = self.row(kind, level);
-        match u64::from(kind.announced_us) {
-            0 if kind.blocks > 0 => row.note_sized(took_ns / 1000, kind.blocks),
+    pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
+        let row = self.row(features, level);
+        match u64::from(features.announced_us) {
+            0 if features.blocks > 0 => row.note_sized(took_ns / 1000, features.blocks),
             0 => _ = row.note(took_ns / 1000),
             announced => _ = row.note((took_ns / 1000).saturating_mul(ANNOUNCED) / announced),
         }
     }
 
     /// One that is refused, or that takes `too_dear` a time even alone.
-    pub(crate) fn refuse(&self, kind: Kind, level: u8, too_dear: bool) {
-        let row = self.row(kind, level);
+    pub(crate) fn refuse(&self, features: CostFeatures, level: u8, too_dear: bool) {
+        let row = self.row(features, level);
         row.refused.fetch_add(1, Ordering::Relaxed);
         row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
 
-    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`Row::invite`].
-    pub(crate) fn is_invited(&self, kind: Kind, level: u8) -> bool {
-        let invited = &self.row(kind, level).invited;
+    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`TypeEstimate::invite`].
+    pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
+        let invited = &self.row(features, level).invited;
         invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
     }
 }
 
 /// What came of one type since the last look.
-pub(crate) struct Seen {
+pub(crate) struct TypeSums {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
     pub(crate) squares_us2: u64,
@@ -220,7 +213,7 @@ pub(crate) struct Seen {
     pub(crate) too_dear: bool,
 }
 
-impl Row {
+impl TypeEstimate {
     pub(crate) fn get(&self) -> Cost {
         self.estimate.get()
     }
@@ -265,9 +258,9 @@ impl Row {
     }
 
     /// What came since the last call.
-    pub(crate) fn take(&self) -> Seen {
+    pub(crate) fn take(&self) -> TypeSums {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
-        Seen {
+        TypeSums {
             requests: take(&self.requests),
             sum_us: take(&self.sum_us),
             squares_us2: take(&self.squares_us2),

@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 
 /// A plant's.
 #[derive(Clone, Default)]
-pub(crate) enum Law {
+pub(crate) enum AdmissionLaw {
     /// `backlog.rs` itself.
     #[default]
     Work,
@@ -21,7 +21,7 @@ pub(crate) enum Law {
     Budget(Budget),
 }
 
-impl Law {
+impl AdmissionLaw {
     /// The law that is asked for, with what it knows if it is the same as before; for these slots, by number. The shortest
     /// deadline that the plant has to keep is the period of a budget.
     pub(crate) fn follow(
@@ -32,13 +32,16 @@ impl Law {
     ) {
         let before = core::mem::take(self);
         *self = match (control.admission, before) {
-            (Admission::Work, _) => Law::Work,
-            (Admission::Synthetic, Law::Synthetic(known)) => Law::Synthetic(known.grown(slots)),
-            (Admission::Synthetic, _) => Law::Synthetic(Synthetic::default().grown(slots)),
+            (Admission::Work, _) => AdmissionLaw::Work,
+            (Admission::Synthetic, AdmissionLaw::Synthetic(known)) => {
+                AdmissionLaw::Synthetic(known.grown(slots))
+            }
+            (Admission::Synthetic, _) => AdmissionLaw::Synthetic(Synthetic::default().grown(slots)),
             (Admission::Budget, before) => {
-                let mut budget = if let Law::Budget(known) = before { known } else { Budget::default() };
+                let mut budget =
+                    if let AdmissionLaw::Budget(known) = before { known } else { Budget::default() };
                 budget.follow(slots, &control.shares, shortest);
-                Law::Budget(budget)
+                AdmissionLaw::Budget(budget)
             }
         };
     }
@@ -46,24 +49,24 @@ impl Law {
     /// Reserves; returns under which tag.
     pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
         match self {
-            Law::Work => 0,
-            Law::Synthetic(law) => law.reserve(slot, now, work_us),
-            Law::Budget(law) => law.reserve(slot, work_us),
+            AdmissionLaw::Work => 0,
+            AdmissionLaw::Synthetic(law) => law.reserve(slot, now, work_us),
+            AdmissionLaw::Budget(law) => law.reserve(slot, work_us),
         }
     }
 
     /// One that is reserved is not started.
     pub(crate) fn forget(&self, slot: usize, tag: u16, work_us: u64) {
         match self {
-            Law::Work => {}
-            Law::Synthetic(law) => law.forget(slot, tag, work_us),
-            Law::Budget(law) => law.correct(slot, tag, (work_us, 0)),
+            AdmissionLaw::Work => {}
+            AdmissionLaw::Synthetic(law) => law.forget(slot, tag, work_us),
+            AdmissionLaw::Budget(law) => law.correct(slot, tag, (work_us, 0)),
         }
     }
 
     /// One that is reserved is done, and took so long.
     pub(crate) fn finish(&self, slot: usize, tag: u16, took: (u64, u64)) {
-        if let Law::Budget(law) = self {
+        if let AdmissionLaw::Budget(law) = self {
             law.correct(slot, tag, took);
         }
     }
@@ -76,9 +79,9 @@ impl Law {
         workers: &Workers,
     ) -> Option<Result<(), Option<Duration>>> {
         match self {
-            Law::Work => None,
-            Law::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
-            Law::Budget(law) => Some(law.admits(slot, work_us, workers)),
+            AdmissionLaw::Work => None,
+            AdmissionLaw::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
+            AdmissionLaw::Budget(law) => Some(law.admits(slot, work_us, workers)),
         }
     }
 }

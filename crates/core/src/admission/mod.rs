@@ -4,7 +4,7 @@
 //! tried again. Here are the token bucket of a contract, the unfinished work in front of a deadline, the estimates of
 //! what requests cost, and the paper AC's budget with its law and forecast ([`aces`]).
 
-pub(crate) mod aces;
+pub mod aces;
 pub(crate) mod estimates;
 pub(crate) mod law;
 pub(crate) mod residual_work;

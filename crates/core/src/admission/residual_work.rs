@@ -17,13 +17,14 @@
 //! A request that is long overdue would count below nothing, and hide the others. So a sum below nothing is not believed:
 //! each is then taken to be at the mean age.
 
-use crate::admission::unfinished_work::{Sum, Work};
+use crate::admission::unfinished_work::Sum;
+use crate::request::work::Work;
 use crate::time::Instant;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// All requests of a plant that are in service and were reserved.
 #[derive(Default)]
-pub(crate) struct Serving {
+pub(crate) struct ResidualWork {
     /// In sixteenths: below, in 20 bits, the sum of beta, at most 1 for each of 65,535 requests (the gate's most); above the
     /// other sum (us), which goes round.
     line: AtomicU64,
@@ -35,7 +36,7 @@ const UNIT: u64 = 16;
 const BETA_BITS: u32 = 20;
 const BETA: u64 = (1 << BETA_BITS) - 1;
 
-impl Serving {
+impl ResidualWork {
     pub(crate) fn start(&self, started: Instant, work: &Work) {
         self.line.fetch_add(line(started, work), Ordering::Relaxed);
         self.residual.add(residual(work));
@@ -68,27 +69,27 @@ fn microseconds(instant: Instant) -> u64 {
 
 /// beta, in sixteenths.
 fn beta(work: &Work) -> u64 {
-    let (mean, variance) = work.whole();
+    let (mean, variance) = work.mean_and_variance();
     let square = (mean * mean).max(1);
     (UNIT * square.saturating_sub(variance) + (square + variance) / 2) / (square + variance)
 }
 
 fn line(started: Instant, work: &Work) -> u64 {
     let beta = beta(work);
-    let sum = beta.wrapping_mul(microseconds(started)).wrapping_add(UNIT * work.whole().0);
+    let sum = beta.wrapping_mul(microseconds(started)).wrapping_add(UNIT * work.mean_and_variance().0);
     (sum << BETA_BITS) | beta
 }
 
 /// At the mean age, `E[S] (1 + c^2) / 2`, and the variance.
 fn residual(work: &Work) -> (u64, u64) {
-    let (mean, variance) = work.whole();
+    let (mean, variance) = work.mean_and_variance();
     ((mean + variance / mean.max(1)) / 2, variance)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::estimates::Cost;
+    use crate::request::work::Cost;
     use crate::time::Duration;
 
     fn work(mean_us: u32, deviation_us: u32) -> Work {
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_known_time_runs_down() {
-        let serving = Serving::default();
+        let serving = ResidualWork::default();
         serving.start(at(0), &work(1000, 0));
         serving.start(at(400), &work(3000, 0));
         assert_eq!(serving.left(at(400)), (3600.0, 0.0));
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn of_an_exponential_one_the_mean_is_always_left() {
         for deviation in [1000, 3000] {
-            let serving = Serving::default();
+            let serving = ResidualWork::default();
             serving.start(at(0), &work(1000, deviation));
             assert_eq!(serving.left(at(0)).0, 1000.0);
             assert_eq!(serving.left(at(9000)).0, 1000.0);
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn in_between_it_is_the_mean_residual_life_at_the_mean_age() {
-        let serving = Serving::default();
+        let serving = ResidualWork::default();
         // c^2 = 1/3, as of a uniform law: beta is a half, the mean age and the residual are two thirds.
         serving.start(at(0), &work(3000, 1732));
         assert!((serving.left(at(2000)).0 - 2000.0).abs() < 2.0, "{:?}", serving.left(at(2000)));
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn one_that_is_stuck_does_not_hide_the_others() {
-        let serving = Serving::default();
+        let serving = ResidualWork::default();
         serving.start(at(0), &work(1000, 0));
         serving.start(at(60_000_000), &work(3000, 0));
         assert_eq!(serving.left(at(60_000_000)), (2000.0, 0.0));
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn as_many_as_a_gate_admits_are_counted() {
-        let serving = Serving::default();
+        let serving = ResidualWork::default();
         for _ in 0..65_535 {
             serving.start(at(0), &work(1000, 0));
         }

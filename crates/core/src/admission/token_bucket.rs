@@ -34,19 +34,19 @@ const CHANCE: f64 = 1e-3;
 const MOST_SLACK: f64 = 0.1;
 
 /// The meter of one site.
-pub(crate) struct Meter {
+pub(crate) struct TokenBucket {
     guarantee: Guarantee,
     requests: Pace,
     bytes: Option<Pace>,
 }
 
-impl Meter {
+impl TokenBucket {
     pub(crate) fn new(guarantee: &Guarantee) -> Self {
         let burst_seconds = guarantee.burst.as_secs_f64();
         let slack = (-log(CHANCE) / (2.0 * guarantee.rate * burst_seconds)).min(MOST_SLACK);
         let pace = |rate: f64| Pace::new(rate * (1.0 + slack), guarantee.burst.as_nanos() as u64);
         let bytes = guarantee.bandwidth_bytes_per_second.map(pace);
-        Meter { guarantee: *guarantee, requests: pace(guarantee.rate), bytes }
+        TokenBucket { guarantee: *guarantee, requests: pace(guarantee.rate), bytes }
     }
 
     /// What it measures by.
@@ -109,7 +109,7 @@ mod tests {
 
     /// The share of Poisson arrivals at `rate` that conforms to 100/s over `seconds`.
     fn conforming(rate: f64, seconds: f64, seed: u64) -> f64 {
-        let meter = Meter::new(&Guarantee::new(100.0, 1e9));
+        let meter = TokenBucket::new(&Guarantee::new(100.0, 1e9));
         let mut random = Random::new(seed);
         let (mut now, mut inside, mut all) = (0.0, 0.0, 0.0);
         while now < seconds {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_guarantee_comes_back_when_the_rate_falls() {
-        let meter = Meter::new(&Guarantee::new(100.0, 1e9));
+        let meter = TokenBucket::new(&Guarantee::new(100.0, 1e9));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         (0..5000).for_each(|ms| _ = meter.arrive(at(ms)));
         assert!(!meter.arrive(at(5000)));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn bytes_count_as_they_are_delivered() {
-        let meter = Meter::new(&Guarantee::new(1000.0, 1e6));
+        let meter = TokenBucket::new(&Guarantee::new(1000.0, 1e6));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
         assert!(meter.arrive(at(1000)));
         meter.sent(1_900_000);
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_rate_slower_than_its_burst_still_conforms() {
-        let meter = Meter::new(&Guarantee::new(0.1, 1e6));
+        let meter = TokenBucket::new(&Guarantee::new(0.1, 1e6));
         for second in (0..1000).step_by(10) {
             assert!(meter.arrive(Instant::from_secs_f64(f64::from(second))), "{second}");
         }

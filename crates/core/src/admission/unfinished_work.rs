@@ -20,11 +20,12 @@
 //! to zero whatever was learned meanwhile. Reserving comes before looking: of two threads at least one sees the other.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::estimates::{Cost, Room};
-use crate::admission::law::Law;
-use crate::admission::residual_work::Serving;
+use crate::admission::estimates::Headroom;
+use crate::admission::law::AdmissionLaw;
+use crate::admission::residual_work::ResidualWork;
 use crate::promises::Control;
-use crate::request::types::Kind;
+pub(crate) use crate::request::work::Terms;
+use crate::request::work::{Cost, CostFeatures, Work};
 use crate::scheduling::queue::Rank;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
@@ -32,23 +33,13 @@ use core::f64::consts::FRAC_1_SQRT_2;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use libm::{erfc, exp, sqrt};
 
-/// What a request was expected to cost when it was reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Work {
-    slot: u16,
-    /// As the law that decides knows it.
-    tag: u16,
-    pub(crate) kind: Kind,
-    cost: Cost,
-}
-
 /// A plant's.
 #[derive(Clone, Default)]
-pub(crate) struct Backlog {
+pub(crate) struct UnfinishedWork {
     /// By number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
-    serving: Arc<Serving>,
-    law: Law,
+    residual: Arc<ResidualWork>,
+    law: AdmissionLaw,
 }
 
 /// Work (us) and its variance (us^2).
@@ -81,15 +72,6 @@ pub(crate) struct Taken {
     pub(crate) unsure: f64,
 }
 
-/// What is asked of admission.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// The relative deadline; none for those that are only counted.
-    pub(crate) deadline: Option<Duration>,
-    /// Short waits before full workers.
-    pub(crate) prefers_delay: bool,
-}
-
 /// A plant as it is now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workers {
@@ -117,35 +99,6 @@ const SHORT_WAIT: f64 = 0.2;
 const LEAST_LEFT: f64 = 0.05;
 /// The chance of being late that what higher ranks bring may leave.
 const RISK: f64 = 0.003;
-/// What cannot be done in the rest of its time even by this much luck (deviations) is late.
-const LUCK: f64 = 2.0;
-
-impl Work {
-    #[cfg(test)]
-    pub(crate) fn of(cost: Cost) -> Self {
-        Work { slot: 0, tag: 0, kind: Kind::default(), cost }
-    }
-
-    /// The last moment at which a start may still be in time.
-    pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
-        let Some(deadline) = terms.deadline else { return Instant::FAR };
-        let Cost { mean_us, deviation_us } = self.cost;
-        let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);
-        let least = Duration::from_micros(least_us.max(0.0) as u64);
-        arrived + deadline.saturating_sub(least)
-    }
-
-    fn squared(&self) -> (u64, u64) {
-        let (mean, variance) = self.whole();
-        (mean, mean * mean + variance)
-    }
-
-    /// Mean (us) and variance (us^2).
-    pub(crate) fn whole(&self) -> (u64, u64) {
-        (self.cost.mean_us.into(), u64::from(self.cost.deviation_us) * u64::from(self.cost.deviation_us))
-    }
-}
-
 impl Sum {
     pub(crate) fn add(&self, (work_us, variance_us2): (u64, u64)) {
         self.work_us.fetch_add(work_us, Ordering::Relaxed);
@@ -162,7 +115,7 @@ impl Sum {
     }
 }
 
-impl Backlog {
+impl UnfinishedWork {
     /// Has a slot for each of these ranks too, and decides as is asked for.
     pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
         let mut shortest_ns = u64::MAX;
@@ -178,7 +131,7 @@ impl Backlog {
 
     /// The budget, if that decides.
     pub(crate) fn budget(&self) -> Option<&Budget> {
-        if let Law::Budget(budget) = &self.law { Some(budget) } else { None }
+        if let AdmissionLaw::Budget(budget) = &self.law { Some(budget) } else { None }
     }
 
     /// What waits of a band of ranks (us).
@@ -194,35 +147,35 @@ impl Backlog {
 
     /// What is left of those in service (us), and its variance; without a clock, about.
     pub(crate) fn in_service(&self, now: Option<Instant>) -> (f64, f64) {
-        now.map_or_else(|| self.serving.about(), |now| self.serving.left(now))
+        now.map_or_else(|| self.residual.about(), |now| self.residual.left(now))
     }
 
     /// Reserves a request's work.
-    pub(crate) fn reserve(&self, now: Instant, rank: Rank, kind: Kind, cost: Cost) -> Work {
+    pub(crate) fn reserve(&self, now: Instant, rank: Rank, features: CostFeatures, cost: Cost) -> Work {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
         let tag = self.law.reserve(slot, now, cost.mean_us.into());
-        let reserved = Work { slot: slot as u16, tag, kind, cost };
-        self.slots[slot].1.waiting.add(reserved.whole());
+        let reserved = Work { slot: slot as u16, tag, features, cost };
+        self.slots[slot].1.waiting.add(reserved.mean_and_variance());
         reserved
     }
 
     /// One that is reserved waits no more, and is not started.
     pub(crate) fn forget(&self, work: &Work) {
-        self.slots[usize::from(work.slot)].1.waiting.subtract(work.whole());
+        self.slots[usize::from(work.slot)].1.waiting.subtract(work.mean_and_variance());
         self.law.forget(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
     /// One that is reserved starts.
     pub(crate) fn start(&self, now: Instant, work: &Work) {
         let slot = &self.slots[usize::from(work.slot)].1;
-        slot.waiting.subtract(work.whole());
-        slot.started.add(work.squared());
-        self.serving.start(now, work);
+        slot.waiting.subtract(work.mean_and_variance());
+        slot.started.add(work.mean_and_square());
+        self.residual.start(now, work);
     }
 
     /// One that was started then is done, and took so much of a worker.
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
-        self.serving.finish(started, work);
+        self.residual.finish(started, work);
         self.law.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
@@ -233,7 +186,7 @@ impl Backlog {
     pub(crate) fn admits(
         &self,
         work: &Work,
-        room: Room,
+        room: Headroom,
         workers: Workers,
         terms: &Terms,
     ) -> Result<(), Option<Duration>> {
@@ -282,7 +235,7 @@ impl Backlog {
             ahead += before;
             variance += its_variance as f64 * before / waiting.max(1) as f64;
         }
-        let (own_us, own_variance) = work.whole();
+        let (own_us, own_variance) = work.mean_and_variance();
         let serving = workers.left;
         let ahead = (ahead - own_us as f64).max(0.0);
         let free = until_free(ahead, serving.0, s);
@@ -302,14 +255,15 @@ impl Backlog {
         if workers.idle {
             return Duration::ZERO;
         }
-        let nothing = Work { slot: slot as u16, tag: 0, kind: Kind::default(), cost: Cost::default() };
+        let nothing =
+            Work { slot: slot as u16, tag: 0, features: CostFeatures::default(), cost: Cost::default() };
         Duration::from_micros(self.wait(&nothing, &workers).expected() as u64)
     }
 
     /// All that is reserved or in service, in seconds of one worker.
     pub(crate) fn unfinished_seconds(&self) -> f64 {
         let waiting: u64 = self.slots.iter().map(|(_, slot)| slot.waiting.get().0).sum();
-        (waiting as f64 + self.serving.about().0) * 1e-6
+        (waiting as f64 + self.residual.about().0) * 1e-6
     }
 }
 

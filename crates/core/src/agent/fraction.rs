@@ -14,7 +14,7 @@
 //! said: else the difference would be integrated, and each deadband become an oscillation.
 
 use super::load::OfferedLoad;
-use super::{Change, Seen, Why};
+use super::{Change, LawInput, Why};
 use crate::control::{FeedForward, Law, Observation};
 use crate::time::{Duration, Instant};
 use libm::fabs;
@@ -70,7 +70,7 @@ impl FractionLaw {
     pub(super) fn step(
         &mut self,
         (now, ends): (Instant, bool),
-        seen: &Seen,
+        seen: &LawInput,
         load: &OfferedLoad,
         load_line: f64,
     ) -> Option<Change> {
@@ -107,7 +107,7 @@ impl FractionLaw {
     }
 
     /// F as the law wants it.
-    fn ask(&mut self, seen: &Seen, load: &OfferedLoad, load_line: f64) -> Option<f64> {
+    fn ask(&mut self, seen: &LawInput, load: &OfferedLoad, load_line: f64) -> Option<f64> {
         let demand = load.demand()?;
         let served = demand.offered(1.0 + seen.applied, 0.0);
         let decision = self.law.next(&Observation {

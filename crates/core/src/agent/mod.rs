@@ -27,7 +27,7 @@ mod relay;
 mod sense;
 
 pub use overload::Probe;
-pub use sense::{Counters, Sense};
+pub use sense::{Counters, LoadSense};
 
 use crate::time::{Duration, Instant};
 use fraction::FractionLaw;
@@ -150,7 +150,7 @@ pub struct Figures {
 
 /// What the laws see.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LawInput {
     /// In overload, as probes tell, or the queue.
     overloaded: bool,
     why: Why,
@@ -159,7 +159,7 @@ struct Seen {
     load_known: bool,
 }
 
-enum Law {
+enum AgentLaw {
     Relay(Relay),
     Fraction(FractionLaw),
 }
@@ -169,7 +169,7 @@ pub struct Machine {
     settings: Settings,
     overload: Overload,
     load: OfferedLoad,
-    law: Law,
+    law: AgentLaw,
     samples: u32,
     /// Samples since the counters could last be read.
     blind: u32,
@@ -179,8 +179,8 @@ impl Machine {
     /// Starts with this F applied: what the server was left with.
     pub fn new(settings: Settings, applied: f64) -> Self {
         let law = match settings.policy {
-            Policy::Relay => Law::Relay(Relay::new(applied)),
-            Policy::Fraction { step, apart } => Law::Fraction(FractionLaw::new(applied, step, apart)),
+            Policy::Relay => AgentLaw::Relay(Relay::new(applied)),
+            Policy::Fraction { step, apart } => AgentLaw::Fraction(FractionLaw::new(applied, step, apart)),
         };
         let overload = Overload::new(settings.threshold, settings.every);
         Machine { settings, overload, load: OfferedLoad::default(), law, samples: 0, blind: 0 }
@@ -196,7 +196,7 @@ impl Machine {
         if period_ends {
             self.load.end_period();
         }
-        let seen = Seen {
+        let seen = LawInput {
             overloaded,
             why: self.overload.why(),
             applied: sample.applied,
@@ -204,8 +204,10 @@ impl Machine {
             load_known: self.blind < SAMPLES,
         };
         match &mut self.law {
-            Law::Relay(relay) => relay.step(now, &seen, &self.load, self.settings.back_line),
-            Law::Fraction(law) => law.step((now, period_ends), &seen, &self.load, self.settings.load_line),
+            AgentLaw::Relay(relay) => relay.step(now, &seen, &self.load, self.settings.back_line),
+            AgentLaw::Fraction(law) => {
+                law.step((now, period_ends), &seen, &self.load, self.settings.load_line)
+            }
         }
     }
 

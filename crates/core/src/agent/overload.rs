@@ -47,12 +47,12 @@ pub(super) struct Overload {
     late: u64,
     over: bool,
     last: Probe,
-    queue: Queue,
+    queue: ListenQueue,
 }
 
 /// The queue, as the counters show it.
 #[derive(Clone, Copy, Default)]
-struct Queue {
+struct ListenQueue {
     waiting: u32,
     /// How long the last of them will wait.
     wait: Duration,
@@ -67,7 +67,7 @@ impl Overload {
             Threshold::Queue(_) => LONGEST,
         };
         let last = Probe::default();
-        let queue = Queue::default();
+        let queue = ListenQueue::default();
         Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last, queue }
     }
 
@@ -104,7 +104,7 @@ impl Overload {
         };
         let wait = Duration::from_secs_f64((f64::from(waiting) * cost).min(3600.0));
         let over = wait > self.threshold && self.queue.wait > self.threshold / 2;
-        self.queue = Queue { waiting, wait, over };
+        self.queue = ListenQueue { waiting, wait, over };
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -129,7 +129,7 @@ impl Overload {
 
     pub(super) fn why(&self) -> Why {
         if self.queue.over {
-            let Queue { waiting, wait, .. } = self.queue;
+            let ListenQueue { waiting, wait, .. } = self.queue;
             return Why::Queue { waiting, wait, threshold: self.threshold };
         }
         let open = self.last.waiting.filter(|waiting| *waiting > self.threshold);

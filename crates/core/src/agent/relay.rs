@@ -14,7 +14,7 @@
 //! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that went.
 
 use super::load::{LATELY, OfferedLoad};
-use super::{Change, Seen, Why};
+use super::{Change, LawInput, Why};
 use crate::time::{Duration, Instant};
 
 /// After a switch the queue empties, and the rate is no measure of what is offered.
@@ -56,7 +56,7 @@ impl Relay {
     pub(super) fn step(
         &mut self,
         now: Instant,
-        seen: &Seen,
+        seen: &LawInput,
         load: &OfferedLoad,
         back_line: f64,
     ) -> Option<Change> {

@@ -19,7 +19,7 @@ pub struct Counters {
 
 /// How U is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Sense {
+pub enum LoadSense {
     /// U = a R + b W.
     Linear {
         /// a (s of the whole server).
@@ -36,17 +36,17 @@ pub enum Sense {
     },
 }
 
-impl Sense {
+impl LoadSense {
     /// U of `seconds` in which the counters moved so; none if they do not say what it takes.
     pub fn utilization(&self, counters: &Counters, seconds: f64) -> Option<f64> {
         match *self {
-            Sense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
+            LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
                 let (requests, bytes) = (counters.requests as f64, counters.bytes as f64);
                 let work = per_request_seconds * requests + per_byte_seconds * bytes;
                 let link = bandwidth.map_or(0.0, |rate| bytes / rate);
                 Some(work.max(link) / seconds)
             }
-            Sense::Gap { workers } => {
+            LoadSense::Gap { workers } => {
                 let workers = f64::from(workers.or(counters.workers)?.max(1));
                 Some((f64::from(counters.in_service?) / workers).min(1.0))
             }
@@ -57,8 +57,8 @@ impl Sense {
     /// upstream as one. A server that counts its busy workers knows nothing of its listen queue.
     pub fn waiting(&self, counters: &Counters) -> u32 {
         match *self {
-            Sense::Linear { .. } => 0,
-            Sense::Gap { workers } => {
+            LoadSense::Linear { .. } => 0,
+            LoadSense::Gap { workers } => {
                 let both = counters.in_service.zip(workers.or(counters.workers));
                 both.map_or(0, |(in_service, workers)| in_service.saturating_sub(workers))
             }
@@ -75,7 +75,7 @@ mod tests {
         // CA: 1.6 ms a request, 0.065 ms a KB; 100/s of 64 KB.
         let counters = Counters { requests: 50, bytes: 50 * 65_536, ..Counters::default() };
         let (per_request_seconds, per_byte_seconds) = (1.6e-3, 0.065e-3 / 1024.0);
-        let sense = |bandwidth| Sense::Linear { per_request_seconds, per_byte_seconds, bandwidth };
+        let sense = |bandwidth| LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth };
         let utilization = |bandwidth| sense(bandwidth).utilization(&counters, 0.5).unwrap();
         assert!((utilization(None) - 0.576).abs() < 1e-9);
         assert!((utilization(Some(12.5e6)) - 0.576).abs() < 1e-9);
@@ -85,12 +85,12 @@ mod tests {
     #[test]
     fn gaps_count_workers_and_never_more_than_all() {
         let busy = |in_service, workers| Counters { in_service, workers, ..Counters::default() };
-        let sense = Sense::Gap { workers: None };
+        let sense = LoadSense::Gap { workers: None };
         assert_eq!(sense.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.375));
         assert_eq!(sense.utilization(&busy(Some(9), Some(8)), 1.0), Some(1.0));
         assert_eq!(sense.utilization(&busy(None, Some(8)), 1.0), None);
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
-        let told = Sense::Gap { workers: Some(4) };
+        let told = LoadSense::Gap { workers: Some(4) };
         assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
         // Beyond the workers they wait.
         let waiting =

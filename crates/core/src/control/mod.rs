@@ -22,15 +22,13 @@ pub(crate) mod allocation;
 pub(crate) mod deadline;
 pub(crate) mod delay;
 pub(crate) mod ratio;
+pub(crate) mod rejection_cost;
 pub(crate) mod response;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
-pub use crate::admission::aces::forecast::{Asked, Day, Forecast, HOURS, Trends};
-pub use crate::admission::aces::formula::{Account, Share, left};
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
-pub use response::ResponseStatus;
 pub use utilization::demand::Demand;
 pub use utilization::feed_forward::{Aim, FeedForward};
 pub use utilization::paper::PaperPi;

@@ -24,7 +24,7 @@ impl Engine {
             return next;
         }
         if self.due <= until && self.rests() {
-            let period = self.census.promises.control.period;
+            let period = self.registry.promises.control.period;
             let period_ns = period.as_nanos() as u64;
             let more = until.nanos_since(self.due) / period_ns;
             self.last_run = self.due + Duration::from_nanos(more * period_ns);

@@ -9,19 +9,18 @@
 //! generation. Numbers are for life, so a target and a permit of before a reload are good after it.
 
 use crate::actuator::service_level::FRACTION_ONE;
-use crate::admission::token_bucket::Meter;
-use crate::admission::unfinished_work::Work;
-use crate::engine::published::Reader;
+use crate::admission::token_bucket::TokenBucket;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::Reason;
-use crate::request::types::Kind;
+use crate::request::work::{CostFeatures, Work};
 use crate::request::{
     Arrival, Outcome, Permit, RequestView, Service, Stage, Target, Token, Verdict, Verdicts,
 };
-use crate::scheduling::gate::{Change, Entry, MOST_IN_SERVICE};
+use crate::scheduling::gate::{Entry, GateChange, MOST_IN_SERVICE};
 use crate::scheduling::queue::{Standing, Waiting};
+use crate::sync::published::Reader;
 use crate::telemetry::counters::{BINS, ClassCounters, LaneCounters, RECENT, SIZE_BINS, load_bin};
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
@@ -122,16 +121,16 @@ impl Lane {
         let class = &shared.classes[usize::from(target.class)];
         let plant = &shared.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
-        let Target { kind: number, announced_us, blocks, .. } = *target;
-        let kind = Kind { number, announced_us, blocks };
+        let Target { request_type, announced_us, blocks, .. } = *target;
+        let features = CostFeatures { request_type, announced_us, blocks };
         let workers = plant.workers(Some(permit.arrived));
-        let cost = estimates.cost(kind, permit.level);
+        let cost = estimates.cost(features, permit.level);
         if announced_us > 0 || blocks > 0 {
             estimates.saw(cost, &class.terms);
         }
-        let work = plant.backlog.reserve(permit.arrived, class.rank(standing), kind, cost);
+        let work = plant.unfinished.reserve(permit.arrived, class.rank(standing), features, cost);
         permit.work = Some(work);
-        let refused = match plant.backlog.admits(
+        let refused = match plant.unfinished.admits(
             &work,
             estimates.room(&class.terms, workers.all),
             workers,
@@ -140,10 +139,10 @@ impl Lane {
             Err(refused) if !target.exempt => refused,
             _ => return Ok(()),
         };
-        if refused.is_none() && estimates.is_invited(kind, permit.level) {
+        if refused.is_none() && estimates.is_invited(features, permit.level) {
             return Ok(());
         }
-        estimates.refuse(kind, permit.level, refused.is_none());
+        estimates.refuse(features, permit.level, refused.is_none());
         if shared.mode == Mode::Observe {
             permit.reason = Reason::Deadline;
             return Ok(());
@@ -158,9 +157,9 @@ impl Lane {
         self.meet(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
         if permit.metered
-            && let Some(meter) = &self.shared.classes[usize::from(permit.class)].meter
+            && let Some(contract) = &self.shared.classes[usize::from(permit.class)].contract
         {
-            meter.sent(bytes);
+            contract.sent(bytes);
         }
     }
 
@@ -179,7 +178,9 @@ impl Lane {
         let service_ns = now.nanos_since(permit.started);
         let class = &self.counters.classes[usize::from(permit.class)];
         class.released.add(1);
-        class.response_ns.add(now.nanos_since(permit.arrived));
+        let response_ns = now.nanos_since(permit.arrived);
+        class.response_ns.add(response_ns);
+        class.response_times.add(response_ns);
         if permit.counted {
             self.leave_quota(now, permit, service_ns);
         }
@@ -214,7 +215,7 @@ impl Lane {
         let plant = &self.shared.plants[permit.plant()];
         let service_ns = now.nanos_since(permit.started);
         let took_ns = work_ns(service_ns, permit.in_service_at_start, in_service, plant.capacity.workers());
-        plant.backlog.finish(permit.started, work, took_ns / 1000);
+        plant.unfinished.finish(permit.started, work, took_ns / 1000);
         let class = &self.shared.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
@@ -222,7 +223,7 @@ impl Lane {
         let teaches = service.representative && permit.generation == self.shared.generation();
         let Some(estimates) = class.estimates.as_ref().filter(|_| teaches) else { return };
         let cost_ns = service.cost.map_or(took_ns, |cost| cost.as_nanos() as u64);
-        estimates.note(work.kind, permit.level, cost_ns);
+        estimates.note(work.features, permit.level, cost_ns);
     }
 
     /// Accounts the end of service of a class that was promised a delay or a ratio.
@@ -361,7 +362,7 @@ struct Asks {
 struct Start {
     now: Instant,
     decided: u8,
-    change: Change,
+    change: GateChange,
 }
 
 /// The most in service at once: the promised connections; without control no bound of ours.
@@ -372,17 +373,17 @@ fn limit(shared: &PublishedState, plant: usize) -> u32 {
 /// What an arrival is. One that is inside its site's contract is served at the highest level: the loop is not asked.
 #[inline]
 fn standing(shared: &PublishedState, now: Instant, target: &Target) -> Standing {
-    match &shared.classes[usize::from(target.class)].meter {
+    match &shared.classes[usize::from(target.class)].contract {
         _ if target.exempt => Standing::Exempt,
         None => Standing::Ordinary,
-        Some(meter) => metered(meter, shared.mode, now),
+        Some(contract) => metered(contract, shared.mode, now),
     }
 }
 
 /// Apart, so that the way of the others stays short.
 #[inline(never)]
-fn metered(meter: &Meter, mode: Mode, now: Instant) -> Standing {
-    if mode != Mode::Off && meter.arrive(now) { Standing::Guaranteed } else { Standing::Ordinary }
+fn metered(contract: &TokenBucket, mode: Mode, now: Instant) -> Standing {
+    if mode != Mode::Off && contract.arrive(now) { Standing::Guaranteed } else { Standing::Ordinary }
 }
 
 /// The level that the knob gives this client now, 0..=M.
@@ -405,7 +406,7 @@ fn permit(shared: &PublishedState, arrived: Instant, asks: Asks, decided: u8) ->
         level,
         reason: reason(decided, class.top_level, asks.standing),
         stage: Stage::InService,
-        metered: class.meter.is_some() && asks.standing != Standing::Exempt,
+        metered: class.contract.is_some() && asks.standing != Standing::Exempt,
         counted: class.quota.is_some() && asks.standing != Standing::Exempt,
         work: None,
         generation: shared.generation,
@@ -429,7 +430,7 @@ fn dropped(
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);
     let retry_after = match reason {
-        Reason::Late => plant.backlog.wait_of(waiting.rank, plant.workers(None)),
+        Reason::Late => plant.unfinished.wait_of(waiting.rank, plant.workers(None)),
         _ => shared.retry_after,
     };
     Verdict::Drop { token: waiting.token, reason, retry_after }
@@ -438,7 +439,7 @@ fn dropped(
 /// What was reserved for one that is not started.
 fn forget(plant: &PublishedPlant, work: Option<Work>) {
     if let Some(work) = work {
-        plant.backlog.forget(&work);
+        plant.unfinished.forget(&work);
     }
 }
 
@@ -449,7 +450,7 @@ fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, 
     permit.in_service_at_start = start.change.after;
     account(shared, counters, permit.plant(), start.change);
     if let Some(work) = &permit.work {
-        shared.plants[permit.plant()].backlog.start(start.now, work);
+        shared.plants[permit.plant()].unfinished.start(start.now, work);
     }
     if permit.counted
         && let Some(quota) = &shared.classes[usize::from(permit.class)].quota
@@ -460,10 +461,12 @@ fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, 
     class.served[usize::from(start.decided)].add(1);
     class.reasons[permit.reason as usize].add(1);
     class.started.add(1);
-    class.queue_delay_ns.add(start.now.nanos_since(permit.arrived));
+    let queue_delay_ns = start.now.nanos_since(permit.arrived);
+    class.queue_delay_ns.add(queue_delay_ns);
+    class.queue_delays.add(queue_delay_ns);
 }
 
-fn account(shared: &PublishedState, counters: &LaneCounters, plant: usize, change: Change) {
+fn account(shared: &PublishedState, counters: &LaneCounters, plant: usize, change: GateChange) {
     let capacity = &shared.plants[plant].capacity;
     let busy_servers = u64::from(change.before.min(capacity.workers()));
     let counters = &counters.plants[plant];

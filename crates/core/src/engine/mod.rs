@@ -2,31 +2,32 @@
 
 mod idle;
 mod lane;
-pub(crate) mod published;
 mod reload;
 pub(crate) mod state;
 
 pub use lane::Lane;
 pub use reload::Reload;
 
-use crate::control::Trends;
-use crate::control::deadline::{self, Deadlines};
+use crate::admission::aces::RateForecasts;
+use crate::control::deadline::Deadlines;
+use crate::control::rejection_cost::RejectionCost;
 use crate::control::response::{Now, ResponseLoops};
 use crate::control::utilization::{Period, UtilizationLoop};
 use crate::control::workers::Search;
-use crate::engine::published::{Published, Reader};
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::plan::plan;
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::promises::{Mode, Promises};
 use crate::random::Random;
 use crate::request::Verdicts;
+use crate::scheduling::queue::Standing;
+use crate::sync::published::{Published, Reader};
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
-use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals};
-use crate::telemetry::readings::{GatewayCost, Mean};
-use crate::telemetry::status::{ClassStatus, ModelStatus, SiteStatus, Status};
+use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations, sum_over};
+use crate::telemetry::readings::Mean;
+use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
@@ -40,7 +41,7 @@ const MOST_LOOKS: usize = 128;
 
 /// The loops of all plants. Owned by the thread that ticks.
 pub struct Engine {
-    pub(crate) census: Census,
+    pub(crate) registry: Registry,
     /// By class number.
     pub(crate) rows: Vec<ClassRow>,
     /// The key of the client hash.
@@ -95,7 +96,7 @@ pub struct Engine {
     pub(crate) look_every: Vec<Duration>,
     /// The shortest of them.
     pub(crate) shortest_look: Duration,
-    pub(crate) gateway: GatewayCost,
+    pub(crate) gateway: RejectionCost,
     pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
@@ -136,7 +137,7 @@ impl Engine {
         let mut all: Vec<Lane> = (0..=lanes).map(lane).collect();
         let Some(lane) = all.pop() else { unreachable!("one lane more than asked for") };
         let mut engine = Engine {
-            census: Census::default(),
+            registry: Registry::default(),
             rows: Vec::new(),
             seed,
             published,
@@ -169,7 +170,7 @@ impl Engine {
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
-            gateway: GatewayCost::new(),
+            gateway: RejectionCost::new(),
             reported: Vec::new(),
             waiting: Vec::new(),
             stepped: Vec::new(),
@@ -209,21 +210,23 @@ impl Engine {
         if now >= self.responses_due {
             let shared: &PublishedState = &self.lane.shared;
             let workers = |plant: usize| shared.plants[plant].capacity.workers();
-            let line = |plant: usize| self.census.promises.plants[plant].set_point;
+            let line = |plant: usize| self.registry.promises.plants[plant].set_point;
             let (lanes, monitors) = (&self.counters, &self.monitors);
             let seen = Now { at: now, lanes, monitors, workers: &workers, line: &line };
             // A rate that has just begun is not known yet.
             self.responses_due = self.responses.run(&seen).min(now + self.sample_every);
         }
         if now >= self.due {
-            let period = self.census.promises.control.period;
+            let period = self.registry.promises.control.period;
             self.run(now, readings.gateway_cpu);
             // After a late tick the next period is not cut to a sliver either.
             self.due = (self.due + period).max(now + period / 2);
         }
         if now >= self.periods_due {
             let day = readings.time_of_day.unwrap_or(now.since(Instant::ZERO));
-            self.periods_due = self.deadlines.turn(now, day, &self.lane.shared.plants);
+            let keeping = self.lane.shared.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
+            let backlogs = keeping.map(|(number, plant)| (number, &plant.unfinished));
+            self.periods_due = self.deadlines.turn(now, day, backlogs);
         }
         let mut next = self.due.min(self.last_sample + self.sample_every).min(self.responses_due);
         next = next.min(self.periods_due);
@@ -264,7 +267,7 @@ impl Engine {
         self.running = true;
         self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
         (self.last_run, self.last_sample) = (now, now);
-        self.due = now + self.census.promises.control.period;
+        self.due = now + self.registry.promises.control.period;
     }
 
     fn sample(&mut self, now: Instant, sampled_ns: u64, part_ns: u64) {
@@ -287,7 +290,12 @@ impl Engine {
         }
         if !self.samples_only_rates {
             self.search(now);
-            self.deadlines.follow(&self.lane.shared.plants, seconds);
+            self.deadlines.learn(seconds);
+            for (number, plant) in self.lane.shared.plants.iter().enumerate() {
+                if plant.has_deadlines {
+                    self.deadlines.follow(number, &plant.unfinished, seconds, plant.capacity.workers());
+                }
+            }
         }
     }
 
@@ -302,7 +310,7 @@ impl Engine {
             let Some(search) = &mut self.searches[plant] else { continue };
             let slow = self.loops[plant].status.service_time > self.guards[plant];
             // Nothing limits what is in service then, and a slow server looks like one of few workers.
-            if self.census.promises.control.mode != Mode::Off {
+            if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.counters, plant, gate.is_waited_at(), slow);
             }
             let (was, workers) = (capacity.workers(), search.finder.workers());
@@ -341,7 +349,7 @@ impl Engine {
             let in_service = gate.in_service();
             let period = Period {
                 seconds,
-                nominal_seconds: self.census.promises.control.period.as_secs_f64(),
+                nominal_seconds: self.registry.promises.control.period.as_secs_f64(),
                 in_service,
                 monitors: &self.monitors,
                 totals: PlantTotals::sum(&self.counters, plant),
@@ -396,12 +404,12 @@ impl Engine {
     }
 
     /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
-    pub fn trends(&self) -> Trends {
+    pub fn trends(&self) -> RateForecasts {
         self.deadlines.trends()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: Trends) {
+    pub fn remember(&mut self, trends: RateForecasts) {
         self.deadlines.remember(trends);
     }
 
@@ -409,16 +417,17 @@ impl Engine {
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
             let mut status = one.status.clone();
-            let PublishedPlant { gate, capacity, has_deadlines, backlog, .. } = &self.shared().plants[number];
+            let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
+                &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
             status.pressure = self.responses.pressure(number);
             status.workers_found = self.searches[number].as_ref().map(|search| search.finder.found());
             let mut waiting = alloc::vec![0; self.monitors.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
-            status.unfinished_seconds = has_deadlines.then(|| backlog.unfinished_seconds());
+            status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
             status.waiting = waiting.iter().sum();
-            status.removed = !self.census.plant_present[number];
+            status.removed = !self.registry.plant_present[number];
             status
         });
         let rows = self.rows.iter().enumerate();
@@ -432,22 +441,22 @@ impl Engine {
         for (class, m) in self.loops.iter().flat_map(UtilizationLoop::site_levels) {
             classes[class].site_level = Some(m);
         }
-        let mut sites = alloc::vec![SiteStatus::default(); self.census.promises.sites.len()];
+        let mut sites = alloc::vec![SiteStatus::default(); self.registry.promises.sites.len()];
         for (number, site) in self.loops.iter().flat_map(UtilizationLoop::sites) {
             sites[number].clone_from(site);
         }
-        for (site, numbers) in sites.iter_mut().zip(&self.census.sites) {
+        for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
             site.types = self.deadlines.status(numbers.site);
         }
         let known =
-            |site: usize| self.loops[self.census.promises.sites[site].plant].known_of(site, &self.monitors);
+            |site: usize| self.loops[self.registry.promises.sites[site].plant].known_of(site, &self.monitors);
         Status {
             at: self.last_run,
-            mode: self.census.promises.control.mode,
-            period: self.census.promises.control.period,
+            mode: self.registry.promises.control.mode,
+            period: self.registry.promises.control.period,
             plants: plants.collect(),
             sites,
-            plan: plan(&self.census.promises, known),
+            plan: plan(&self.registry.promises, known),
             classes,
             rejection_cost_seconds: self.gateway.per_rejection_seconds(),
         }
@@ -464,6 +473,10 @@ impl Engine {
         let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
         let (a, b) = monitor.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
+        let totals = ClassTotals::sum(&self.counters, class, row.levels.len());
+        let lanes = || self.counters.iter().map(move |lane| &lane.classes[class]);
+        let (queue_delays, response_times) =
+            (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
         let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
         ClassStatus {
             site: row.site.clone(),
@@ -482,12 +495,23 @@ impl Engine {
             },
             site_level: None,
             response: None,
-            deadline: deadline::status(self.shared(), &self.counters, class, row.plant),
+            deadline: self.deadline_status(class, row.plant),
             level_cost_seconds: Vec::new(),
             heavy_clients: self.crowds[class].heavy().len() as u32,
-            counts: ClassTotals::sum(&self.counters, class, row.levels.len()).counts,
+            counts: totals.counts,
+            queue_delays: durations(queue_delays, totals.started, totals.queue_delay_ns),
+            response_times: durations(response_times, totals.released, totals.response_ns),
             queue_delay: mean(window.queue_delay_ns, window.started),
             response_time: mean(window.response_ns, window.released),
         }
+    }
+
+    /// The deadline of a class, at the plant that serves it.
+    fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
+        let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
+        let deadline = own.terms.deadline?;
+        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
+        let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+        Some(DeadlineStatus { deadline, wait, missed })
     }
 }

@@ -10,8 +10,8 @@
 //! from nothing.
 
 use crate::actuator::capacity::Capacity;
-use crate::admission::token_bucket::Meter;
-use crate::admission::unfinished_work::{Backlog, Terms};
+use crate::admission::token_bucket::TokenBucket;
+use crate::admission::unfinished_work::{Terms, UnfinishedWork};
 use crate::control::deadline::terms;
 use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
@@ -20,12 +20,12 @@ use crate::engine::state::{ClassWords, PublishedClass, PublishedPlant, Published
 use crate::engine::{ClassRow, Engine, SHORTEST_LOOK};
 use crate::model::{LinearModel, Tracker};
 use crate::promises::diff::{Changes, changes};
-use crate::promises::registry::{Census, Member};
+use crate::promises::registry::{RegisteredClass, Registry};
 use crate::promises::{Admission, Delay, Level, MAX_LEVELS, Plant, Promises, Site};
 use crate::request::classify::Classifier;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::queue::Rank;
-use crate::scheduling::quota::{Quota, Turn};
+use crate::scheduling::quota::{Quota, TurnRule};
 use crate::telemetry::heavy_hitters::HeavyHitters;
 use crate::telemetry::monitor::ClassMonitor;
 use crate::telemetry::readings::Mean;
@@ -36,19 +36,19 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 /// next one is applied.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    census: Census,
+    registry: Registry,
     changes: Changes,
 }
 
 impl Reload {
     /// The number of each plant, in the order of the promises: as in [`Permit::plant`](crate::request::Permit::plant).
     pub fn plant_numbers(&self) -> impl Iterator<Item = usize> + '_ {
-        self.census.plants.iter().copied()
+        self.registry.plants.iter().copied()
     }
 
     /// The number of each site, in the order of the promises: as in [`Target::site`](crate::request::Target::site).
     pub fn site_numbers(&self) -> impl Iterator<Item = u16> + '_ {
-        self.census.sites.iter().map(|site| site.site)
+        self.registry.sites.iter().map(|site| site.site)
     }
 
     /// What it changes.
@@ -64,20 +64,20 @@ impl Engine {
     /// What in `promises` cannot be, one sentence each.
     pub fn prepare(&self, promises: &Promises) -> Result<Reload, Vec<String>> {
         promises.validate()?;
-        let census = self.census.next(promises)?;
-        let changes = changes(&self.census, &census);
-        Ok(Reload { census, changes })
+        let registry = self.registry.next(promises)?;
+        let changes = changes(&self.registry, &registry);
+        Ok(Reload { registry, changes })
     }
 
     /// Brings promises into force, for all lanes at once: each holds them from its next call on.
     pub fn apply(&mut self, reload: Reload) -> Changes {
-        let Reload { census, changes } = reload;
-        let was = core::mem::replace(&mut self.census, census);
+        let Reload { registry, changes } = reload;
+        let was = core::mem::replace(&mut self.registry, registry);
         self.publish_counters();
         self.follow_classes();
         self.follow_plants(&was);
         self.rows = self.next_rows();
-        self.deadlines.promise(&self.census);
+        self.deadlines.promise(&self.registry);
         self.publish();
         self.follow_responses();
         self.follow_time();
@@ -95,7 +95,7 @@ impl Engine {
     /// The classes' monitors, their applied m and their crowds.
     fn follow_classes(&mut self) {
         let lanes = self.counters.clone();
-        for Member { class, site, .. } in self.census.members() {
+        for RegisteredClass { class, site, .. } in self.registry.members() {
             let plants = plants_of(site);
             if class == self.monitors.len() {
                 self.monitors.push(ClassMonitor::new(self.known_line(site), site.levels.len()));
@@ -123,27 +123,27 @@ impl Engine {
     }
 
     /// The loops.
-    fn follow_plants(&mut self, was: &Census) {
+    fn follow_plants(&mut self, was: &Registry) {
         let known =
-            self.census.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
+            self.registry.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
         self.gateway.known = known.reduce(f64::max);
         let m = |class: usize, m: f64| {
-            let site = self.census.members().find(|member| member.class == class).map(|member| member.site);
+            let site = self.registry.members().find(|member| member.class == class).map(|member| member.site);
             site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
         };
         for (number, one) in self.loops.iter_mut().enumerate() {
-            one.reload(&was.promises, &self.census, number, m);
+            one.reload(&was.promises, &self.registry, number, m);
         }
         self.follow_searches();
-        for number in self.loops.len()..self.census.promises.plants.len() {
-            self.loops.push(UtilizationLoop::new(&self.census, number));
+        for number in self.loops.len()..self.registry.promises.plants.len() {
+            self.loops.push(UtilizationLoop::new(&self.registry, number));
             self.reported.push(Mean::default());
         }
     }
 
     /// Where the number of workers is looked for; what was found stays, within bounds that stay.
     fn follow_searches(&mut self) {
-        let plants = &self.census.promises.plants;
+        let plants = &self.registry.promises.plants;
         self.searches.resize_with(plants.len(), || None);
         for (search, plant) in self.searches.iter_mut().zip(plants) {
             let Some(bounds) = plant.find_workers else {
@@ -158,7 +158,7 @@ impl Engine {
             }
         }
         self.guards = plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
-        for member in self.census.members() {
+        for member in self.registry.members() {
             let guard = &mut self.guards[member.site.plant];
             if let (Some(delay), _) = response_promise(member.site, member.place) {
                 *guard = (*guard).min(delay.target / 2);
@@ -168,9 +168,11 @@ impl Engine {
 
     /// The ranks of all requests that a plant may be asked to serve.
     fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
-        let keeps = self.census.promises.has_deadlines(plant);
-        let members =
-            self.census.members().filter(move |member| keeps && member.site.plants().any(|own| own == plant));
+        let keeps = self.registry.promises.has_deadlines(plant);
+        let members = self
+            .registry
+            .members()
+            .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
         let own = members.flat_map(|member| ranks(member.site, member.place));
         own.chain(keeps.then_some(Rank::EXEMPT))
     }
@@ -178,8 +180,8 @@ impl Engine {
     /// The loops of promised response times.
     fn follow_responses(&mut self) {
         let shared: &PublishedState = &self.lane.shared;
-        let others = || self.census.members().filter(|other| !other.exempt);
-        let promised = self.census.members().filter_map(|member| {
+        let others = || self.registry.members().filter(|other| !other.exempt);
+        let promised = self.registry.members().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
             let rank = ranks(member.site, member.place)[0];
             let promise = match response_promise(member.site, member.place) {
@@ -187,7 +189,7 @@ impl Engine {
                 (None, ratio) => Promise::Ratio { delta: ratio?, strict: member.site.strict_ratios },
             };
             let plant = member.site.plant;
-            let ranks_below = |other: &Member<'_>| {
+            let ranks_below = |other: &RegisteredClass<'_>| {
                 other.site.plant == plant && ranks(other.site, other.place)[0].band > rank.band
             };
             let below = others().filter(ranks_below).map(|other| other.class).collect();
@@ -202,19 +204,19 @@ impl Engine {
             })
         });
         let promised = promised.collect();
-        self.responses.promise(promised, self.census.promises.control.delay_law);
+        self.responses.promise(promised, self.registry.promises.control.delay_law);
         self.responses_due = if self.responses.is_empty() { Instant::FAR } else { self.last_run };
     }
 
     /// How often the engine looks at what.
     fn follow_time(&mut self) {
-        let Promises { plants, control, .. } = &self.census.promises;
+        let Promises { plants, control, .. } = &self.registry.promises;
         (self.reloaded, self.may_rest) = (true, false);
         self.periods_due = if control.admission == Admission::Budget { self.last_run } else { Instant::FAR };
         self.due = self.due.min(self.last_run + control.period);
         self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;
         self.look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
-        for member in self.census.members() {
+        for member in self.registry.members() {
             let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
             for plant in member.site.plants() {
                 let look = &mut self.look_every[plant];
@@ -222,7 +224,7 @@ impl Engine {
             }
         }
         self.shortest_look = self.look_every.iter().copied().min().unwrap_or(Duration::MAX);
-        let has_deadlines = (0..plants.len()).any(|plant| self.census.promises.has_deadlines(plant));
+        let has_deadlines = (0..plants.len()).any(|plant| self.registry.promises.has_deadlines(plant));
         self.samples_only_rates =
             self.searches.iter().all(Option::is_none) && self.deadlines.is_empty() && !has_deadlines;
         self.waiting.resize(self.monitors.len(), 0);
@@ -231,7 +233,7 @@ impl Engine {
 
     /// a and b of a site, where they were promised.
     fn known_line(&self, site: &Site) -> LinearModel {
-        let plant = &self.census.promises.plants[site.plant];
+        let plant = &self.registry.promises.plants[site.plant];
         let workers = f64::from(plant.workers);
         site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
             LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
@@ -241,8 +243,8 @@ impl Engine {
     fn next_rows(&self) -> Vec<ClassRow> {
         let mut rows = self.rows.clone();
         rows.iter_mut().for_each(|row| row.removed = true);
-        rows.resize_with(self.census.class_count(), ClassRow::default);
-        for member in self.census.members() {
+        rows.resize_with(self.registry.class_count(), ClassRow::default);
+        for member in self.registry.members() {
             rows[member.class] = ClassRow {
                 site: member.site.name.clone(),
                 class: member.name.into(),
@@ -257,14 +259,14 @@ impl Engine {
 
     /// Longer lists of counters, for the engine itself.
     fn publish_counters(&mut self) {
-        let (classes, plants) = (self.census.class_count(), self.census.promises.plants.len());
+        let (classes, plants) = (self.registry.class_count(), self.registry.promises.plants.len());
         self.counters = self.counters.iter().map(|lane| Arc::new(lane.grown(classes, plants))).collect();
     }
 
     /// The next generation for all lanes.
     fn publish(&mut self) {
         let before = self.shared();
-        let promises = &self.census.promises;
+        let promises = &self.registry.promises;
         let plant = |(number, plant): (usize, &Plant)| {
             let gate = match before.plants.get(number) {
                 Some(known) => known.gate.clone(),
@@ -274,28 +276,28 @@ impl Engine {
                 gate.start_clock(self.last_sample);
             }
             let known = before.plants.get(number);
-            let mut backlog = known.map_or_else(Backlog::default, |known| known.backlog.clone());
-            backlog.follow(&promises.control, self.ranks_at(number));
+            let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
+            unfinished.follow(&promises.control, self.ranks_at(number));
             PublishedPlant {
                 gate,
                 capacity: capacity(plant, known),
                 queue: plant.queue,
                 has_deadlines: promises.has_deadlines(number),
-                backlog,
+                unfinished,
             }
         };
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
         // New numbers come in their order.
-        let mut meter: Option<(usize, Arc<Meter>)> = None;
-        for Member { class, site, site_number, place, exempt, .. } in self.census.members() {
-            if meter.as_ref().is_none_or(|(known, _)| *known != site_number) {
-                meter = self.meter(site_number, before).map(|meter| (site_number, meter));
+        let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
+        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.members() {
+            if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
+                contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
-            let meter = meter.as_ref().map(|(_, meter)| meter.clone());
+            let contract = contract.as_ref().map(|(_, contract)| contract.clone());
             let quota = quota(site, place, exempt, before.classes.get(class));
-            let number = self.census.sites[site_number].site;
+            let number = self.registry.sites[site_number].site;
             let fresh = PublishedClass {
-                meter,
+                contract,
                 quota,
                 ranks: ranks(site, place),
                 terms: terms(site, place, exempt),
@@ -309,7 +311,7 @@ impl Engine {
         }
         let shared = PublishedState {
             generation: before.generation.wrapping_add(1),
-            rules: Classifier::of(&self.census, self.seed),
+            rules: Classifier::of(&self.registry, self.seed),
             mode: promises.control.mode,
             retry_after: promises.control.retry_after,
             classes,
@@ -322,13 +324,13 @@ impl Engine {
         self.lane.look();
     }
 
-    /// The meter of a site's contract: as it stands, if the contract does.
-    fn meter(&self, site: usize, before: &PublishedState) -> Option<Arc<Meter>> {
-        let guarantee = self.census.promises.sites[site].guarantee?;
-        let class = self.census.sites[site].classes.first()?;
-        let known = before.classes.get(usize::from(*class)).and_then(|class| class.meter.as_ref());
-        let known = known.filter(|meter| *meter.guarantee() == guarantee);
-        Some(known.map_or_else(|| Arc::new(Meter::new(&guarantee)), Arc::clone))
+    /// The token buckets of a site's contract: as it stands, if the contract does.
+    fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
+        let guarantee = self.registry.promises.sites[site].guarantee?;
+        let class = self.registry.sites[site].classes.first()?;
+        let known = before.classes.get(usize::from(*class)).and_then(|class| class.contract.as_ref());
+        let known = known.filter(|contract| *contract.guarantee() == guarantee);
+        Some(known.map_or_else(|| Arc::new(TokenBucket::new(&guarantee)), Arc::clone))
     }
 
     fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
@@ -343,7 +345,7 @@ impl Engine {
             top_level: site.levels.len() as u8,
             choice: site.choice,
             plant_of_level,
-            meter: None,
+            contract: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
             terms: Terms { deadline: None, prefers_delay: false },
@@ -370,7 +372,7 @@ pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Opt
 /// The words of that promise, as they stand if it does.
 fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, place);
-    let turn = if delay.is_some() { Turn::Quota } else { ratio.map(|_| Turn::Weight)? };
+    let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight)? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
     let target_ns = fresh.target_ns;

@@ -1,14 +1,14 @@
 //! The published state: what loops write and all lanes read, one generation of it per reload.
 //!
-//! The words that move between reloads (service levels, heavy clients, capacities, gates, meters, quotas) are plain data
+//! The words that move between reloads (service levels, heavy clients, capacities, gates, token buckets, quotas) are plain data
 //! of fixed layout, atomics only. What a reload changes (rules, ranks, terms) stands still within a generation.
 
 use crate::actuator::capacity::Capacity;
-use crate::actuator::service_level::Knob;
+use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::estimates::Estimates;
-use crate::admission::token_bucket::Meter;
-use crate::admission::unfinished_work::{Backlog, Terms, Workers};
-use crate::promises::registry::Census;
+use crate::admission::token_bucket::TokenBucket;
+use crate::admission::unfinished_work::{Terms, UnfinishedWork, Workers};
+use crate::promises::registry::Registry;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::request::classify::Classifier;
 use crate::scheduling::gate::Gate;
@@ -37,7 +37,7 @@ impl PublishedState {
     pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
         PublishedState {
             generation: 0,
-            rules: Classifier::of(&Census::default(), 0),
+            rules: Classifier::of(&Registry::default(), 0),
             mode: Mode::default(),
             retry_after: Duration::ZERO,
             classes: Vec::new(),
@@ -50,7 +50,7 @@ impl PublishedState {
 /// The words of a class that loops write and requests read.
 #[repr(C)]
 pub(crate) struct ClassWords {
-    pub(crate) level: Knob,
+    pub(crate) level: AtomicServiceLevel,
     /// k: every 2^k-th arrival is noted for the search for heavy clients.
     pub(crate) note_shift: AtomicU32,
     heavy_count: AtomicU32,
@@ -60,7 +60,7 @@ pub(crate) struct ClassWords {
 impl ClassWords {
     pub(crate) fn new(m: f64) -> Self {
         let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
-        ClassWords { level: Knob::new(m), note_shift, heavy_count, heavy: Default::default() }
+        ClassWords { level: AtomicServiceLevel::new(m), note_shift, heavy_count, heavy: Default::default() }
     }
 
     fn copy(&self) -> Self {
@@ -96,8 +96,8 @@ pub(crate) struct PublishedClass {
     pub(crate) choice: Choice,
     /// The plant of each level; index 0 is not used.
     pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
-    /// The meter of the site's contract, if it has one.
-    pub(crate) meter: Option<Arc<Meter>>,
+    /// The token buckets of the site's contract, if it has one.
+    pub(crate) contract: Option<Arc<TokenBucket>>,
     /// The ranks of waiting requests: those that the service level decides on, and those inside the contract.
     pub(crate) ranks: [Rank; 2],
     /// The quota of a class that was promised a delay or a ratio.
@@ -116,7 +116,7 @@ impl PublishedClass {
             top_level: self.top_level,
             choice: self.choice,
             plant_of_level: self.plant_of_level,
-            meter: self.meter.clone(),
+            contract: self.contract.clone(),
             ranks: self.ranks,
             quota: self.quota.clone(),
             terms: self.terms,
@@ -151,7 +151,7 @@ pub(crate) struct PublishedPlant {
     pub(crate) queue: QueueBounds,
     /// Whether a class that the plant serves has a deadline. Then the work of all its requests is counted.
     pub(crate) has_deadlines: bool,
-    pub(crate) backlog: Backlog,
+    pub(crate) unfinished: UnfinishedWork,
 }
 
 impl PublishedPlant {
@@ -160,6 +160,6 @@ impl PublishedPlant {
         let all = self.capacity.workers();
         let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
         let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
-        Workers { all, idle, left: self.backlog.in_service(now), at: now.unwrap_or(Instant::ZERO), empty }
+        Workers { all, idle, left: self.unfinished.in_service(now), at: now.unwrap_or(Instant::ZERO), empty }
     }
 }

@@ -1,6 +1,6 @@
 //! What a reload changed: by name, and whether it is new, gone, or another.
 
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::promises::{Class, Site};
 use alloc::{format, string::String, vec::Vec};
 
@@ -46,8 +46,8 @@ impl Difference {
     }
 }
 
-/// From one census to the next.
-pub(crate) fn changes(old: &Census, new: &Census) -> Changes {
+/// From one registry to the next.
+pub(crate) fn changes(old: &Registry, new: &Registry) -> Changes {
     let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
     for (number, plant) in new.promises.plants.iter().enumerate() {
         let before = old.plant_present.get(number).copied().unwrap_or(false);

@@ -5,7 +5,6 @@
 //! if it comes back. A class is known by its site's name and its own.
 
 use crate::promises::{Promises, Site};
-use crate::request::classify::class_names;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::{format, vec::Vec};
@@ -20,7 +19,7 @@ pub(crate) struct SiteNumbers {
 
 /// The promises of now, and all numbers ever given.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Census {
+pub(crate) struct Registry {
     /// As promised, with two differences: plants stand at their numbers, those no longer promised among them, and sites
     /// name them so.
     pub(crate) promises: Promises,
@@ -36,7 +35,7 @@ pub(crate) struct Census {
 }
 
 /// A class that is promised.
-pub(crate) struct Member<'a> {
+pub(crate) struct RegisteredClass<'a> {
     /// Its number.
     pub(crate) class: usize,
     pub(crate) name: &'a str,
@@ -48,17 +47,17 @@ pub(crate) struct Member<'a> {
     pub(crate) exempt: bool,
 }
 
-impl Census {
-    /// The census after these promises, which must be valid.
+impl Registry {
+    /// The registry after these promises, which must be valid.
     ///
     /// # Errors
     /// The numbers are used up.
-    pub(crate) fn next(&self, promises: &Promises) -> Result<Census, Vec<String>> {
+    pub(crate) fn next(&self, promises: &Promises) -> Result<Registry, Vec<String>> {
         let mut next = self.clone();
         let plants = assign(&mut next.plant_names, promises.plants.iter().map(|plant| plant.name.clone()));
         let sites = assign(&mut next.site_names, promises.sites.iter().map(|site| site.name.clone()));
         let names = |(site, number): (&Site, &usize)| {
-            class_names(site).map(|name| (*number, String::from(name))).collect::<Vec<_>>()
+            site.class_names().map(|name| (*number, String::from(name))).collect::<Vec<_>>()
         };
         let mut classes =
             assign(&mut next.class_names, promises.sites.iter().zip(&sites).flat_map(names)).into_iter();
@@ -70,7 +69,7 @@ impl Census {
         }
         let numbers = |(site, number): (&Site, &usize)| SiteNumbers {
             site: *number as u16,
-            classes: classes.by_ref().take(class_names(site).count()).map(|class| class as u16).collect(),
+            classes: classes.by_ref().take(site.class_names().count()).map(|class| class as u16).collect(),
         };
         next.sites = promises.sites.iter().zip(&sites).map(numbers).collect();
 
@@ -100,16 +99,18 @@ impl Census {
     }
 
     /// The classes that are promised now.
-    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = RegisteredClass<'_>> {
         self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
             let exempt = numbers.classes.len() - 1;
-            class_names(site).zip(&numbers.classes).enumerate().map(move |(place, (name, class))| Member {
-                class: usize::from(*class),
-                name,
-                site,
-                site_number,
-                place,
-                exempt: place == exempt,
+            site.class_names().zip(&numbers.classes).enumerate().map(move |(place, (name, class))| {
+                RegisteredClass {
+                    class: usize::from(*class),
+                    name,
+                    site,
+                    site_number,
+                    place,
+                    exempt: place == exempt,
+                }
             })
         })
     }
@@ -153,9 +154,9 @@ mod tests {
     #[test]
     fn a_number_is_for_life() {
         let first = promises(&["app", "static"], &[("shop", 0, &["buy"]), ("blog", 1, &[])]);
-        let first = Census::default().next(&first).expect("room");
-        let numbers = |census: &Census| -> Vec<(u16, Vec<u16>)> {
-            census.sites.iter().map(|site| (site.site, site.classes.clone())).collect()
+        let first = Registry::default().next(&first).expect("room");
+        let numbers = |registry: &Registry| -> Vec<(u16, Vec<u16>)> {
+            registry.sites.iter().map(|site| (site.site, site.classes.clone())).collect()
         };
         assert_eq!(numbers(&first), [(0, vec![0, 1, 2]), (1, vec![3, 4])]);
 
@@ -175,8 +176,8 @@ mod tests {
     #[test]
     fn names_that_stand_twice_are_told_apart() {
         let twice = promises(&["a", "a"], &[("s", 0, &["default"]), ("s", 1, &[])]);
-        let census = Census::default().next(&twice).expect("room");
-        assert_eq!(census.next(&twice).expect("room").sites, census.sites);
-        assert_eq!(census.class_count(), 5);
+        let registry = Registry::default().next(&twice).expect("room");
+        assert_eq!(registry.next(&twice).expect("room").sites, registry.sites);
+        assert_eq!(registry.class_count(), 5);
     }
 }

@@ -11,8 +11,8 @@
 //! *Queue delay* is arrive to start, *service time* start to release, *response time* arrive to release, *delivery*
 //! arrive to depart. Every permit departs exactly once.
 
-use crate::admission::unfinished_work::Work;
 use crate::request::Reason;
+use crate::request::work::Work;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -47,7 +47,7 @@ pub struct Target {
     /// Not controlled.
     pub exempt: bool,
     /// Its type, among its site's; 0 where no deadline is promised.
-    pub kind: u16,
+    pub request_type: u16,
     /// Its cost as announced (microseconds of service); 0 if it was not.
     pub announced_us: u32,
     /// Whole blocks of 64 KB in its body, as it says; 0 where no deadline is promised.

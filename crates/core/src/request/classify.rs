@@ -6,11 +6,12 @@
 //! with the same seed, on every instance and after a restart.
 
 use crate::actuator::service_level::FRACTION_ONE;
-use crate::promises::registry::{Census, SiteNumbers};
+use crate::promises::registry::{Registry, SiteNumbers};
 use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
-use crate::request::types::{Kind, Kinds};
+use crate::request::types::TypeRules;
+use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
 use alloc::{string::String, vec::Vec};
 use core::hash::Hasher;
@@ -136,7 +137,7 @@ struct SiteRules {
     identity: Identity,
     numbers: SiteNumbers,
     /// Where one of its plants has deadlines to keep.
-    kinds: Option<Kinds>,
+    types: Option<TypeRules>,
 }
 
 impl SiteRules {
@@ -156,15 +157,16 @@ impl SiteRules {
             Some(class) => class,
             None => own,
         };
-        let kind = self.kinds.as_ref().map_or_else(Kind::default, |kinds| kinds.of(request));
+        let features =
+            self.types.as_ref().map_or_else(CostFeatures::default, |types| types.features(request));
         Target {
             class: self.numbers.classes[place],
             site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
-            kind: kind.number,
-            announced_us: kind.announced_us,
-            blocks: kind.blocks,
+            request_type: features.request_type,
+            announced_us: features.announced_us,
+            blocks: features.blocks,
         }
     }
 }
@@ -184,24 +186,24 @@ impl Classifier {
     /// The promises that contradict each other, one sentence each.
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         promises.validate()?;
-        Ok(Classifier::of(&Census::default().next(promises)?, seed))
+        Ok(Classifier::of(&Registry::default().next(promises)?, seed))
     }
 
     /// A classifier with the numbers of this registry.
-    pub(crate) fn of(census: &Census, seed: u64) -> Self {
-        let keeping = census.promises.keeping_deadlines();
+    pub(crate) fn of(registry: &Registry, seed: u64) -> Self {
+        let keeping = registry.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
             exempt: site.exempt.iter().map(Rule::new).collect(),
             classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
             identity: site.identity.clone(),
             numbers: numbers.clone(),
-            kinds: site.plants().any(|plant| keeping[plant]).then(|| Kinds::new(site)),
+            types: site.plants().any(|plant| keeping[plant]).then(|| TypeRules::new(site)),
         };
         let mut random = crate::random::Random::new(seed);
-        let sites = census.promises.sites.iter().zip(&census.sites);
+        let sites = registry.promises.sites.iter().zip(&registry.sites);
         Classifier {
-            hosts: Hosts::new(&census.promises.sites),
+            hosts: Hosts::new(&registry.promises.sites),
             sites: sites.map(compile).collect(),
             key: (random.bits(), random.bits()),
         }
@@ -236,11 +238,6 @@ impl Classifier {
         let target = site.target(request, self.key);
         Some(Explanation { site: number, exempt, not_exempt, class, not_classes, identified, target })
     }
-}
-
-/// Names of a site's classes: its own in their order, then the built-in ones.
-pub(crate) fn class_names(site: &Site) -> impl Iterator<Item = &str> {
-    site.classes.iter().map(|class| class.name.as_str()).chain(["default", "exempt"])
 }
 
 fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {

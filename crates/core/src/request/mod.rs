@@ -10,6 +10,7 @@ pub mod explain;
 pub(crate) mod hosts;
 mod reason;
 pub(crate) mod types;
+pub(crate) mod work;
 
 pub(crate) use api::Stage;
 pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};

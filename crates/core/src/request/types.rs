@@ -7,37 +7,29 @@
 use crate::promises::{DEFAULT_TYPES, Site};
 use crate::request::RequestView;
 use crate::request::classify::Rule;
+use crate::request::work::CostFeatures;
 use alloc::{string::String, vec::Vec};
 
 /// The types of one site, compiled.
-pub(crate) struct Kinds {
+pub(crate) struct TypeRules {
     rules: Vec<Rule>,
     /// The request header that announces a cost.
     cost_header: Option<String>,
 }
 
-/// A request's type, by its place among its site's; its cost as announced (us), 0 if it was not; and how many whole blocks
-/// its body has, which is the one size that is known before the service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kind {
-    pub(crate) number: u16,
-    pub(crate) announced_us: u32,
-    pub(crate) blocks: u16,
-}
-
-impl Kinds {
+impl TypeRules {
     pub(crate) fn new(site: &Site) -> Self {
         let rules = site.types.iter().map(|own| Rule::new(&own.condition)).collect();
-        Kinds { rules, cost_header: site.cost_header.clone() }
+        TypeRules { rules, cost_header: site.cost_header.clone() }
     }
 
-    pub(crate) fn of(&self, request: &impl RequestView) -> Kind {
+    pub(crate) fn features(&self, request: &impl RequestView) -> CostFeatures {
         let own = self.rules.iter().position(|rule| rule.holds(request));
-        let number = own.unwrap_or_else(|| self.rules.len() + default_type(request.path())) as u16;
+        let request_type = own.unwrap_or_else(|| self.rules.len() + default_type(request.path())) as u16;
         let header = self.cost_header.as_ref().filter(|_| request.is_trusted());
         let announced_us = header.and_then(|name| microseconds(request.header(name)?)).unwrap_or(0);
         let blocks = request.header("content-length").map_or(0, blocks);
-        Kind { number, announced_us, blocks }
+        CostFeatures { request_type, announced_us, blocks }
     }
 }
 

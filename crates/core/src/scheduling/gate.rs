@@ -48,7 +48,7 @@ pub(crate) struct Gate {
 
 /// A change that this caller won, and the interval that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct GateChange {
     /// In service during the interval.
     pub(crate) before: u32,
     /// In service after the change.
@@ -61,7 +61,7 @@ pub(crate) struct Change {
 
 /// What became of a request at a gate that was full.
 pub(crate) enum Entry {
-    Entered(Change),
+    Entered(GateChange),
     /// Another one may have lost its place to it.
     Waits {
         ticket: u64,
@@ -86,18 +86,18 @@ impl Gate {
     }
 
     /// Starts one more if fewer than `limit` are in service and nobody waits. Takes no lock.
-    pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<Change> {
+    pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<GateChange> {
         self.change(now, |word| (word & WAITS == 0 && word & COUNT < u64::from(limit)).then_some(word + 1))
     }
 
     /// One fewer in service. If the change says that somebody waits, the caller must [`Gate::dispatch`].
-    pub(crate) fn leave(&self, now: Instant) -> Change {
+    pub(crate) fn leave(&self, now: Instant) -> GateChange {
         debug_assert!(self.in_service() > 0, "every leave follows an enter");
         self.always(now, |word| word - 1)
     }
 
     /// Ends an interval without changing anything, so that busy time is accounted up to `now`.
-    pub(crate) fn touch(&self, now: Instant) -> Change {
+    pub(crate) fn touch(&self, now: Instant) -> GateChange {
         self.always(now, |word| word)
     }
 
@@ -131,7 +131,12 @@ impl Gate {
 
     /// Starts those who wait while there is room, and takes out whose turn comes too late, without a change; `next` is
     /// called under the lock and must only note.
-    pub(crate) fn dispatch(&self, now: Instant, limit: u32, mut next: impl FnMut(Waiting, Option<Change>)) {
+    pub(crate) fn dispatch(
+        &self,
+        now: Instant,
+        limit: u32,
+        mut next: impl FnMut(Waiting, Option<GateChange>),
+    ) {
         let mut queue = self.queue.lock();
         while !queue.is_empty() {
             // Only this lock adds while somebody waits; so what is free stays free.
@@ -180,7 +185,7 @@ impl Gate {
         }
     }
 
-    fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> Change {
+    fn always(&self, now: Instant, step: impl Fn(u64) -> u64) -> GateChange {
         loop {
             if let Some(change) = self.change(now, |word| Some(step(word))) {
                 return change;
@@ -189,7 +194,7 @@ impl Gate {
     }
 
     /// One timed change: `step` maps the word's low bits, or declines.
-    fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<Change> {
+    fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<GateChange> {
         let now = now.as_nanos() & TIME_MASK;
         let mut word = self.word.load(Ordering::Acquire);
         loop {
@@ -202,7 +207,7 @@ impl Gate {
             match self.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     let (before, after) = ((word & COUNT) as u32, (timed & COUNT) as u32);
-                    return Some(Change { before, after, elapsed_ns, waits: timed & WAITS != 0 });
+                    return Some(GateChange { before, after, elapsed_ns, waits: timed & WAITS != 0 });
                 }
                 Err(seen) => word = seen,
             }
@@ -259,7 +264,7 @@ mod tests {
     fn intervals_tile_time_exactly() {
         let gate = gate();
         let mut busy = 0;
-        let mut account = |c: Change| busy += u64::from(c.before.min(2)) * c.elapsed_ns;
+        let mut account = |c: GateChange| busy += u64::from(c.before.min(2)) * c.elapsed_ns;
         for now in [10, 20, 30] {
             account(gate.enter(at(now), 8).expect("room"));
         }

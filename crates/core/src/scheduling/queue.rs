@@ -19,9 +19,9 @@
 //!
 //! A choice looks at the first of each line, so that it takes as long with ten waiting as with ten thousand.
 
-use crate::admission::unfinished_work::Work;
 use crate::request::Token;
-use crate::scheduling::quota::{Quota, Turn, WORKER};
+use crate::request::work::Work;
+use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
 
@@ -292,9 +292,9 @@ impl Line {
             order.tier = EXEMPT;
         } else if let Some((_, quota)) = &self.own {
             match quota.turn {
-                Turn::Weight if now.nanos_since(oldest) < quota.hold_ns() => return None,
-                Turn::Weight => order.urgency = Some(quota.urgency(now, oldest)),
-                Turn::Quota => {
+                TurnRule::Weight if now.nanos_since(oldest) < quota.hold_ns() => return None,
+                TurnRule::Weight => order.urgency = Some(quota.urgency(now, oldest)),
+                TurnRule::Quota => {
                     let (whole, part) = quota.workers();
                     let in_service = quota.in_service();
                     if in_service == whole {
@@ -371,7 +371,7 @@ mod tests {
         Instant::from_nanos(ms * 1_000_000)
     }
 
-    fn quota(turn: Turn) -> Arc<Quota> {
+    fn quota(turn: TurnRule) -> Arc<Quota> {
         Arc::new(Quota::new(turn, None))
     }
 
@@ -413,7 +413,7 @@ mod tests {
 
     #[test]
     fn a_quota_comes_first_and_what_is_over_it_last() {
-        let own = quota(Turn::Quota);
+        let own = quota(TurnRule::Quota);
         own.set_workers(2.0);
         let mut queue = queue(&[&own]);
         (0..3).for_each(|ms| {
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn who_would_be_late_does_not_wait_for_the_quota() {
-        let own = quota(Turn::Quota);
+        let own = quota(TurnRule::Quota);
         own.set_workers(0.0);
         own.set_urgent(Some(Duration::from_millis(50)));
         let mut queue = queue(&[&own]);
@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_worker_is_that_part_of_the_choices() {
-        let own = quota(Turn::Quota);
+        let own = quota(TurnRule::Quota);
         own.set_workers(0.3);
         let mut queue = queue(&[&own]);
         (0..1000).for_each(|ms| {
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn the_longest_normalized_response_is_next_and_who_is_held_is_not() {
-        let (first, second) = (quota(Turn::Weight), quota(Turn::Weight));
+        let (first, second) = (quota(TurnRule::Weight), quota(TurnRule::Weight));
         first.set_weight(1.0, 0.0, 0.01);
         second.set_weight(0.25, 0.0, 0.01);
         let mut queue = queue(&[&first, &second]);
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_class_may_be_told_to_wait_less_long_than_the_rest() {
-        let own = quota(Turn::Quota);
+        let own = quota(TurnRule::Quota);
         own.set_bound(Some(Duration::from_millis(30)));
         let mut queue = queue(&[&own]);
         push(&mut queue, 0, 0);

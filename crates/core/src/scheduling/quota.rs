@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What decides when a class's first waiting request is served.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Turn {
+pub(crate) enum TurnRule {
     /// A delay: before all others while fewer than its quota are in service, after all others else.
     Quota,
     /// A ratio: the class whose first request has the longest normalized response time.
@@ -23,7 +23,7 @@ pub(crate) enum Turn {
 
 /// Of one class.
 pub(crate) struct Quota {
-    pub(crate) turn: Turn,
+    pub(crate) turn: TurnRule,
     /// D_ref (ns); the most there is without one.
     pub(crate) target_ns: u64,
     /// Workers, in 65536ths.
@@ -50,7 +50,7 @@ pub(crate) struct Quota {
 pub(crate) const WORKER: u32 = 65_536;
 
 impl Quota {
-    pub(crate) fn new(turn: Turn, target: Option<Duration>) -> Self {
+    pub(crate) fn new(turn: TurnRule, target: Option<Duration>) -> Self {
         Quota {
             turn,
             target_ns: target.map_or(u64::MAX, |target| target.as_nanos() as u64),

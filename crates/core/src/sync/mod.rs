@@ -3,4 +3,5 @@
 pub(crate) mod lock;
 #[cfg(all(test, loom))]
 mod model_check;
+pub(crate) mod published;
 pub(crate) mod tagged;

@@ -4,10 +4,10 @@
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
-use crate::engine::published::{Published, Reader};
 use crate::scheduling::gate::{Entry, Gate};
 use crate::scheduling::queue::{Rank, Standing, Waiting};
-use crate::scheduling::quota::{Quota, Turn};
+use crate::scheduling::quota::{Quota, TurnRule};
+use crate::sync::published::{Published, Reader};
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};
 use loom::sync::Arc;
@@ -211,7 +211,7 @@ fn an_expiry_beside_a_departure_ends_a_wait_once() {
 const LATER: Instant = Instant::from_nanos(10);
 
 /// A gate where class 1 was promised something.
-fn promised(turn: Turn) -> (Arc<Gate>, alloc::sync::Arc<Quota>) {
+fn promised(turn: TurnRule) -> (Arc<Gate>, alloc::sync::Arc<Quota>) {
     let (gate, quota) = (Gate::new(1), alloc::sync::Arc::new(Quota::new(turn, None)));
     gate.promise(&[None, Some(quota.clone())]);
     (Arc::new(gate), quota)
@@ -248,7 +248,7 @@ fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
 #[test]
 fn a_quota_that_moves_loses_nobody() {
     loom::model(|| {
-        let (gate, quota) = promised(Turn::Quota);
+        let (gate, quota) = promised(TurnRule::Quota);
         quota.set_workers(0.0);
         assert!(gate.enter(NOW, LIMIT).is_some());
         wait(&gate, 1);
@@ -286,7 +286,7 @@ fn a_quota_that_moves_loses_nobody() {
 #[test]
 fn a_quota_counts_exactly_beside_others() {
     loom::model(|| {
-        let quota = alloc::sync::Arc::new(Quota::new(Turn::Quota, None));
+        let quota = alloc::sync::Arc::new(Quota::new(TurnRule::Quota, None));
         quota.enter();
         let others = [true, false].map(|enters| {
             let quota = quota.clone();
@@ -310,7 +310,7 @@ fn a_quota_counts_exactly_beside_others() {
 #[test]
 fn who_is_held_is_found_again_and_holds_up_nobody() {
     loom::model(|| {
-        let (gate, quota) = promised(Turn::Weight);
+        let (gate, quota) = promised(TurnRule::Weight);
         quota.set_hold(LATER.since(NOW));
         assert!(gate.enter(NOW, LIMIT).is_some());
         let held = {

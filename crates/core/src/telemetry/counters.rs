@@ -6,6 +6,7 @@
 
 use crate::promises::MAX_LEVELS;
 use crate::request::Reason;
+use crate::telemetry::status::DurationHistogram;
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,6 +73,27 @@ impl TimingCounters {
     }
 }
 
+/// Durations from 1 ms on, by the octave of their milliseconds: 1 to 2 ms, 2 to 4 ms, and so on; the last is open, from
+/// 65.5 s. Shorter ones are not counted here, which keeps the fast path short: readers get them from the count of all.
+#[derive(Default)]
+#[repr(C)]
+pub(crate) struct DurationCounters([Counter; DurationHistogram::BOUNDS]);
+
+impl DurationCounters {
+    #[inline]
+    pub(crate) fn add(&self, duration_ns: u64) {
+        if duration_ns >= 1_000_000 {
+            let octave = (duration_ns / 1_000_000).ilog2() as usize;
+            self.0[octave.min(DurationHistogram::BOUNDS - 1)].add(1);
+        }
+    }
+
+    /// The counts so far, shortest first.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().map(Counter::get)
+    }
+}
+
 /// One lane's counters of one class. The alignment keeps them off the cache lines that another lane writes; it is two
 /// lines, because a processor fetches two at a time.
 #[repr(C, align(128))]
@@ -91,6 +113,9 @@ pub(crate) struct ClassCounters {
     pub(crate) decided: [Counter; MAX_LEVELS + 1],
     pub(crate) served: [Counter; MAX_LEVELS + 1],
     pub(crate) timing: TimingCounters,
+    /// Queue delays of requests started, and response times of requests released.
+    pub(crate) queue_delays: DurationCounters,
+    pub(crate) response_times: DurationCounters,
     pub(crate) services: [[ServiceCounters; BINS]; MAX_LEVELS + 1],
     /// The clients of every 2^k-th arrival, the latest of them.
     pub(crate) recent: [AtomicU64; RECENT],
@@ -111,6 +136,8 @@ impl Default for ClassCounters {
             decided: Default::default(),
             served: Default::default(),
             timing: TimingCounters::default(),
+            queue_delays: DurationCounters::default(),
+            response_times: DurationCounters::default(),
             services: Default::default(),
             recent: [const { AtomicU64::new(0) }; RECENT],
         }
@@ -181,5 +208,30 @@ impl LaneCounters {
         grown.classes.resize_with(classes.max(self.classes.len()), Default::default);
         grown.plants.resize_with(plants.max(self.plants.len()), Default::default);
         grown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::monitor::durations;
+    use crate::time::Duration;
+
+    #[test]
+    fn durations_are_counted_below_the_bound_that_is_above_them() {
+        let lanes = [DurationCounters::default(), DurationCounters::default()];
+        let given = [999_999, 1_000_000, 1_999_999, 2_000_000, 65_535_999_999, 65_536_000_000, u64::MAX];
+        given.iter().enumerate().for_each(|(place, ns)| lanes[place % 2].add(*ns));
+        let histogram = durations(lanes.iter(), given.len() as u64, 7);
+        let bounds: Vec<Duration> = DurationHistogram::bounds().collect();
+        for (bucket, count) in histogram.buckets.iter().enumerate() {
+            let least = bucket.checked_sub(1).map_or(Duration::ZERO, |below| bounds[below]);
+            let within = |ns: &&u64| {
+                let duration = Duration::from_nanos(**ns);
+                least <= duration && bounds.get(bucket).is_none_or(|bound| duration < *bound)
+            };
+            assert_eq!(*count, given.iter().filter(within).count() as u64, "bucket {bucket}");
+        }
+        assert_eq!((histogram.count(), histogram.sum_ns), (7, 7));
     }
 }

@@ -6,9 +6,9 @@
 
 use crate::model::{CostEstimate, LinearModel, Served, Tracker};
 use crate::promises::MAX_LEVELS;
-use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
+use crate::telemetry::counters::{ClassCounters, Counter, DurationCounters, LaneCounters};
 use crate::telemetry::releases::Releases;
-use crate::telemetry::status::Counts;
+use crate::telemetry::status::{Counts, DurationHistogram};
 use alloc::sync::Arc;
 use core::ops::RangeInclusive;
 
@@ -124,6 +124,20 @@ impl ClassTotals {
 /// The sum of one counter of a class over all lanes.
 pub(crate) fn sum_over(lanes: &[Arc<LaneCounters>], class: usize, of: fn(&ClassCounters) -> u64) -> u64 {
     lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
+}
+
+/// The histogram of one kind of duration of a class over all lanes, with `count` durations whose sum is `sum_ns`.
+pub(crate) fn durations<'a>(
+    lanes: impl Iterator<Item = &'a DurationCounters>,
+    count: u64,
+    sum_ns: u64,
+) -> DurationHistogram {
+    let mut histogram = DurationHistogram { sum_ns, ..DurationHistogram::default() };
+    for (bucket, more) in lanes.flat_map(|lane| lane.counts().enumerate()) {
+        histogram.buckets[bucket + 1] += more;
+    }
+    histogram.buckets[0] = count.saturating_sub(histogram.count());
+    histogram
 }
 
 /// Sums of one plant over all lanes.

@@ -2,7 +2,6 @@
 //!
 //! Counters count from the engine's start. Everything else is of the last control period.
 
-use crate::control::ResponseStatus;
 use crate::promises::plan::PlantPlan;
 use crate::promises::{MAX_LEVELS, Mode};
 use crate::request::Outcome;
@@ -118,6 +117,29 @@ pub struct DeadlineStatus {
     pub missed: u64,
 }
 
+/// What a class was promised of its response times, and how that is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResponseStatus {
+    /// The quota: workers that are the class's own while it wants them. `None` for a class with a ratio.
+    pub quota: Option<f64>,
+    /// Mean response time over the window (s).
+    pub response: f64,
+    /// The share of requests over D_ref, in the window.
+    pub late: f64,
+    /// The promise is not kept.
+    pub missed: bool,
+    /// The quota is at an end of its range.
+    pub at_limit: bool,
+    /// The ratio cannot be had at this load.
+    pub infeasible: bool,
+    /// delta, for a class with a ratio.
+    pub ratio: Option<f64>,
+    /// The delta that the class has: its mean response time, in units of the site's mean normalized one.
+    pub ratio_reached: Option<f64>,
+    /// The weight of its normalized response time, for a class with a ratio.
+    pub weight: Option<f64>,
+}
+
 /// A class: its traffic, its model and its counters.
 #[derive(Clone, Debug, Default)]
 pub struct ClassStatus {
@@ -151,6 +173,10 @@ pub struct ClassStatus {
     pub heavy_clients: u32,
     /// Counters from the start.
     pub counts: Counts,
+    /// Queue delays (arrive to start) of all requests started.
+    pub queue_delays: DurationHistogram,
+    /// Response times (arrive to release) of all requests released.
+    pub response_times: DurationHistogram,
     /// Queue delay of requests started, mean over the last period.
     pub queue_delay: Duration,
     /// Response time (arrive to release), mean over the last period.
@@ -185,6 +211,30 @@ pub struct Counts {
     pub bytes: u64,
     /// Arrivals that ended before a start: rejected, dropped, or left.
     pub unserved: u64,
+}
+
+/// Durations counted from the engine's start, in buckets that double from 1 ms to 65.5 s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationHistogram {
+    /// The number of durations below 1 ms, then from each bound up to the next; the last bucket is open.
+    pub buckets: [u64; DurationHistogram::BOUNDS + 1],
+    /// The sum of all durations (ns).
+    pub sum_ns: u64,
+}
+
+impl DurationHistogram {
+    /// The number of bounds.
+    pub const BOUNDS: usize = 17;
+
+    /// The upper bound of each bucket but the last.
+    pub fn bounds() -> impl Iterator<Item = Duration> {
+        (0..Self::BOUNDS).map(|octave| Duration::from_millis(1 << octave))
+    }
+
+    /// The number of all durations.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
 }
 
 impl Counts {

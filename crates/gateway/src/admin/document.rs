@@ -4,11 +4,11 @@
 //! `null`. Counters count from the start, everything else is of the last control period.
 
 use super::json::Json;
-use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::ResponseStatus;
 use plimsoll_core::telemetry::status::{
     ClassStatus, DeadlineStatus, PlantStatus, SiteStatus, Status, TypeStatus,
 };

@@ -78,10 +78,17 @@ pub struct FilesSettings {
 }
 
 impl FilesSettings {
-    /// This folder, `index.html`, no links that leave it, 64 MiB of memory.
+    /// This folder, and the defaults.
     pub fn new(root: impl Into<PathBuf>) -> Self {
+        FilesSettings { root: root.into(), ..FilesSettings::default() }
+    }
+}
+
+impl Default for FilesSettings {
+    /// No folder yet, `index.html`, no links that leave the folder, 64 MiB of memory.
+    fn default() -> Self {
         FilesSettings {
-            root: root.into(),
+            root: PathBuf::new(),
             index: vec!["index.html".to_owned()],
             follow_symlinks: false,
             cache_bytes: 64 << 20,

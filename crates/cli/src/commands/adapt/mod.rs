@@ -1,12 +1,13 @@
 //! `plimsoll adapt SITE OUT`: lighter copies of a site.
 
+pub(crate) mod policy;
 mod text;
 pub(crate) mod watch;
 
 use crate::args::AdaptArguments;
 use crate::output::failure::Failure;
 use crate::service::signals::{Interrupt, Signals};
-use plimsoll_content::Job;
+use plimsoll_content::{Job, Level};
 use plimsoll_sim::workload::Input;
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +17,18 @@ use watch::Bar;
 /// Makes them.
 pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
-    let AdaptArguments { site, out, levels, policy, snapshots, sparse, .. } = arguments.clone();
+    let (policy, file) = policy::policy(&arguments.policy)?;
+    let AdaptArguments { site, out, mut levels, snapshots, sparse, .. } = arguments.clone();
+    if levels.is_empty() {
+        levels = file.levels.iter().filter_map(|name| Level::named(name)).collect();
+    }
+    if levels.is_empty() {
+        levels = Level::ALL.to_vec();
+    }
+    levels.sort_unstable();
+    levels.dedup();
+    let sparse = sparse || file.sparse.unwrap_or_default();
+    let snapshots = file.snapshots.into_iter().chain(snapshots).collect();
     let views = arguments.log.as_deref().map(views).transpose()?;
     let job = Job { site, out, levels, policy, views, snapshots, sparse };
     let bar = Bar::new("adapt", &interrupt);

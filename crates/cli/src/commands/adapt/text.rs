@@ -19,7 +19,7 @@ pub(super) fn text(arguments: &AdaptArguments, adapted: &Adapted) -> String {
             tree.missing.len().to_string(),
         ]);
     }
-    let mut out = text::table(&rows, &[1, 2, 3]);
+    let mut out = text::rows(&rows, &[1, 2, 3]);
     if let Some(similarity) = Similarity::of(adapted) {
         let Similarity { median, least, before, after } = similarity;
         out += &format!(

@@ -21,7 +21,7 @@ use crate::service::signals::{Asked, Signals};
 use chooser::Chooser;
 use counters::Source;
 use plimsoll_config::{Agent, OnExit, parse_agent};
-use plimsoll_core::agent::{Change, Counters, Machine, SAMPLES, Sample, Sense, Threshold};
+use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample, Threshold};
 use plimsoll_core::time::Instant as CoreInstant;
 use probe::Probes;
 use std::sync::mpsc;
@@ -173,7 +173,7 @@ struct Run {
     /// Probes that had ended at the last look.
     probed: u64,
     source: Source,
-    sense: Sense,
+    sense: LoadSense,
     tick: Duration,
     dry: bool,
     json: bool,

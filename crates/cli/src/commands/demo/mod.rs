@@ -20,10 +20,6 @@ mod step;
 use crate::args::DemoArguments;
 use crate::output::failure::Failure;
 
-/// The seed where none is given.
-const SEED: u64 = 1;
-/// The load where none is given, as a multiple of the capacity.
-const LOAD: f64 = 3.0;
 /// Full pages per second of a step's server where none are given; see [`plant`].
 const STEP_CAPACITY: u32 = 2000;
 /// Those of the show's: two sides at once, and the eye does not see the noise.
@@ -33,12 +29,11 @@ const SECONDS: u64 = 30;
 
 /// Runs it.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
-    let seed = arguments.seed.unwrap_or(SEED);
     let server = |usual| plant::Server::of_capacity(arguments.capacity.unwrap_or(usual));
-    let load = arguments.load.unwrap_or(LOAD);
-    if arguments.json || arguments.seconds.is_some() {
+    let DemoArguments { load, seed, json, .. } = *arguments;
+    if json || arguments.seconds.is_some() {
         let seconds = arguments.seconds.unwrap_or(SECONDS);
-        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json: arguments.json })
+        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json })
     } else {
         show::show(server(SHOW_CAPACITY), load, seed)
     }

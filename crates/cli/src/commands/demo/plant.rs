@@ -92,8 +92,8 @@ impl Server {
     pub(crate) fn start_gateway(self, address: SocketAddr) -> Result<Gateway, Failure> {
         let mut configuration = self.configuration()?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        configuration.gateway.listen = vec![any];
-        configuration.gateway.admin = Some(any);
+        configuration.gateway.settings.listen = vec![any];
+        configuration.gateway.settings.admin = Some(any);
         configuration.gateway.backends =
             vec![Backend::Upstream { addresses: vec![address.to_string()], workers_from: None }];
         let settings = resolve::settings(&configuration)?;
@@ -162,7 +162,7 @@ mod tests {
         let plant = &promises.plants[0];
         assert_eq!((plant.workers, plant.max_connections, plant.set_point), (256, 256, SET_POINT));
         assert_eq!((plant.costs, promises.control.period), (None, PERIOD));
-        assert_eq!(gateway.timeouts.keep_alive, KEEP_ALIVE);
+        assert_eq!(gateway.settings.timeouts.keep_alive, KEEP_ALIVE);
         assert_eq!(gateway.backends.len(), 1);
 
         let workload = server.workload(&promises).unwrap();

@@ -109,6 +109,6 @@ fn summary(with: &Seen, without: &Seen) -> String {
          plimsoll demo --seconds 30 --load 3 --json     the figures\n  \
          plimsoll check examples/one-site.toml          a configuration to begin with\n  \
          plimsoll run examples/one-site.toml            in front of your own server\n",
-        text::table(&rows, &[1, 2])
+        text::rows(&rows, &[1, 2])
     )
 }

@@ -119,6 +119,6 @@ fn summary(conditions: &Conditions, sides: &Sides) -> String {
         "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {clients} clients\n\
          (load line {SET_POINT}, seed {seed}, {cores} cores, of which the demo used {busy:.0} %; simulated: the same files\n\
          in virtual time, `plimsoll simulate examples/demo.toml --workload examples/workloads/demo.toml`)\n\n{}",
-        text::table(&rows, &[1, 2, 3, 4])
+        text::rows(&rows, &[1, 2, 3, 4])
     )
 }

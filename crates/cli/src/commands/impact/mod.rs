@@ -7,7 +7,7 @@ mod text;
 use crate::args::ImpactArguments;
 use crate::args::source;
 use crate::commands::adapt::watch::Bar;
-use crate::commands::adapt::{failed, views};
+use crate::commands::adapt::{failed, policy::policy, views};
 use crate::output::failure::Failure;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_content::{Costs, Impact, Question, Ratios, ratios, text_ratios};
@@ -25,13 +25,14 @@ pub(crate) struct Site {
 pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let costs = costs(arguments)?;
+    let (policy, _) = policy(&arguments.policy)?;
     let views = arguments.log.as_deref().map(views).transpose()?;
     let mut sites = Vec::new();
     for site in &arguments.sites {
         let question = Question {
             site: site.clone(),
             adapted: arguments.adapted.clone(),
-            policy: arguments.policy.clone(),
+            policy: policy.clone(),
             views: views.clone(),
         };
         let bar = Bar::new("impact", &interrupt);

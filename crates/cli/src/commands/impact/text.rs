@@ -71,7 +71,7 @@ fn one(site: &Site) -> String {
             impact.levels.iter().find(|(level, _)| level.name() == *name).map(|(_, figures)| figures);
         row(name, figures, Some(ratios));
     }
-    out += &text::table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    out += &text::rows(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
     if let Some((matched, all)) = impact.matched {
         out += &format!("{matched} of the log's {all} requests are for pages of this site\n");
     }
@@ -97,7 +97,7 @@ fn distribution(sites: &[Site]) -> String {
         }));
         rows.push(row);
     }
-    text::table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8]) + "\n"
+    text::rows(&rows, &[1, 2, 3, 4, 5, 6, 7, 8]) + "\n"
 }
 
 /// The two curves of each level.

@@ -30,14 +30,8 @@ use watch::Watcher;
 const ABOUT: f64 = 60.0;
 /// But each at least and at most this (s).
 const EACH: (f64, f64) = (2.0, 10.0);
-/// Clients at once, by default.
-const CLIENTS: u32 = 256;
-/// Requests all together, by default.
-const REQUESTS: u64 = 2_000_000;
 /// The load of the last phase, as a multiple of the highest rate.
 const OVERLOAD: f64 = 2.0;
-/// The upstream's name in the section, by default.
-const UPSTREAM: &str = "app";
 
 /// What was measured, for every form of output.
 pub(crate) struct Profiled {
@@ -61,7 +55,6 @@ pub(crate) struct Profiled {
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let plan = plan(arguments)?;
-    let upstream = upstream(arguments)?;
     if let Some(file) = &arguments.write {
         section::must_be_new(file)?;
     }
@@ -86,7 +79,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
         wrong_rejection,
         loopback,
         most_clients: plan.most_clients,
-        upstream,
+        upstream: arguments.upstream.clone(),
         written: None,
         took: begin.elapsed(),
     };
@@ -135,25 +128,12 @@ fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
         rejecting,
         each: Duration::ZERO,
         overload: (!arguments.no_overload).then_some(OVERLOAD),
-        most_requests: arguments.requests.unwrap_or(REQUESTS),
-        most_clients: arguments.clients.unwrap_or(CLIENTS),
+        most_requests: arguments.requests,
+        most_clients: arguments.clients,
     };
     let shared = (ABOUT / f64::from(plan.phases())).clamp(EACH.0, EACH.1);
     plan.each = Duration::from_secs_f64(arguments.seconds_per_size.unwrap_or(shared));
     Ok(plan)
-}
-
-/// The upstream's name, as the configuration takes it.
-fn upstream(arguments: &ProfileArguments) -> Result<String, Failure> {
-    let name = arguments.upstream.as_deref().unwrap_or(UPSTREAM);
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.chars().all(plain) {
-        return Ok(name.to_owned());
-    }
-    Err(Failure::Input(format!(
-        "error: `--upstream {name}`: a name has letters, digits, `-` and `_`, such as `--upstream app`\nSee `plimsoll \
-         profile --help`."
-    )))
 }
 
 /// What is about to be done.
@@ -215,6 +195,7 @@ fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{self, Command};
     use plimsoll_load::profile::{Fit, Highest, Overload};
 
     /// 8 workers; a = 0.75 ms, b = 12.5 ns, b' = 25 ns, c = 0.375 ms, exactly.
@@ -275,10 +256,9 @@ mod tests {
     }
 
     fn arguments(urls: &[&str]) -> ProfileArguments {
-        ProfileArguments {
-            urls: urls.iter().map(|url| (*url).to_owned()).collect(),
-            ..ProfileArguments::default()
-        }
+        let words = ["profile"].iter().chain(urls).map(Into::into);
+        let Ok(Command::Profile(arguments)) = args::parse(words) else { panic!("{urls:?}") };
+        arguments
     }
 
     #[test]
@@ -309,12 +289,6 @@ mod tests {
             }
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn an_upstreams_name_is_one() {
-        let named = ProfileArguments { upstream: Some("a.b".into()), ..arguments(&[]) };
-        assert!(matches!(upstream(&named), Err(Failure::Input(text)) if text.contains("letters, digits")));
     }
 
     #[test]

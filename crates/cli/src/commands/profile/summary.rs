@@ -2,7 +2,6 @@
 
 use super::words::{percent, rate, size, time};
 use super::{Profiled, plot, section};
-use crate::output::text::table;
 use plimsoll_load::profile::{Ended, Highest, MOST_LATE, Overload, Point};
 
 /// A client's thread that takes more of a processor than this may be what ended the rise.
@@ -20,7 +19,7 @@ pub(crate) fn text(profiled: &Profiled) -> String {
     if profiled.profile.highest.is_empty() {
         text += "Nothing was measured to its end.\n";
     } else {
-        text += &format!("\n{}\n{}", sizes(profiled), table(&costs(profiled), &[]));
+        text += &format!("\n{}\n{}", sizes(profiled), crate::output::text::rows(&costs(profiled), &[]));
     }
     let points = profiled.profile.points();
     if let Some(picture) = profiled.profile.fit.and_then(|fit| plot::plot(&points, &fit)) {
@@ -92,7 +91,7 @@ fn sizes(profiled: &Profiled) -> String {
         row.splice(5..5, [String::new(), String::new()]);
         rows.push(row);
     }
-    table(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
+    crate::output::text::rows(&rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
 }
 
 fn measured(name: &str, found: &Highest) -> Vec<String> {

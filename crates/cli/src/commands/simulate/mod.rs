@@ -1,24 +1,26 @@
-//! `plimsoll simulate FILE`: the configuration in virtual time, and who would have been served how.
+//! `plimsoll simulate FILE`: the configuration in virtual time, and what would have become of requests.
 //!
 //! ```text
-//! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace) -> figures -> text, JSON, page
+//! inputs (files -> contenders, workload) -> run each (watch: progress, Ctrl-C, trace)
+//!     -> facts (promises, levels, notes) -> JSON, or page (tables, charts) -> text, HTML
 //! ```
 
-mod figures;
+mod charts;
+mod facts;
 mod inputs;
-mod json;
+mod levels;
+mod notes;
 mod page;
-mod promised_page;
 mod promises;
-mod summary;
 mod trace;
 mod watch;
 
 use crate::args::SimulateArguments;
 use crate::output::failure::Failure;
-use crate::output::text;
+use crate::output::units::printable;
+use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
-use figures::Figures;
+use facts::Report;
 use inputs::{Inputs, Kind};
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
@@ -29,16 +31,12 @@ use std::time::{Duration, Instant};
 use trace::Trace;
 use watch::Watcher;
 
-/// The seed where none is given.
-const SEED: u64 = 1;
-
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {
     pub(crate) inputs: Inputs,
     pub(crate) seed: u64,
     /// One for each contender.
     pub(crate) runs: Vec<Run>,
-    pub(crate) figures: Vec<Figures>,
     /// How long it took.
     pub(crate) took: Duration,
 }
@@ -47,10 +45,10 @@ pub(crate) struct Simulated {
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;
-    let seed = arguments.seed.unwrap_or(SEED);
+    let seed = arguments.seed;
     let interrupt = Interrupt::listen(signals)?;
     let mut trace = arguments.trace.as_deref().map(Trace::create).transpose()?;
-    let page = arguments.report.as_deref().map(create).transpose()?;
+    let file = arguments.report.as_deref().map(create).transpose()?;
     let started = Instant::now();
     let mut runs = Vec::new();
     for number in 0..inputs.contenders.len() {
@@ -61,16 +59,16 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
             break;
         }
     }
-    let figures = runs.iter().zip(&inputs.contenders).map(|(run, one)| Figures::of(run, one)).collect();
-    let simulated = Simulated { inputs, seed, runs, figures, took: started.elapsed() };
+    let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
+    let report = Report::of(&simulated);
+    let page = page::page(&simulated, &report);
     match arguments.json {
-        true => text::print(json::report(&simulated))?,
-        false => text::print(summary::text(&simulated).trim_end())?,
+        true => json::print(&report)?,
+        false => text::print(text::page(&page))?,
     }
-    // After the figures, which nobody shall lose because a disk is full.
-    if let (Some(mut file), Some(path)) = (page, &arguments.report) {
-        let written = file.write_all(page::page(&simulated).to_html().as_bytes());
-        written.map_err(|error| not_written(path, &error))?;
+    // The file is written after the figures are printed, so that a full disk does not cost the figures.
+    if let (Some(mut file), Some(path)) = (file, &arguments.report) {
+        file.write_all(page.to_html().as_bytes()).map_err(|error| not_written(path, &error))?;
     }
     trace.map_or(Ok(()), Trace::finish)
 }
@@ -111,7 +109,7 @@ fn run_one(
         return Err(Failure::Input(format!(
             "error: {}, and the log's lines do not all do: not that of `{}`\n  help: {}",
             untimed.message,
-            summary::printable(&request),
+            printable(&request),
             untimed.help
         )));
     }

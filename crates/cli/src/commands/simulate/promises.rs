@@ -1,21 +1,19 @@
-//! What became of promised response times, by the clients' own clocks: the histograms of a run, not what the loops say of
-//! themselves. Beside it, for how much of the time the status would have said that a promise is missed, or that a ratio
-//! cannot be had.
+//! Promised response times beside what clients saw: from the histograms of a run, not from what the loops say of
+//! themselves. Beside them stands for how much of the time the status calls a promise missed, or a ratio infeasible.
 //!
-//! Of a percentile whoever waited in vain is late too. A response is in time up to the edge of its histogram's bucket, a
-//! hundredth or so.
+//! Under a percentile a request that was dropped while it waited counts as late. A response is in time up to the edge of
+//! its histogram's bucket, which is about one percent wide.
 
-use super::figures::classes;
+use super::facts::classes;
 use super::inputs::Contender;
-use super::summary::short;
+use crate::output::facts::{Facts, hidden};
 use crate::output::promised;
-use crate::output::text;
+use crate::output::units::{promised_time, short};
 use plimsoll_core::promises::{Delay, Promises};
 use plimsoll_core::request::Reason;
 use plimsoll_core::telemetry::Histogram;
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::admin::json::Json;
-use plimsoll_report::{Fact, Verdict};
+use plimsoll_report::{Column, Fact, Table, Verdict};
 use plimsoll_sim::{ClassRow, Run};
 
 /// What the status calls missed: a mean by so much, a share of late ones by so much.
@@ -104,33 +102,73 @@ impl Promised {
         all
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.delays.is_empty() && self.ratios.is_empty() && self.deadlines.is_empty()
-    }
-
-    /// What was promised a class, beside its figures; `None` if nothing was.
-    pub(crate) fn json_of(&self, class: usize, row: Option<&ClassRow>) -> Option<Json> {
-        let number = |value: Option<f64>| value.map_or(Json::Null, Json::Number);
+    /// The promise to a class beside its figures; `None` if nothing was promised.
+    pub(crate) fn of_class(&self, class: usize, row: &ClassRow) -> Option<Facts> {
         let delay = self.delays.iter().find(|one| one.class == class);
         let ratio =
-            self.ratios.iter().find_map(|of| Some((of, of.members.iter().find(|m| m.class == class)?)));
+            self.ratios.iter().find_map(|all| Some((all, all.members.iter().find(|m| m.class == class)?)));
         let deadline = self.deadlines.iter().find(|one| one.class == class);
-        let (None, None, None) = (delay, ratio, deadline) else {
-            let held = row.and_then(|row| row.held);
-            return Some(Json::object([
-                ("delay_seconds", number(delay.map(|one| one.delay.target.as_secs_f64()))),
-                ("percentile", number(delay.and_then(|one| one.delay.percentile))),
-                ("ratio", number(ratio.map(|(_, member)| member.delta))),
-                ("late_share", number(delay.map(|one| one.late))),
-                ("missed_share_of_time", number(delay.and_then(|one| one.missed))),
-                ("infeasible_share_of_time", number(ratio.and_then(|(of, _)| of.infeasible))),
-                ("quota_mean", number(held.and_then(|held| held.quota))),
-                ("deadline_seconds", number(deadline.map(|one| one.deadline.as_secs_f64()))),
-                ("deadline_missed", deadline.map_or(Json::Null, |one| Json::Count(one.missed))),
-            ]));
-        };
-        None
+        if delay.is_none() && ratio.is_none() && deadline.is_none() {
+            return None;
+        }
+        Some(Facts(vec![
+            hidden("delay_seconds", delay.map(|one| one.delay.target.as_secs_f64())),
+            hidden("percentile", delay.and_then(|one| one.delay.percentile)),
+            hidden("ratio", ratio.map(|(_, member)| member.delta)),
+            hidden("late_share", delay.map(|one| one.late)),
+            hidden("missed_share_of_time", delay.and_then(|one| one.missed)),
+            hidden("infeasible_share_of_time", ratio.and_then(|(all, _)| all.infeasible)),
+            hidden("quota_mean", row.held.and_then(|held| held.quota)),
+            hidden("deadline_seconds", deadline.map(|one| one.deadline.as_secs_f64())),
+            hidden("deadline_missed", deadline.map(|one| one.missed)),
+        ]))
     }
+
+    /// Each promise, and whether it was kept, as a tile.
+    pub(crate) fn tiles(&self) -> Vec<Fact> {
+        let delays = self.delays.iter().filter(|delay| delay.requests > 0);
+        let delays = delays.map(|one| {
+            let promise = promised::delay(one.delay);
+            tile(format!("response times of {}", one.name), one.reached(), one.verdict(), &promise)
+        });
+        let deadlines = self.deadlines.iter().map(|one| {
+            let promise = promised::deadline(one.deadline);
+            tile(format!("deadline of {}", one.name), one.reached(), one.verdict(), &promise)
+        });
+        let ratios = self.ratios.iter().map(|one| {
+            let name = format!("ratio of response times, {}", one.site);
+            tile(name, one.reached(), Verdict::Neutral, &one.words())
+        });
+        delays.chain(deadlines).chain(ratios).collect()
+    }
+
+    /// A row for each promise: to which class, what, in front of what, what clients saw, and what the status said.
+    fn rows(&self, front: &str) -> Vec<[String; 5]> {
+        let row = |name: &str, promise, reached, status| {
+            [name.to_owned(), promise, front.to_owned(), reached, status]
+        };
+        let delays = self.delays.iter().filter(|one| one.requests > 0);
+        let delays =
+            delays.map(|one| row(&one.name, promised::delay(one.delay), one.reached(), of_time(one.missed)));
+        let deadlines = self.deadlines.iter().filter(|one| one.admitted > 0);
+        let deadlines = deadlines
+            .map(|one| row(&one.name, promised::deadline(one.deadline), one.reached(), String::new()));
+        let ratios =
+            self.ratios.iter().map(|one| row(&one.site, one.words(), one.reached(), of_time(one.infeasible)));
+        delays.chain(deadlines).chain(ratios).collect()
+    }
+}
+
+fn tile(name: String, reached: String, verdict: Verdict, promise: &str) -> Fact {
+    Fact::new(name, reached).verdict(verdict).note(format!("promised: {promise}"))
+}
+
+/// All promises and what became of them, in front of each of these.
+pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>) -> Table {
+    let columns = ["promised", "response times", "in front", "reached", "status said missed or infeasible"];
+    let table = Table::new("Promised response times", columns.map(Column::text));
+    let rows = all.flat_map(|(promised, contender)| promised.rows(&short(&contender.name)));
+    rows.fold(table, |table, row| table.row(row.map(Into::into)))
 }
 
 fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigures {
@@ -164,16 +202,12 @@ impl DeadlineFigures {
         }
     }
 
-    /// As a figure of the page's head.
-    pub(crate) fn fact(&self) -> Fact {
-        let verdict = match self.missed as f64 / self.admitted.max(1) as f64 {
+    fn verdict(&self) -> Verdict {
+        match self.missed as f64 / self.admitted.max(1) as f64 {
             0.0 => Verdict::Good,
             share if share < 0.02 => Verdict::Neutral,
             _ => Verdict::Bad,
-        };
-        Fact::new(format!("deadline of {}", self.name), self.reached())
-            .verdict(verdict)
-            .note(format!("promised: {}", promised::deadline(self.deadline)))
+        }
     }
 }
 
@@ -195,7 +229,7 @@ impl DelayFigures {
         match self.delay.percentile {
             _ if self.requests == 0 => "-".to_owned(),
             Some(_) => format!("{:.1} %", 100.0 * (1.0 - self.late)),
-            None => promised::time(self.mean.as_secs_f64()),
+            None => promised_time(self.mean.as_secs_f64()),
         }
     }
 
@@ -210,14 +244,6 @@ impl DelayFigures {
             is if is > missed * promised => Verdict::Bad,
             _ => Verdict::Neutral,
         }
-    }
-
-    /// As a figure of the page's head.
-    pub(crate) fn fact(&self) -> Fact {
-        let note = format!("promised: {}", promised::delay(self.delay));
-        Fact::new(format!("response times of {}", self.name), self.reached())
-            .verdict(self.verdict())
-            .note(note)
     }
 }
 
@@ -237,12 +263,6 @@ impl RatioFigures {
             self.members.iter().map(|member| format!("{} {}", member.name, member.delta)).collect();
         all.join(" : ")
     }
-
-    /// As a figure of the page's head.
-    pub(crate) fn fact(&self) -> Fact {
-        Fact::new(format!("ratio of response times, {}", self.site), self.reached())
-            .note(format!("promised: {}", self.words()))
-    }
 }
 
 /// `3.1 % of the time`.
@@ -252,46 +272,6 @@ fn of_time(part: Option<f64>) -> String {
         Some(0.0) => "never".to_owned(),
         Some(part) => format!("{:.1} % of the time", 100.0 * part),
     }
-}
-
-/// All promises and what became of them in front of all; empty if there are none.
-pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>, several: bool) -> String {
-    let titles = ["promised", "response times", "", "reached", "status said missed or infeasible"];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    for (promised, contender) in all {
-        let front = if several { short(&contender.name) } else { String::new() };
-        rows.extend(promised.delays.iter().filter(|one| one.requests > 0).map(|one| {
-            let words = promised::delay(one.delay);
-            vec![one.name.clone(), words, front.clone(), one.reached(), of_time(one.missed)]
-        }));
-        rows.extend(promised.deadlines.iter().filter(|one| one.admitted > 0).map(|one| {
-            let words = promised::deadline(one.deadline);
-            vec![one.name.clone(), words, front.clone(), one.reached(), String::new()]
-        }));
-        rows.extend(promised.ratios.iter().map(|one| {
-            vec![one.site.clone(), one.words(), front.clone(), one.reached(), of_time(one.infeasible)]
-        }));
-    }
-    if rows.len() == 1 { String::new() } else { text::table(&rows, &[]) }
-}
-
-/// Where the workers were looked for: how many there truly are, and how many were found.
-pub(crate) fn workers_notes(run: &Run, contender: &Contender) -> Vec<String> {
-    let plants =
-        contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());
-    let found = plants.filter_map(|(number, plant)| {
-        let truth = contender.workload.plants.get(number)?.discipline.servers();
-        let second_half = run.rows.iter().skip(run.rows.len() / 2).map(|row| row.plants[number].workers);
-        let (last, least, most) = (second_half.clone().next_back()?, second_half.clone().min()?, second_half.max()?);
-        (last > 0).then(|| {
-            format!(
-                "{} has {truth} workers, and the gateway is not told: it takes them for {last} at the end, and for {least} to \
-                 {most} in the second half of the run",
-                plant.name
-            )
-        })
-    });
-    found.collect()
 }
 
 #[cfg(test)]

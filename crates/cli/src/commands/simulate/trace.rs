@@ -1,15 +1,17 @@
-//! Every decision, as JSON lines.
+//! Every decision of a simulation, as JSON lines.
 
 use crate::output::failure::Failure;
+use crate::output::json;
 use plimsoll_core::time::Instant;
-use plimsoll_gateway::admin::json::Json;
 use plimsoll_sim::Event;
 use plimsoll_sim::front::{Decision, Order, Start};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// The file, and the first error in writing it.
+/// The file of a trace, and the first error in writing it.
 pub(crate) struct Trace {
     path: PathBuf,
     file: BufWriter<File>,
@@ -32,50 +34,37 @@ impl Trace {
         run.clone_into(&mut self.run);
     }
 
-    /// One line.
+    /// Writes one line.
     pub(crate) fn note(&mut self, now: Instant, event: &Event<'_>) {
         if self.result.is_err() {
             return;
         }
-        let text = |text: &str| Json::Text(text.to_owned());
-        let mut fields = vec![("run", text(&self.run)), ("seconds", Json::Number(now.as_secs_f64()))];
-        let started = |start: Start, fields: &mut Vec<_>| {
-            fields.push(("event", text("start")));
-            fields.push(("level", Json::Count(start.level.into())));
-            fields.push(("reason", text(start.reason.as_str())));
-        };
+        let mut line = Line { run: &self.run, seconds: now.as_secs_f64(), ..Line::default() };
         match event {
             Event::Arrived { token, request, class, decision } => {
-                fields.push(("request", Json::Count(token.0)));
+                line.request = token.0;
                 match decision {
-                    Decision::Start(start) => started(*start, &mut fields),
-                    Decision::Wait => fields.push(("event", text("wait"))),
-                    Decision::Reject(reason) => {
-                        fields.push(("event", text("reject")));
-                        fields.push(("reason", text(reason.as_str())));
-                    }
+                    Decision::Start(start) => line.start(*start),
+                    Decision::Wait => line.event = "wait",
+                    Decision::Reject(reason) => (line.event, line.reason) = ("reject", Some(reason.as_str())),
                 }
-                fields.push(("class", Json::Count((*class).into())));
-                fields.push(("client", text(&request.client.to_string())));
-                fields.push(("method", text(&request.method)));
-                fields.push(("host", text(&request.host)));
-                fields.push(("path", text(&request.path)));
+                line.class = Some(*class);
+                line.client = Some(request.client);
+                line.method = Some(&request.method);
+                line.host = Some(&request.host);
+                line.path = Some(&request.path);
             }
             Event::Ordered(Order::Start(token, start)) => {
-                fields.push(("request", Json::Count(token.0)));
-                started(*start, &mut fields);
+                line.request = token.0;
+                line.start(*start);
             }
             Event::Ordered(Order::Drop(token, reason)) => {
-                fields.push(("request", Json::Count(token.0)));
-                fields.push(("event", text("reject")));
-                fields.push(("reason", text(reason.as_str())));
+                line.request = token.0;
+                (line.event, line.reason) = ("reject", Some(reason.as_str()));
             }
-            Event::Ended { token, outcome } => {
-                fields.push(("request", Json::Count(token.0)));
-                fields.push(("event", text(outcome.as_str())));
-            }
+            Event::Ended { token, outcome } => (line.request, line.event) = (token.0, outcome.as_str()),
         }
-        self.result = writeln!(self.file, "{}", Json::object(fields));
+        self.result = writeln!(self.file, "{}", json::line(&line));
     }
 
     /// Writes what is left.
@@ -85,5 +74,34 @@ impl Trace {
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let result = self.result.and_then(|()| self.file.flush());
         result.map_err(|error| super::not_written(&self.path, &error))
+    }
+}
+
+/// A decision about a request, or its end.
+#[derive(Default, Serialize)]
+struct Line<'a> {
+    run: &'a str,
+    seconds: f64,
+    request: u64,
+    event: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+}
+
+impl Line<'_> {
+    fn start(&mut self, start: Start) {
+        (self.event, self.level, self.reason) = ("start", Some(start.level), Some(start.reason.as_str()));
     }
 }

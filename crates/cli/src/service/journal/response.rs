@@ -5,7 +5,7 @@
 //! once it has stood for [`STEADY`] periods: what wavers is not news each period.
 
 use crate::output::promised;
-use plimsoll_core::promises::plan::{DelayRow, PlantPlan, Verdict};
+use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
 use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
 
 /// Periods that a state stands before it counts.
@@ -85,7 +85,7 @@ fn workers(said: &mut Said<u32>, plant: &PlantStatus) -> Option<String> {
 
 /// Costs that have moved since the delays were planned.
 fn planned(said: &mut bool, plan: &PlantPlan) -> Option<String> {
-    let exceeds = |row: &DelayRow| row.verdict() == Verdict::Exceeds;
+    let exceeds = |row: &DelayRow| row.verdict() == Feasibility::Exceeds;
     let clear = |row: &DelayRow| {
         row.least_seconds.is_none_or(|least| least <= CLEARLY * row.delay.target.as_secs_f64())
     };
@@ -144,8 +144,8 @@ fn ratio(said: &mut Said<bool>, site: &str, status: &Status) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_core::control::ResponseStatus;
     use plimsoll_core::promises::{Delay, Mode};
+    use plimsoll_core::telemetry::status::ResponseStatus;
     use plimsoll_core::telemetry::status::SiteStatus;
     use plimsoll_core::time::{Duration, Instant};
 

@@ -16,9 +16,10 @@
 //! Who waits does so in the order of ranks and deadlines, as with admission by unfinished work, and what can no longer be in
 //! time is dropped as late: there is no second queue here (docs/decisions/0009-deadlines.md).
 
-use crate::admission::aces::forecast::Asked;
-use crate::admission::aces::formula::{Account, Share, left};
+use crate::admission::aces::forecast::RequestedWork;
+use crate::admission::aces::formula::{Account, left};
 use crate::admission::unfinished_work::Workers;
+use crate::promises::Share;
 use crate::scheduling::queue::Rank;
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};
@@ -62,9 +63,9 @@ impl Words {
     }
 
     /// What came since the last call.
-    pub(crate) fn take_asked(&self) -> Asked {
+    pub(crate) fn take_asked(&self) -> RequestedWork {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
-        Asked { requests: take(&self.requests), seconds: take(&self.asked) as f64 * 1e-6 }
+        RequestedWork { requests: take(&self.requests), seconds: take(&self.asked) as f64 * 1e-6 }
     }
 
     /// A period begins.
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(admitted(&budget, FIRST), 0);
         budget.correct(FIRST, tag, (10_000, 0));
         assert_eq!(admitted(&budget, FIRST), 1);
-        let Asked { requests, seconds } = words(&budget, FIRST).take_asked();
+        let RequestedWork { requests, seconds } = words(&budget, FIRST).take_asked();
         assert!(requests == 104 && (seconds - 1.04).abs() < 1e-9, "admitted or not: {requests}, {seconds}");
         // Half a period's work is carried over; who is done now belongs to the last.
         words(&budget, FIRST).begin(1, 0.0, 500_000);

@@ -90,14 +90,14 @@ impl Day {
 
 /// Predicts one priority's rate.
 #[derive(Clone, Debug, Default)]
-struct Trend {
+struct RatePredictor {
     day: Day,
     /// The rate of the last period, and the step to it.
     last: Option<(f64, Step)>,
     smoothed: Option<f64>,
 }
 
-impl Trend {
+impl RatePredictor {
     /// Learns what came in a period that has ended in this hour.
     fn learn(&mut self, hour: usize, rate: f64) {
         let step = match self.last {
@@ -124,15 +124,15 @@ impl Trend {
 
 /// What one priority asks for: its rate, and the mean estimate of one request.
 #[derive(Clone, Debug, Default)]
-pub struct Forecast {
-    trend: Trend,
+pub struct RateForecast {
+    trend: RatePredictor,
     mean_seconds: Option<f64>,
 }
 
-impl Forecast {
+impl RateForecast {
     /// With what was learned of its days before.
     pub fn of(day: Day) -> Self {
-        Forecast { trend: Trend { day, ..Trend::default() }, mean_seconds: None }
+        RateForecast { trend: RatePredictor { day, ..RatePredictor::default() }, mean_seconds: None }
     }
 
     /// What was learned before it is remembered late: what it learned itself is added.
@@ -147,7 +147,7 @@ impl Forecast {
 
     /// A period of so many seconds ends in one hour, and the next begins in another. Learns what was asked for, admitted
     /// or not; returns what will be in as long a period (service-seconds).
-    pub fn turn(&mut self, asked: &Asked, seconds: f64, (ended, begun): (usize, usize)) -> f64 {
+    pub fn turn(&mut self, asked: &RequestedWork, seconds: f64, (ended, begun): (usize, usize)) -> f64 {
         self.trend.learn(ended, asked.requests as f64 / seconds);
         if asked.requests > 0 {
             let mean = asked.seconds / asked.requests as f64;
@@ -160,7 +160,7 @@ impl Forecast {
 
 /// What came in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Asked {
+pub struct RequestedWork {
     /// How many.
     pub requests: u64,
     /// What they were estimated to take together (service-seconds).
@@ -169,16 +169,16 @@ pub struct Asked {
 
 /// The days of all priorities at all plants, as they are saved: by the plant's name and the rank, 0 the highest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trends(BTreeMap<(String, u16), Day>);
+pub struct RateForecasts(BTreeMap<(String, u16), Day>);
 
-impl Trends {
+impl RateForecasts {
     /// Of one rank.
     pub fn get(&self, plant: &str, rank: u16) -> Option<&Day> {
         self.0.get(&(plant.to_string(), rank))
     }
 
     /// Takes the place of what was known of all that others know.
-    pub(crate) fn extend(&mut self, others: Trends) {
+    pub(crate) fn extend(&mut self, others: RateForecasts) {
         self.0.extend(others.0);
     }
 
@@ -188,12 +188,12 @@ impl Trends {
     }
 }
 
-const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
+const HEAD: &str = "# RateForecasts of request rates: how often a rate went up, stayed or fell in the next period.\n\
                     # Ranks: 0 is the highest. Of a gateway 0 are exempt requests, 1 those inside a contract, 2 + priority classes\n\
                     # of sites with a contract, 258 + priority all others; 513 those without a priority. Hours are UTC.\n\
                     # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
-impl fmt::Display for Trends {
+impl fmt::Display for RateForecasts {
     /// A line for each hour and rank of which anything is known, below one that names the plant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
@@ -221,11 +221,11 @@ const PLANT: &str = "upstream";
 /// Above every rank.
 const RANKS: u32 = 1024;
 
-impl FromStr for Trends {
+impl FromStr for RateForecasts {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Trends, String> {
-        let mut trends = Trends::default();
+    fn from_str(text: &str) -> Result<RateForecasts, String> {
+        let mut trends = RateForecasts::default();
         let mut plant = String::new();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with('#') || line.trim().is_empty() {
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_cold_start_is_smoothed() {
-        let mut trend = Trend::default();
+        let mut trend = RatePredictor::default();
         assert_eq!(trend.predict(0), 0.0);
         trend.learn(0, 100.0);
         assert_eq!(trend.predict(0), 100.0);
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_rate_that_keeps_rising_is_predicted_to_rise() {
-        let mut trend = Trend::default();
+        let mut trend = RatePredictor::default();
         let mut rate = 1.0;
         for _ in 0..TRUSTED + 2 {
             rate *= 1.2;
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_swings_is_predicted_to_swing_back() {
-        let mut trend = Trend::default();
+        let mut trend = RatePredictor::default();
         for turn in 0..4 * TRUSTED {
             trend.learn(0, if turn % 2 == 0 { 100.0 } else { 150.0 });
         }
@@ -303,24 +303,24 @@ mod tests {
 
     #[test]
     fn the_text_is_read_back() {
-        let mut trends = [Trend::default(), Trend::default()];
+        let mut trends = [RatePredictor::default(), RatePredictor::default()];
         for turn in 0..500_u32 {
             let hour = (turn / 40) as usize;
             trends[0].learn(hour, f64::from(turn * 7 % 13));
             trends[1].learn(hour, f64::from(turn * 5 % 11));
         }
         let [first, second] = trends.map(|trend| trend.day);
-        let mut days = Trends::default();
+        let mut days = RateForecasts::default();
         days.set("", 0, first.clone());
         days.set("shop.a-b", 0, second);
         days.set("shop.a-b", 513, first);
         let text = days.to_string();
-        assert_eq!(text.parse::<Trends>().as_ref(), Ok(&days), "{text}");
+        assert_eq!(text.parse::<RateForecasts>().as_ref(), Ok(&days), "{text}");
         assert!(text.lines().count() > 30 && text.contains("\nupstream shop.a-b\n"), "{text}");
         let wrong =
             ["24 0 0 0 0 0 0 0 0 0 0", "1 0 1 2 3", "1 0 0 0 0 0 0 0 0 0 x", "1 0 0 0 0 0 0 0 0 0 0 0"];
         for wrong in wrong.into_iter().chain(["upstream", "1 0 60000 60000 0 0 0 0 0 0 0"]) {
-            let error = wrong.parse::<Trends>().unwrap_err();
+            let error = wrong.parse::<RateForecasts>().unwrap_err();
             assert!(error.starts_with("line 1: ") && error.contains("nine counts"), "{error}");
         }
     }

@@ -12,27 +12,8 @@
 //! WFA gives each priority a least and a most share of C. The least of lower ones is kept free for them as far as they
 //! are predicted to ask for it; PRA is a least of 0 and a most of 1 for everybody.
 
+use crate::promises::Share;
 use core::cmp::Ordering;
-
-/// Least and most share of the capacity.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
-    /// In [0, 1]; those of all priorities together are at most 1.
-    pub least: f64,
-    /// In [least, 1].
-    pub most: f64,
-}
-
-impl Share {
-    /// What PRA gives everybody.
-    pub const ANY: Share = Share { least: 0.0, most: 1.0 };
-
-    /// Whether all of them can be had at once.
-    pub fn fit(shares: &[Share]) -> bool {
-        let fits = |share: &Share| 0.0 <= share.least && share.least <= share.most && share.most <= 1.0;
-        shares.iter().all(fits) && shares.iter().map(|share| share.least).sum::<f64>() <= 1.0 + 1e-9
-    }
-}
 
 /// One priority's account of a period, in service-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,12 +1,12 @@
 //! The periods of a plant whose admission is by AC's budget: what is predicted, and what is carried over.
 //!
 //! Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate times the mean estimate
-//! of late ([`Forecast`]). Carried is what waits, of each priority, and what is left of all that is in service, which
+//! of late ([`RateForecast`]). Carried is what waits, of each priority, and what is left of all that is in service, which
 //! stands before the highest.
 
-use super::forecast::{Forecast, HOURS, Trends};
+use super::forecast::{HOURS, RateForecast, RateForecasts};
 use crate::admission::aces::budget::Budget;
-use crate::engine::state::PublishedPlant;
+use crate::admission::unfinished_work::UnfinishedWork;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, vec::Vec};
 
@@ -15,7 +15,7 @@ use alloc::{string::String, vec::Vec};
 pub(crate) struct Periods {
     name: String,
     /// By band.
-    forecasts: Vec<(u16, Forecast)>,
+    forecasts: Vec<(u16, RateForecast)>,
     /// When the period that lasts began, and in which hour.
     began: Option<(Instant, usize)>,
     due: Instant,
@@ -41,10 +41,10 @@ impl Periods {
         &mut self,
         now: Instant,
         day: Duration,
-        plant: &PublishedPlant,
-        known: &Trends,
+        unfinished: &UnfinishedWork,
+        known: &RateForecasts,
     ) -> Instant {
-        let Some(budget) = plant.backlog.budget() else {
+        let Some(budget) = unfinished.budget() else {
             self.began = None;
             return Instant::FAR;
         };
@@ -56,10 +56,10 @@ impl Periods {
         }
         let (seconds, begun) = (now.since(began).as_secs_f64(), hour(day));
         self.number = self.number.wrapping_add(1);
-        let in_service = plant.backlog.in_service(Some(now)).0 as u64;
+        let in_service = unfinished.in_service(Some(now)).0 as u64;
         for (place, (band, words)) in budget.accounts().iter().enumerate() {
             let predicted = self.forecast(*band, known).turn(&words.take_asked(), seconds, (ended, begun));
-            let carried = plant.backlog.waiting_us(*band) + if place == 0 { in_service } else { 0 };
+            let carried = unfinished.waiting_us(*band) + if place == 0 { in_service } else { 0 };
             // Of a period that was cut long the next is not.
             words.begin(self.number, predicted * budget.period.as_secs_f64() / seconds, carried);
         }
@@ -74,12 +74,12 @@ impl Periods {
         due
     }
 
-    fn forecast(&mut self, band: u16, known: &Trends) -> &mut Forecast {
+    fn forecast(&mut self, band: u16, known: &RateForecasts) -> &mut RateForecast {
         let place = match self.forecasts.iter().position(|(own, _)| *own == band) {
             Some(place) => place,
             None => {
                 let day = known.get(&self.name, band).cloned().unwrap_or_default();
-                self.forecasts.push((band, Forecast::of(day)));
+                self.forecasts.push((band, RateForecast::of(day)));
                 self.forecasts.len() - 1
             }
         };
@@ -87,7 +87,7 @@ impl Periods {
     }
 
     /// Takes over what was learned before. The first periods may have ended already.
-    pub(crate) fn recall(&mut self, known: &Trends) {
+    pub(crate) fn recall(&mut self, known: &RateForecasts) {
         for (band, forecast) in &mut self.forecasts {
             if let Some(day) = known.get(&self.name, *band) {
                 forecast.recall(day);
@@ -96,7 +96,7 @@ impl Periods {
     }
 
     /// Adds what was learned here.
-    pub(crate) fn tell(&self, trends: &mut Trends) {
+    pub(crate) fn tell(&self, trends: &mut RateForecasts) {
         for (band, forecast) in &self.forecasts {
             trends.set(&self.name, *band, forecast.day().clone());
         }

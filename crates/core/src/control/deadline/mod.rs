@@ -1,6 +1,6 @@
 //! What `tick` does for deadlines: learns what each type costs (`types.rs`), and what higher ranks take of a plant (`rates.rs`).
 //!
-//! Admission itself is at the door (`backlog.rs`): it is decided at each arrival, and there is no budget per period that
+//! Admission itself is at the door (`unfinished.rs`): it is decided at each arrival, and there is no budget per period that
 //! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
 //! counted here as what it is, unfinished work.
 //!
@@ -10,18 +10,14 @@
 mod rates;
 mod types;
 
-use crate::admission::aces::forecast::Trends;
+use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::Terms;
-use crate::engine::state::{PublishedPlant, PublishedState};
-use crate::promises::registry::Census;
+use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
 use crate::request::types::types_of;
-use crate::scheduling::queue::Standing;
-use crate::telemetry::counters::LaneCounters;
-use crate::telemetry::monitor::sum_over;
-use crate::telemetry::status::{DeadlineStatus, TypeStatus};
+use crate::telemetry::status::TypeStatus;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use rates::PlantRates;
@@ -36,15 +32,15 @@ pub(crate) struct Deadlines {
     rates: Vec<PlantRates>,
     /// By plant, of admission by budget; and what was known before.
     periods: Vec<Periods>,
-    known: Trends,
+    known: RateForecasts,
 }
 
 impl Deadlines {
     /// New promises; what is known of the costs of types that stay is kept.
-    pub(crate) fn promise(&mut self, census: &Census) {
-        let promises = &census.promises;
+    pub(crate) fn promise(&mut self, registry: &Registry) {
+        let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
-        for (site, numbers) in promises.sites.iter().zip(&census.sites) {
+        for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
             let before = self.types.iter().position(|types| types.site == numbers.site);
             let before = before.map(|place| self.types.swap_remove(place));
             if site.plants().any(|plant| keeping[plant]) {
@@ -58,7 +54,7 @@ impl Deadlines {
                 self.types.push(SiteTypes::new(told, before));
             }
         }
-        let promised = |types: &SiteTypes| census.sites.iter().any(|numbers| numbers.site == types.site);
+        let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
         // What a plant that is gone has learned is not forgotten.
@@ -69,22 +65,30 @@ impl Deadlines {
         }
     }
 
-    /// Ends the periods that are over; says when the next one will be. `day` is the time since midnight.
-    pub(crate) fn turn(&mut self, now: Instant, day: Duration, plants: &[PublishedPlant]) -> Instant {
-        let known = &self.known;
-        let pairs = self.periods.iter_mut().zip(plants).filter(|(_, plant)| plant.has_deadlines);
-        pairs.map(|(periods, plant)| periods.turn(now, day, plant, known)).min().unwrap_or(Instant::FAR)
+    /// Ends the periods of admission by budget that are over, and returns when the next one will be. `backlogs` are those
+    /// of the plants with deadlines to keep, by number; `day` is the time since midnight.
+    pub(crate) fn turn<'a>(
+        &mut self,
+        now: Instant,
+        day: Duration,
+        backlogs: impl Iterator<Item = (usize, &'a UnfinishedWork)>,
+    ) -> Instant {
+        let Deadlines { periods, known, .. } = self;
+        backlogs
+            .map(|(plant, backlog)| periods[plant].turn(now, day, backlog, known))
+            .min()
+            .unwrap_or(Instant::FAR)
     }
 
     /// What was learned of how rates go on.
-    pub(crate) fn trends(&self) -> Trends {
+    pub(crate) fn trends(&self) -> RateForecasts {
         let mut trends = self.known.clone();
         self.periods.iter().for_each(|periods| periods.tell(&mut trends));
         trends
     }
 
     /// Takes over what was learned before.
-    pub(crate) fn remember(&mut self, known: Trends) {
+    pub(crate) fn remember(&mut self, known: RateForecasts) {
         self.periods.iter_mut().for_each(|periods| periods.recall(&known));
         self.known.extend(known);
     }
@@ -94,12 +98,14 @@ impl Deadlines {
         self.types.is_empty()
     }
 
-    /// Learns what requests cost and how fast work comes, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plants: &[PublishedPlant], seconds: f64) {
+    /// Learns what the types of all sites cost, from the last `seconds`.
+    pub(crate) fn learn(&mut self, seconds: f64) {
         self.types.iter_mut().for_each(|types| types.learn(seconds));
-        for (plant, rates) in plants.iter().zip(&mut self.rates).filter(|(plant, _)| plant.has_deadlines) {
-            rates.follow(&plant.backlog, seconds, plant.capacity.workers());
-        }
+    }
+
+    /// Learns how fast work comes to a plant with deadlines to keep, from the last `seconds`.
+    pub(crate) fn follow(&mut self, plant: usize, backlog: &UnfinishedWork, seconds: f64, workers: u32) {
+        self.rates[plant].follow(backlog, seconds, workers);
     }
 
     fn of(&self, site: u16) -> Option<&SiteTypes> {
@@ -115,20 +121,6 @@ impl Deadlines {
     pub(crate) fn status(&self, site: u16) -> Vec<TypeStatus> {
         self.of(site).map_or_else(Vec::new, SiteTypes::status)
     }
-}
-
-/// What the status says of a class with a deadline, at the plant that it is served by.
-pub(crate) fn status(
-    shared: &PublishedState,
-    counters: &[Arc<LaneCounters>],
-    class: usize,
-    plant: usize,
-) -> Option<DeadlineStatus> {
-    let (own, plant) = (&shared.classes[class], &shared.plants[plant]);
-    let deadline = own.terms.deadline?;
-    let missed = sum_over(counters, class, |counters| counters.timing.late.get());
-    let wait = plant.backlog.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
-    Some(DeadlineStatus { deadline, wait, missed })
 }
 
 /// What admission of a class is asked for.

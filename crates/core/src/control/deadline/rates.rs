@@ -1,6 +1,6 @@
 //! What higher ranks take of a plant.
 
-use crate::admission::unfinished_work::{Backlog, Taken};
+use crate::admission::unfinished_work::{Taken, UnfinishedWork};
 use alloc::vec::Vec;
 use libm::sqrt;
 
@@ -30,8 +30,8 @@ impl PlantRates {
     /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. The mean of the last
     /// looks takes the place of the longer one where it is so far above that chance does not do it: a load that rises is
     /// seen at once. As the mean of a few looks it is unsure, more so than that of many.
-    pub(crate) fn follow(&mut self, backlog: &Backlog, seconds: f64, workers: u32) {
-        let slots = backlog.slots();
+    pub(crate) fn follow(&mut self, unfinished: &UnfinishedWork, seconds: f64, workers: u32) {
+        let slots = unfinished.slots();
         self.slots.resize(slots.len(), SlotRates::default());
         for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
             let (work, squares) = slot.started();

@@ -4,8 +4,9 @@
 //! seen again, and a wrong estimate would last for ever: so one of it is let in now and then, the more seldom the better
 //! it is known (`TIMES_KNOWN`).
 
-use crate::admission::estimates::{Cost, Estimates};
+use crate::admission::estimates::Estimates;
 use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
+use crate::request::work::Cost;
 use crate::telemetry::status::TypeStatus;
 use alloc::{string::String, sync::Arc, vec::Vec};
 

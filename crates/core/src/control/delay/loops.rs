@@ -1,10 +1,11 @@
 //! The delays: each class's law asks for workers, and a plant's go round by rank.
 
-use crate::control::response::{Now, Promise, Promised, ResponseStatus, UPDATE, WINDOW};
+use crate::control::response::{Now, Promise, Promised, UPDATE, WINDOW};
 use crate::control::{DelayLaw, Feedback, Residual};
 use crate::model::Traffic;
 use crate::promises::{Delay, DelayParts};
 use crate::telemetry::departure_window::{Seen, Window};
+use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use libm::{log, sqrt};
@@ -321,7 +322,7 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use super::*;
     use crate::scheduling::queue::Rank;
-    use crate::scheduling::quota::{Quota, Turn};
+    use crate::scheduling::quota::{Quota, TurnRule};
     use alloc::sync::Arc;
 
     /// Of 100 ms, with nobody below it yet.
@@ -333,7 +334,7 @@ mod tests {
             plant: 0,
             rank: Rank::ordinary(1, None),
             promise: Promise::Delay(delay),
-            quota: Arc::new(Quota::new(Turn::Quota, Some(delay.target))),
+            quota: Arc::new(Quota::new(TurnRule::Quota, Some(delay.target))),
             below: Vec::new(),
         };
         DelayLoop::new(promised, delay, parts)

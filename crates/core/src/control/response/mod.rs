@@ -17,6 +17,7 @@ use crate::scheduling::quota::Quota;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::departure_window::{Seen, Window};
 use crate::telemetry::monitor::ClassMonitor;
+use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 
@@ -65,29 +66,6 @@ pub(crate) struct Now<'a> {
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
     /// U*, by plant, as promised.
     pub(crate) line: &'a dyn Fn(usize) -> f64,
-}
-
-/// What a loop says of its class.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ResponseStatus {
-    /// The quota: workers that are the class's own while it wants them. `None` of a class with a ratio.
-    pub quota: Option<f64>,
-    /// Mean response time over the window (s).
-    pub response: f64,
-    /// The share of requests over D_ref, in the window.
-    pub late: f64,
-    /// The promise is not kept.
-    pub missed: bool,
-    /// The quota is at an end of its range.
-    pub at_limit: bool,
-    /// The ratio cannot be had at this load.
-    pub infeasible: bool,
-    /// delta, of a class with a ratio.
-    pub ratio: Option<f64>,
-    /// The delta that it has: its mean response time, in units of the site's mean normalized one.
-    pub ratio_reached: Option<f64>,
-    /// Of the normalized response time, of a class with a ratio.
-    pub weight: Option<f64>,
 }
 
 /// All loops of all plants.

@@ -1,9 +1,9 @@
 //! A class, as the loop of one plant sees it: which of its levels the plant serves, and who moves its knob.
 
-use crate::actuator::client_share::Share;
+use crate::actuator::client_share::ClientShare;
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::telemetry::monitor::ClassMonitor;
 use alloc::vec::Vec;
 use core::ops::Add;
@@ -26,7 +26,7 @@ pub(crate) struct Governed {
     pub(crate) site: usize,
     pub(crate) priority: u8,
     /// Of requests behind the fraction of clients.
-    pub(crate) share: Share,
+    pub(crate) share: ClientShare,
     /// Cost of one request at level l, in seconds of the whole plant, as known in this period; 0 before any level was
     /// seen, and where the plant does not serve it.
     pub(crate) costs: [f64; MAX_LEVELS + 1],
@@ -64,9 +64,9 @@ impl Governed {
 }
 
 /// The classes whose site this plant serves, wholly or at some level.
-pub(crate) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
+pub(crate) fn governed(registry: &Registry, plant: usize) -> Vec<Governed> {
     let mut classes = Vec::new();
-    for member in census.members() {
+    for member in registry.members() {
         let site = member.site;
         let mut here = [false; MAX_LEVELS + 1];
         let mut cost_ratio = [UNKNOWN_COST_RATIO; MAX_LEVELS + 1];
@@ -87,7 +87,7 @@ pub(crate) fn governed(census: &Census, plant: usize) -> Vec<Governed> {
                     .classes
                     .get(member.place)
                     .map_or(site.default_priority, |class| class.priority),
-                share: Share::default(),
+                share: ClientShare::default(),
                 costs: Default::default(),
                 stale: true,
                 cost_ratio,

@@ -22,7 +22,7 @@ use super::allocation::sharing::Sharing;
 use super::{Decision, FeedForward, Law, Observation, PaperPi};
 use crate::model::LinearModel;
 use crate::promises::plan::Known;
-use crate::promises::registry::Census;
+use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, Mode, Promises, Sense};
 use crate::telemetry::monitor::{ClassMonitor, PlantTotals};
 use crate::telemetry::status::{PlantStatus, SiteStatus};
@@ -93,9 +93,9 @@ pub(crate) struct Period<'a> {
 }
 
 impl UtilizationLoop {
-    pub(crate) fn new(census: &Census, plant: usize) -> Self {
-        let promises = &census.promises;
-        let classes = governed(census, plant);
+    pub(crate) fn new(registry: &Registry, plant: usize) -> Self {
+        let promises = &registry.promises;
+        let classes = governed(registry, plant);
         let top = top(&classes);
         let law = law(promises, top);
         let own = &promises.plants[plant];
@@ -129,13 +129,13 @@ impl UtilizationLoop {
     pub(crate) fn reload(
         &mut self,
         was: &Promises,
-        census: &Census,
+        registry: &Registry,
         number: usize,
         m: impl Fn(usize, f64) -> f64,
     ) {
-        let promises = &census.promises;
+        let promises = &registry.promises;
         let (old, new) = (&was.plants[number], &promises.plants[number]);
-        let mut classes = governed(census, number);
+        let mut classes = governed(registry, number);
         for class in &mut classes {
             let before = self.classes.iter_mut().find(|before| before.class == class.class);
             if let Some(before) = before.filter(|before| before.top == class.top && before.here == class.here)
@@ -285,8 +285,8 @@ fn top(classes: &[Governed]) -> f64 {
 /// The one place where laws are chosen.
 fn law(promises: &Promises, m: f64) -> Box<dyn Law> {
     match promises.control.law {
-        promises::Law::FeedForward => Box::new(FeedForward::new(m)),
-        promises::Law::Paper { gain_margin } => Box::new(PaperPi::new(m, gain_margin)),
+        promises::UtilizationLaw::FeedForward => Box::new(FeedForward::new(m)),
+        promises::UtilizationLaw::Paper { gain_margin } => Box::new(PaperPi::new(m, gain_margin)),
     }
 }
 

@@ -14,7 +14,7 @@
 //! workers S is. Then a promise is *unverified*, and the loop says when it is missed. Only where there is no lower quality and
 //! one request alone takes longer than was promised, no rate is low enough, and the promise is refused without one.
 
-use super::{Known, Verdict, utilization};
+use super::{Feasibility, Known, utilization};
 use crate::model::{erlang_c, queue_delay, wait_percentile};
 use crate::promises::{Delay, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
@@ -44,11 +44,11 @@ pub struct DelayRow {
 
 impl DelayRow {
     /// Whether it can be kept.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Feasibility {
         match self.least_seconds {
-            None => Verdict::Unverified,
-            Some(least) if least > self.delay.target.as_secs_f64() => Verdict::Exceeds,
-            Some(_) => Verdict::Fits,
+            None => Feasibility::Unverified,
+            Some(least) if least > self.delay.target.as_secs_f64() => Feasibility::Exceeds,
+            Some(_) => Feasibility::Fits,
         }
     }
 }
@@ -69,7 +69,7 @@ impl Planned {
     }
 
     /// The delay that `servers` give it (s), if it comes at `rate` and the line holds `ahead` besides.
-    fn least(&self, servers: u32, rate: f64, ahead: Line) -> f64 {
+    fn least(&self, servers: u32, rate: f64, ahead: HigherLoad) -> f64 {
         let line = ahead.with(rate, self.service_seconds);
         let wait = queue_delay(f64::from(servers), line.work / line.rate, line.rate, VARIABILITY);
         let waits = match self.delay.percentile {
@@ -81,7 +81,7 @@ impl Planned {
     }
 
     /// The highest rate below the promised one at which it is kept, to a millionth; 0 if at none.
-    fn fitting_rate(&self, servers: u32, ahead: Line) -> f64 {
+    fn fitting_rate(&self, servers: u32, ahead: HigherLoad) -> f64 {
         let target = self.delay.target.as_secs_f64();
         let (mut low, mut high) = (0.0, self.rate);
         for _ in 0..20 {
@@ -94,20 +94,20 @@ impl Planned {
 
 /// Requests that wait together.
 #[derive(Clone, Copy, Default)]
-struct Line {
+struct HigherLoad {
     rate: f64,
     /// Their load, in erlangs.
     work: f64,
 }
 
-impl Line {
+impl HigherLoad {
     fn with(self, rate: f64, service_seconds: f64) -> Self {
-        Line { rate: self.rate + rate, work: self.work + rate * service_seconds }
+        HigherLoad { rate: self.rate + rate, work: self.work + rate * service_seconds }
     }
 }
 
 /// A class that was promised a delay.
-struct Promise<'a> {
+struct PromisedDelay<'a> {
     index: usize,
     site: &'a Site,
     class: &'a str,
@@ -115,7 +115,7 @@ struct Promise<'a> {
     service_seconds: Option<f64>,
 }
 
-impl Promise<'_> {
+impl PromisedDelay<'_> {
     fn planned(&self) -> Option<Planned> {
         let (guarantee, service_seconds) = (self.site.guarantee?, self.service_seconds?);
         Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
@@ -140,7 +140,7 @@ impl Promise<'_> {
                 .or_else(|| self.alone_too_long()),
             fitting_rate: None,
         };
-        if row.verdict() == Verdict::Exceeds {
+        if row.verdict() == Feasibility::Exceeds {
             row.fitting_rate = planned.map(|(own, ahead)| own.fitting_rate(servers, ahead));
         }
         row
@@ -154,13 +154,19 @@ pub(super) fn rows(
     known: &impl Fn(usize) -> Option<Known>,
 ) -> Vec<DelayRow> {
     let sites = promises.sites.iter().enumerate().filter(|(_, site)| site.plant == number);
-    let all: Vec<Promise<'_>> = sites
+    let all: Vec<PromisedDelay<'_>> = sites
         .flat_map(|(index, site)| {
             let service_seconds = service_seconds(plant, site, known(index));
-            promised(site).map(move |(class, delay)| Promise { index, site, class, delay, service_seconds })
+            promised(site).map(move |(class, delay)| PromisedDelay {
+                index,
+                site,
+                class,
+                delay,
+                service_seconds,
+            })
         })
         .collect();
-    let others: Vec<Planned> = all.iter().filter_map(Promise::planned).collect();
+    let others: Vec<Planned> = all.iter().filter_map(PromisedDelay::planned).collect();
     all.iter().map(|promise| promise.row(plant.workers, &others)).collect()
 }
 
@@ -182,8 +188,8 @@ fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f
 }
 
 /// What must be served before a promise has any room of its own: of each other site the strictest, if it is stricter.
-fn ahead(own: &Planned, others: &[Planned]) -> Line {
-    let mut line = Line::default();
+fn ahead(own: &Planned, others: &[Planned]) -> HigherLoad {
+    let mut line = HigherLoad::default();
     let mut counted = own.site;
     // The promises of a site stand together, and any that is strict enough brings all of its rate.
     for other in others.iter().filter(|other| other.site != own.site && other.room() <= own.room()) {
@@ -234,25 +240,28 @@ mod tests {
     #[test]
     fn one_worker_keeps_what_the_books_say() {
         let row = only(plant(), site("shop", 50.0, delay(21, None)));
-        assert_eq!((row.class.as_str(), row.verdict(), row.fitting_rate), ("default", Verdict::Fits, None));
+        assert_eq!(
+            (row.class.as_str(), row.verdict(), row.fitting_rate),
+            ("default", Feasibility::Fits, None)
+        );
         near(row.least_seconds, 0.02);
         // 1 / (100 - R) = 15 ms.
         let row = only(plant(), site("shop", 50.0, delay(15, None)));
-        assert_eq!(row.verdict(), Verdict::Exceeds);
+        assert_eq!(row.verdict(), Feasibility::Exceeds);
         near(row.fitting_rate, 100.0 / 3.0);
         // The wait of M/M/1: P(W > t) = rho exp(-t (mu - lambda)).
         let row = only(plant(), site("shop", 50.0, delay(60, Some(95.0))));
         near(row.least_seconds, 0.01 + libm::log(10.0) / 50.0);
-        assert_eq!(row.verdict(), Verdict::Fits);
-        assert_eq!(only(plant(), site("shop", 50.0, delay(50, Some(95.0)))).verdict(), Verdict::Exceeds);
+        assert_eq!(row.verdict(), Feasibility::Fits);
+        assert_eq!(only(plant(), site("shop", 50.0, delay(50, Some(95.0)))).verdict(), Feasibility::Exceeds);
     }
 
     #[test]
     fn below_the_service_time_and_beyond_the_workers_nothing_is_kept() {
         let row = only(plant(), site("shop", 1.0, delay(9, None)));
-        assert_eq!((row.verdict(), row.fitting_rate), (Verdict::Exceeds, Some(0.0)));
+        assert_eq!((row.verdict(), row.fitting_rate), (Feasibility::Exceeds, Some(0.0)));
         let row = only(plant(), site("shop", 100.0, delay(1000, Some(95.0))));
-        assert_eq!((row.verdict(), row.least_seconds), (Verdict::Exceeds, Some(f64::INFINITY)));
+        assert_eq!((row.verdict(), row.least_seconds), (Feasibility::Exceeds, Some(f64::INFINITY)));
         assert!(row.fitting_rate.is_some_and(|rate| rate > 90.0 && rate < 100.0), "{row:?}");
     }
 
@@ -269,17 +278,20 @@ mod tests {
         let pair = |one, other| planned(plant(), vec![site("a", 45.0, one), site("b", 45.0, other)]).delays;
         // 18 ms alone, 100 ms together.
         let rows = pair(delay(30, None), delay(40, None));
-        assert_eq!(rows.iter().map(DelayRow::verdict).collect::<Vec<_>>(), [Verdict::Fits, Verdict::Exceeds]);
+        assert_eq!(
+            rows.iter().map(DelayRow::verdict).collect::<Vec<_>>(),
+            [Feasibility::Fits, Feasibility::Exceeds]
+        );
         near(rows[0].least_seconds, 1.0 / 55.0);
         near(rows[1].least_seconds, 0.1);
         near(rows[1].fitting_rate, 30.0);
         let rows = pair(delay(30, None), delay(110, None));
-        assert!(rows.iter().all(|row| row.verdict() == Verdict::Fits), "{rows:?}");
+        assert!(rows.iter().all(|row| row.verdict() == Feasibility::Fits), "{rows:?}");
         let rows = pair(delay(30, None), delay(30, None));
-        assert!(rows.iter().all(|row| row.verdict() == Verdict::Exceeds), "{rows:?}");
+        assert!(rows.iter().all(|row| row.verdict() == Feasibility::Exceeds), "{rows:?}");
         // One without a delay makes way too.
         assert_eq!(pair(delay(30, None), None).len(), 1);
-        assert_eq!(pair(delay(30, None), None)[0].verdict(), Verdict::Fits);
+        assert_eq!(pair(delay(30, None), None)[0].verdict(), Feasibility::Fits);
     }
 
     #[test]
@@ -289,7 +301,7 @@ mod tests {
             vec![class("gold", delay(15, None)), class("plain", None), class("slow", delay(30, None))];
         let rows = planned(plant(), vec![Site { classes, ..site("shop", 50.0, None) }]).delays;
         let told: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
-        assert_eq!(told, [("gold", Verdict::Exceeds), ("slow", Verdict::Fits)]);
+        assert_eq!(told, [("gold", Feasibility::Exceeds), ("slow", Feasibility::Fits)]);
         near(rows[1].least_seconds, 0.02);
     }
 
@@ -297,19 +309,19 @@ mod tests {
     fn what_is_not_known_is_unverified() {
         let best_effort = |delay| Site { guarantee: None, ..site("shop", 1.0, delay) };
         let row = only(plant(), best_effort(delay(15, None)));
-        assert_eq!((row.verdict(), row.rate), (Verdict::Unverified, None));
+        assert_eq!((row.verdict(), row.rate), (Feasibility::Unverified, None));
         near(row.service_seconds, 0.01);
         // Shorter than one request alone: no rate is low enough, but a lower quality may be quick enough.
         let row = only(plant(), best_effort(delay(5, None)));
-        assert_eq!((row.verdict(), row.rate, row.fitting_rate), (Verdict::Exceeds, None, None));
+        assert_eq!((row.verdict(), row.rate, row.fitting_rate), (Feasibility::Exceeds, None, None));
         near(row.least_seconds, 0.01);
         let two =
             Site { levels: Site::new("shop", &["light", "full"]).levels, ..best_effort(delay(5, None)) };
-        assert_eq!(only(plant(), two).verdict(), Verdict::Unverified);
+        assert_eq!(only(plant(), two).verdict(), Feasibility::Unverified);
         let row = only(Plant { costs: None, ..plant() }, site("shop", 50.0, delay(5, None)));
-        assert_eq!((row.verdict(), row.service_seconds), (Verdict::Unverified, None));
+        assert_eq!((row.verdict(), row.service_seconds), (Feasibility::Unverified, None));
         let found = Some(WorkerBounds { least: 1, most: 64 });
         let row = only(Plant { find_workers: found, ..plant() }, site("shop", 50.0, delay(5, None)));
-        assert_eq!(row.verdict(), Verdict::Unverified);
+        assert_eq!(row.verdict(), Feasibility::Unverified);
     }
 }

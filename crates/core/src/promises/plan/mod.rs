@@ -47,7 +47,7 @@ pub enum Ceiling {
 
 /// Whether the contracts fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Feasibility {
     /// They do; or there are none.
     #[default]
     Fits,
@@ -57,13 +57,13 @@ pub enum Verdict {
     Exceeds,
 }
 
-impl Verdict {
+impl Feasibility {
     /// The word for status and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Verdict::Fits => "fits",
-            Verdict::Unverified => "unverified",
-            Verdict::Exceeds => "exceeds",
+            Feasibility::Fits => "fits",
+            Feasibility::Unverified => "unverified",
+            Feasibility::Exceeds => "exceeds",
         }
     }
 }
@@ -78,20 +78,20 @@ pub struct PlantPlan {
     /// What sets it.
     pub ceiling_from: Ceiling,
     /// Its contracts.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ContractRow>,
     /// Set aside for rejections.
     pub reserve: f64,
     /// U* of all contracts whose costs are known, and the reserve; or the link's share, if that is more.
     pub sum: f64,
     /// Whether the contracts fit; of each delay its row says.
-    pub verdict: Verdict,
+    pub verdict: Feasibility,
     /// The delays that were promised on it.
     pub delays: Vec<DelayRow>,
 }
 
 /// A contract.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ContractRow {
     /// The site.
     pub site: String,
     /// What was promised.
@@ -146,15 +146,15 @@ fn plan_of(
         {
             link += promised / carried;
         }
-        rows.push(Row { site: site.name.clone(), guarantee, utilization });
+        rows.push(ContractRow { site: site.name.clone(), guarantee, utilization });
     }
     let sum: f64 = (sum + reserve).max(link);
     let verdict = if sum > ceiling {
-        Verdict::Exceeds
+        Feasibility::Exceeds
     } else if rows.iter().any(|row| row.utilization.is_none()) {
-        Verdict::Unverified
+        Feasibility::Unverified
     } else {
-        Verdict::Fits
+        Feasibility::Fits
     };
     let delays = delays::rows(promises, (number, plant), known);
     PlantPlan { plant: plant.name.clone(), ceiling, ceiling_from, rows, reserve, sum, verdict, delays }
@@ -202,7 +202,7 @@ mod tests {
         for (row, wanted) in plan.rows.iter().zip(wanted) {
             assert!((row.utilization.unwrap() - wanted).abs() < 1e-6, "{row:?}");
         }
-        assert!((plan.sum - 0.6358).abs() < 1e-6 && plan.verdict == Verdict::Fits, "{plan:?}");
+        assert!((plan.sum - 0.6358).abs() < 1e-6 && plan.verdict == Feasibility::Fits, "{plan:?}");
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         let mut promises = promises();
         promises.sites[0].deadline = Some(Duration::from_millis(500));
         let plan = planned(&promises);
-        assert_eq!((plan.verdict, plan.ceiling_from), (Verdict::Exceeds, Ceiling::Deadlines));
+        assert_eq!((plan.verdict, plan.ceiling_from), (Feasibility::Exceeds, Ceiling::Deadlines));
         assert!((plan.sum * plan.fitting_part() - DEADLINE_CEILING).abs() < 1e-12);
         // An operator who is stricter still is heard.
         promises.plants[0].ceiling = Some(0.4);
@@ -223,7 +223,7 @@ mod tests {
         promises.plants[0].same_host = true;
         let plan = planned(&promises);
         assert!((plan.reserve - 0.22).abs() < 1e-9, "{plan:?}");
-        assert_eq!(plan.verdict, Verdict::Exceeds);
+        assert_eq!(plan.verdict, Feasibility::Exceeds);
     }
 
     #[test]
@@ -231,13 +231,13 @@ mod tests {
         let mut promises = promises();
         promises.plants[0].costs = None;
         let plan = planned(&promises);
-        assert_eq!((plan.verdict, plan.fitting_part()), (Verdict::Unverified, 1.0));
+        assert_eq!((plan.verdict, plan.fitting_part()), (Feasibility::Unverified, 1.0));
         promises.plants[0].bandwidth_bytes_per_second = Some(5e6);
-        assert_eq!(planned(&promises).verdict, Verdict::Exceeds);
+        assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
         // A site's own costs are its own.
         promises.plants[0].bandwidth_bytes_per_second = None;
         promises.sites[0].costs = Some(COSTS);
         promises.sites[1].costs = Some(Costs { per_request_seconds: 8e-3, ..COSTS });
-        assert_eq!(planned(&promises).verdict, Verdict::Exceeds);
+        assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
     }
 }

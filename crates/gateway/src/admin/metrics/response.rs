@@ -2,8 +2,8 @@
 //! has what does not concern a promise: a delay has no weight, a ratio no quota.
 
 use super::{Exposition, Kind, Value, classes, delay_of, of, plants, upstream};
-use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::promises::plan::DelayRow;
+use plimsoll_core::telemetry::status::ResponseStatus;
 use plimsoll_core::telemetry::status::Status;
 
 /// Of a class with a delay.

@@ -6,7 +6,7 @@ mod listener;
 mod response;
 
 use super::*;
-use plimsoll_core::promises::plan::{PlantPlan, Row};
+use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
@@ -61,6 +61,7 @@ fn sample() -> Status {
         counts,
         queue_delay: Duration::from_millis(2),
         response_time: Duration::from_millis(42),
+        ..ClassStatus::default()
     };
     let odd = ClassStatus {
         class: "a \"b\"\\\nc".to_owned(),
@@ -87,8 +88,11 @@ fn sample() -> Status {
 }
 
 fn sample_plan() -> PlantPlan {
-    let row =
-        Row { site: "shop".to_owned(), guarantee: Guarantee::new(100.0, 1e6), utilization: Some(0.375) };
+    let row = ContractRow {
+        site: "shop".to_owned(),
+        guarantee: Guarantee::new(100.0, 1e6),
+        utilization: Some(0.375),
+    };
     PlantPlan {
         plant: "origin".to_owned(),
         ceiling: 0.85,

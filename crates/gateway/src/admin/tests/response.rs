@@ -1,9 +1,9 @@
 //! Promised response times in the document and in the metrics.
 
 use super::*;
-use plimsoll_core::control::ResponseStatus;
 use plimsoll_core::promises::Delay;
 use plimsoll_core::promises::plan::DelayRow;
+use plimsoll_core::telemetry::status::ResponseStatus;
 
 /// A class with a delay, two with a ratio, one with nothing; an upstream whose workers were found.
 fn promised() -> Status {

@@ -4,7 +4,8 @@ use super::quanta::Quanta;
 use super::queues::{Place, Queues, Waiter};
 use super::settings::Settings;
 use crate::request::Request;
-use plimsoll_core::control::{Account, Asked, Forecast, HOURS, Share, Trends, left};
+use plimsoll_core::admission::aces::{Account, HOURS, RateForecast, RateForecasts, RequestedWork, left};
+use plimsoll_core::promises::Share;
 use plimsoll_core::request::Reason;
 use plimsoll_core::request::Token;
 use plimsoll_core::time::{Duration, Instant};
@@ -33,8 +34,8 @@ pub(super) struct Door {
 /// What is asked for in this period, and will be in the next.
 #[derive(Clone, Debug, Default)]
 struct Demand {
-    forecast: Forecast,
-    asked: Asked,
+    forecast: RateForecast,
+    asked: RequestedWork,
 }
 
 struct Serving {
@@ -68,14 +69,15 @@ impl Door {
     }
 
     /// Takes over what was learned before.
-    pub(super) fn remember(&mut self, trends: &Trends) {
+    pub(super) fn remember(&mut self, trends: &RateForecasts) {
         for (rank, demand) in (0..).zip(&mut self.demands) {
-            demand.forecast = trends.get(PLANT, rank).cloned().map_or_else(Forecast::default, Forecast::of);
+            demand.forecast =
+                trends.get(PLANT, rank).cloned().map_or_else(RateForecast::default, RateForecast::of);
         }
     }
 
-    pub(super) fn trends(&self) -> Trends {
-        let mut trends = Trends::default();
+    pub(super) fn trends(&self) -> RateForecasts {
+        let mut trends = RateForecasts::default();
         for (rank, demand) in (0..).zip(&self.demands) {
             trends.set(PLANT, rank, demand.forecast.day().clone());
         }
@@ -141,7 +143,7 @@ impl Door {
     ) -> Result<Admitted, Reason> {
         let estimate = self.quanta.estimate(request);
         let asked = &mut self.demands[place.0].asked;
-        *asked = Asked { requests: asked.requests + 1, seconds: asked.seconds + estimate };
+        *asked = RequestedWork { requests: asked.requests + 1, seconds: asked.seconds + estimate };
         if estimate > self.left(place.0) {
             return Err(Reason::Overload);
         }

@@ -29,9 +29,9 @@ use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
 use door::{Admitted, Door};
-pub use plimsoll_core::control::Share;
-use plimsoll_core::control::Trends;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
+pub use plimsoll_core::promises::Share;
 use plimsoll_core::request::Reason;
 use plimsoll_core::request::{Outcome, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
@@ -163,11 +163,11 @@ fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     all
 }
 
-fn read_trends(settings: &Settings) -> Result<Trends, String> {
-    let Some(path) = &settings.trends else { return Ok(Trends::default()) };
+fn read_trends(settings: &Settings) -> Result<RateForecasts, String> {
+    let Some(path) = &settings.trends else { return Ok(RateForecasts::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Trends::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RateForecasts::default()),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::commands::agent::page;
 use plimsoll_config::HttpUrl;
-use plimsoll_core::agent::{Counters, Sense};
+use plimsoll_core::agent::{Counters, LoadSense};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -43,7 +43,7 @@ impl StatusPage {
         server: SocketAddr,
         url: HttpUrl,
         format: Format,
-        (sense, every): (Sense, Duration),
+        (sense, every): (LoadSense, Duration),
     ) -> Result<StatusPage, String> {
         let first = read(server, &url, format)?;
         lacks(&first, sense, format).map_or(Ok(()), Err)?;
@@ -119,16 +119,16 @@ fn read(server: SocketAddr, url: &HttpUrl, format: Format) -> Result<Totals, Str
 }
 
 /// What a page does not say, and how to make it.
-fn lacks(totals: &Totals, sense: Sense, format: Format) -> Option<String> {
+fn lacks(totals: &Totals, sense: LoadSense, format: Format) -> Option<String> {
     match sense {
         _ if totals.requests.is_none() => {
             Some("the status page counts no requests: write `ExtendedStatus On`".to_owned())
         }
-        Sense::Gap { workers: None } if totals.workers.is_none() => Some(
+        LoadSense::Gap { workers: None } if totals.workers.is_none() => Some(
             "the status page does not say how many workers there are: write `workers` under [server]"
                 .to_owned(),
         ),
-        Sense::Linear { .. } if totals.bytes.is_none() && format == Format::Apache => {
+        LoadSense::Linear { .. } if totals.bytes.is_none() && format == Format::Apache => {
             Some("the status page counts no bytes: write `ExtendedStatus On`".to_owned())
         }
         _ => None,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_a_page_does_not_say_is_asked_for() {
-        let gap = Sense::Gap { workers: None };
+        let gap = LoadSense::Gap { workers: None };
         assert_eq!(lacks(&apache(APACHE), gap, Format::Apache), None);
         assert!(lacks(&nginx(NGINX), gap, Format::Nginx).is_some_and(|what| what.contains("`workers`")));
         let brief = apache("BusyWorkers: 3\nIdleWorkers: 2\n");

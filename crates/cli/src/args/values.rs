@@ -1,0 +1,66 @@
+//! The values of options: numbers within bounds, names out of a list, pairs. What a parser refuses, its message says how
+//! to write.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a number counts, and the least and the most that it may be.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds<T> {
+    what: &'static str,
+    least: T,
+    most: Option<T>,
+}
+
+/// `what` from `least` to `most`.
+pub(super) const fn between<T: Copy>(what: &'static str, least: T, most: T) -> Bounds<T> {
+    Bounds { what, least, most: Some(most) }
+}
+
+/// `what` from `least`.
+pub(super) const fn at_least<T: Copy>(what: &'static str, least: T) -> Bounds<T> {
+    Bounds { what, least, most: None }
+}
+
+impl<T: fmt::Display> fmt::Display for Bounds<T> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{} from {}", self.what, self.least)?;
+        self.most.as_ref().map_or(Ok(()), |most| write!(to, " to {most}"))
+    }
+}
+
+/// Parses a number within `bounds`.
+pub(super) fn within<T: FromStr + PartialOrd + fmt::Display + Copy>(
+    bounds: Bounds<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone {
+    move |text| {
+        let fits = |number: &T| *number >= bounds.least && bounds.most.is_none_or(|most| *number <= most);
+        text.parse().ok().filter(fits).ok_or_else(|| format!("write {bounds}"))
+    }
+}
+
+/// Parses one of `names`, which `named` knows.
+pub(super) fn one_of<T: Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+    named: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names)
+        .try_map(move |name| named(&name).ok_or_else(|| format!("`{name}` is not known")))
+}
+
+/// Parses name and value of a header.
+pub(super) fn header(text: &str) -> Result<(String, String), String> {
+    pair(text, ':').ok_or_else(|| "write a name and a value, such as 'x-plan: gold'".to_owned())
+}
+
+/// Parses name and value of a cookie; out comes the two as a `Cookie` header has them.
+pub(super) fn cookie(text: &str) -> Result<String, String> {
+    let (name, value) = pair(text, '=').ok_or("write a name and a value, such as session=42")?;
+    Ok(format!("{name}={value}"))
+}
+
+fn pair(text: &str, between: char) -> Option<(String, String)> {
+    let (name, value) = text.split_once(between)?;
+    (!name.trim().is_empty()).then(|| (name.trim().to_owned(), value.trim().to_owned()))
+}

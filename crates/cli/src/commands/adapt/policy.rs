@@ -1,0 +1,49 @@
+//! How a site is adapted: the defaults, then what a policy in a file says, then the options of the command line.
+
+use crate::args::PolicyOptions;
+use crate::output::failure::Failure;
+use plimsoll_config::Adaptation;
+use plimsoll_content::{Policy, Rule, Step, Tag};
+use std::path::Path;
+
+/// The policy, and the file's other keys: levels, snapshots, sparse trees.
+///
+/// # Errors
+/// [`Failure::Input`] if the file cannot be read, or is wrong.
+pub(crate) fn policy(options: &PolicyOptions) -> Result<(Policy, Adaptation), Failure> {
+    let file = options.file.as_deref().map(read).transpose()?.unwrap_or_default();
+    let default = Policy::default();
+    let without = file.without.iter().flatten().filter_map(|name| Step::named(name));
+    let rule = |(path, tag): &(String, String)| Some(Rule { pattern: path.clone(), tag: Tag::named(tag)? });
+    let policy = Policy {
+        without: options.without.clone().unwrap_or_else(|| without.collect()),
+        image_limit_bytes: options
+            .image_limit
+            .or(file.image_limit_bytes)
+            .unwrap_or(default.image_limit_bytes),
+        medium_limit_bytes: options
+            .medium_limit
+            .or(file.medium_limit_bytes)
+            .unwrap_or(default.medium_limit_bytes),
+        factor: options.factor.or(file.factor).unwrap_or(default.factor),
+        similarity: options.similarity.or(file.similarity).unwrap_or(default.similarity),
+        avif: options.avif || file.avif.unwrap_or(default.avif),
+        cosmetic_limit_bytes: options
+            .cosmetic_limit
+            .or(file.cosmetic_limit_bytes)
+            .unwrap_or(default.cosmetic_limit_bytes),
+        depth: options.depth.or(file.depth),
+        rules: file.rules.iter().filter_map(rule).chain(options.rules.iter().cloned()).collect(),
+    };
+    Ok((policy, file))
+}
+
+fn read(path: &Path) -> Result<Adaptation, Failure> {
+    let name = path.display().to_string();
+    let source = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!(
+            "cannot read {name}: {error}\nName a policy; examples/adaptation/shop.toml is one to begin with."
+        ))
+    })?;
+    plimsoll_config::parse_adaptation(&source, &name).map_err(|all| Failure::Input(all.to_string()))
+}

@@ -1,0 +1,205 @@
+//! The charts of a simulation's page.
+
+use super::Simulated;
+use super::facts::{Report, RunFacts, classes};
+use super::inputs::Contender;
+use super::levels;
+use super::promises::{DelayFigures, RatioFigures};
+use crate::output::promised;
+use crate::output::units::short;
+use plimsoll_core::request::{Outcome, Reason};
+use plimsoll_core::telemetry::Histogram;
+use plimsoll_report::{Block, Chart, Color, Series, Style};
+use plimsoll_sim::{ClassRow, Row, Run};
+
+/// A class with less than this part of the arrivals has no lines of its own.
+const SMALL: f64 = 0.001;
+
+/// One value for each row.
+fn series(name: impl Into<String>, run: &Run, value: impl Fn(&Row) -> f64) -> Series {
+    Series::new(name, run.rows.iter().map(|row| (row.from.as_secs_f64(), value(row))))
+}
+
+/// A count of a row as a rate.
+fn per_second(row: &Row, count: u64) -> f64 {
+    count as f64 / row.length.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
+/// Requests of all classes per second of a row.
+fn rate(row: &Row, count: impl Fn(&ClassRow) -> u64) -> f64 {
+    per_second(row, row.classes.iter().map(count).sum())
+}
+
+/// A statistic of response times (ms); a gap where there were none.
+fn ms(response: &Histogram, statistic: impl Fn(&Histogram) -> std::time::Duration) -> f64 {
+    if response.count() > 0 { statistic(response).as_secs_f64() * 1e3 } else { f64::NAN }
+}
+
+fn runs(simulated: &Simulated) -> impl Iterator<Item = (&Run, &Contender)> {
+    simulated.runs.iter().zip(&simulated.inputs.contenders)
+}
+
+/// The numbers of the classes that are worth a line.
+fn shown(run: &RunFacts) -> Vec<usize> {
+    let all: u64 = run.classes.iter().map(|class| class.arrivals).sum();
+    let least = (all as f64 * SMALL) as u64;
+    run.classes.iter().filter(|class| class.arrivals > least).map(|class| class.number).collect()
+}
+
+/// Utilization in front of each contender, and what the first one's loop did about it.
+pub(super) fn load_line(simulated: &Simulated, report: &Report) -> Vec<Block> {
+    let (first, contender) = (&simulated.runs[0], &simulated.inputs.contenders[0]);
+    let mut charts = Vec::new();
+    for (number, plant) in contender.promises.plants.iter().enumerate() {
+        let chart = Chart::over_time(format!("Utilization of {}", plant.name), "of all workers")
+            .from_zero()
+            .up_to(1.0)
+            .threshold("load line", plant.set_point);
+        charts.push(runs(simulated).fold(chart, |chart, (run, contender)| {
+            chart.series(series(short(&contender.name), run, |row| row.plants[number].utilization))
+        }));
+        let offered = series("offered", first, |row| row.plants[number].offered).style(Style::Step);
+        let chart = Chart::over_time(format!("Offered load of {}", plant.name), "of all workers")
+            .text("The work that the gateway believes is asked of the server at the present levels, with that of waiting requests.")
+            .from_zero();
+        charts.push(chart.series(offered));
+    }
+    let levels = Chart::over_time("Service level m", "level")
+        .text("m = I + F: the part F of the clients gets level I + 1, the others level I; 0 is rejection.")
+        .from_zero();
+    let names = classes(&contender.promises);
+    charts.push(shown(&report.runs[0]).into_iter().fold(levels, |chart, class| {
+        chart.series(series(&names[class].0, first, |row| row.classes[class].service_level))
+    }));
+    charts.into_iter().map(Block::Chart).collect()
+}
+
+/// What became of the requests, one chart beside the other at one scale.
+pub(super) fn served(simulated: &Simulated) -> Vec<Block> {
+    let levels = runs(simulated).map(|(run, contender)| by_level(run, contender)).collect();
+    let reasons: Vec<Chart> = runs(simulated).map(|(run, contender)| by_reason(run, contender)).collect();
+    let any = reasons.iter().any(|chart| !chart.series.is_empty());
+    std::iter::once(Block::Multiples(levels)).chain(any.then_some(Block::Multiples(reasons))).collect()
+}
+
+fn by_level(run: &Run, contender: &Contender) -> Chart {
+    let title = format!("{}: by what they got", short(&contender.name));
+    let mut chart = Chart::over_time(title, "requests/s").from_zero();
+    for level in levels::by_name(&contender.promises) {
+        let served = |row: &Row| per_second(row, level.completed(&row.classes));
+        let served = series(level.name.clone(), run, served);
+        chart = chart.series(served.style(Style::Area).color(Color::Ordered));
+    }
+    let lost = |class: &ClassRow| {
+        let left = class.ended(Outcome::Abandoned) + class.reasons[Reason::ClientLeft as usize];
+        class.rejected + class.ended(Outcome::Failed) + left
+    };
+    let lost = series("turned away, failed or left", run, |row| rate(row, lost));
+    chart.series(lost.style(Style::Area).color(Color::Alarm))
+}
+
+fn by_reason(run: &Run, contender: &Contender) -> Chart {
+    let title = format!("{}: turned away, by reason", short(&contender.name));
+    let mut chart = Chart::over_time(title, "requests/s").from_zero();
+    for reason in Reason::ALL.into_iter().filter(|reason| reason.is_rejection()) {
+        let count = |class: &ClassRow| class.reasons[reason as usize];
+        if run.classes.iter().any(|class| count(class) > 0) {
+            let rejected = series(reason.as_str(), run, |row| rate(row, count));
+            chart = chart.series(rejected.style(Style::Area));
+        }
+    }
+    chart
+}
+
+pub(super) fn response_times(simulated: &Simulated, report: &Report) -> Vec<Block> {
+    let several = simulated.runs.len() > 1;
+    let charts = [(0.5, "Median"), (0.99, "99th percentile")].map(|(quantile, title)| {
+        let mut chart = Chart::over_time(format!("{title} of response times"), "ms").from_zero();
+        for ((run, contender), facts) in runs(simulated).zip(&report.runs) {
+            // Another configuration may have other classes.
+            let names = classes(&contender.promises);
+            for class in shown(facts) {
+                let front = if several { short(&contender.name) + ": " } else { String::new() };
+                let value = |row: &Row| ms(&row.classes[class].response, |times| times.quantile(quantile));
+                chart = chart.series(series(front + &names[class].0, run, value));
+            }
+        }
+        Block::Chart(chart)
+    });
+    charts.into()
+}
+
+/// Promised response times: each with its promise as a line, the quotas that hold them, and workers found.
+pub(super) fn promised(simulated: &Simulated, report: &Report) -> Vec<Block> {
+    let promised = &report.runs[0].promised;
+    let delays: Vec<&DelayFigures> = promised.delays.iter().filter(|delay| delay.requests > 0).collect();
+    let mut charts: Vec<Chart> = delays.iter().flat_map(|delay| delay_charts(simulated, delay)).collect();
+    charts.extend(promised.ratios.iter().map(|ratio| ratio_chart(simulated, ratio)));
+    charts.extend((!delays.is_empty()).then(|| quotas(simulated, &delays)));
+    charts.extend(workers(simulated));
+    charts.into_iter().map(Block::Chart).collect()
+}
+
+/// The mean, or the percentile, that was promised. Each contender has a chart at its own scale, so that the promise shows
+/// in each; another configuration's class is found by its name.
+fn delay_charts(simulated: &Simulated, delay: &DelayFigures) -> Vec<Chart> {
+    let what = delay.delay.percentile.map_or("mean".to_owned(), |p| format!("{p} % take at most"));
+    let charts = runs(simulated).filter_map(|(run, contender)| {
+        let front = short(&contender.name);
+        let names = classes(&contender.promises);
+        let class = names.iter().position(|(name, _)| *name == delay.name)?;
+        let value = |row: &Row| {
+            let percentile = delay.delay.percentile;
+            ms(&row.classes[class].response, |times| {
+                percentile.map_or_else(|| times.mean(), |p| times.quantile(p / 100.0))
+            })
+        };
+        let title = match simulated.runs.len() {
+            1 => format!("Response times of {}: {what}", delay.name),
+            _ => format!("{front}: response times of {}: {what}", delay.name),
+        };
+        let chart = Chart::over_time(title, "ms")
+            .text(format!("Promised: {}.", promised::delay(delay.delay)))
+            .from_zero()
+            .threshold("promised", delay.delay.target.as_secs_f64() * 1e3);
+        Some(chart.series(series(front, run, value)))
+    });
+    charts.collect()
+}
+
+/// Means over their ratios: one line where the ratio is kept.
+fn ratio_chart(simulated: &Simulated, ratio: &RatioFigures) -> Chart {
+    let chart = Chart::over_time(format!("Response times over their ratio, {}", ratio.site), "ms")
+        .text("Means divided by the class's number of the ratio: where the ratio is kept they lie on each other.")
+        .from_zero();
+    ratio.members.iter().fold(chart, |chart, member| {
+        let mean = |row: &Row| ms(&row.classes[member.class].response, Histogram::mean) / member.delta;
+        chart.series(series(format!("{} / {}", member.name, member.delta), &simulated.runs[0], mean))
+    })
+}
+
+fn quotas(simulated: &Simulated, delays: &[&DelayFigures]) -> Chart {
+    let chart = Chart::over_time("Quotas", "workers")
+        .text("The workers that a class has for itself while it wants them; workers that it does not use are lent.")
+        .from_zero();
+    delays.iter().fold(chart, |chart, delay| {
+        let quota = |row: &Row| row.classes[delay.class].held.and_then(|held| held.quota);
+        let quota = series(delay.name.clone(), &simulated.runs[0], |row| quota(row).unwrap_or(f64::NAN));
+        chart.series(quota.style(Style::Step))
+    })
+}
+
+/// The workers found of each server whose workers are looked for, and how many it has.
+fn workers(simulated: &Simulated) -> Vec<Chart> {
+    let contender = &simulated.inputs.contenders[0];
+    let plants =
+        contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());
+    let charts = plants.map(|(number, plant)| {
+        let found = series("as found", &simulated.runs[0], |row| f64::from(row.plants[number].workers));
+        let chart = Chart::over_time(format!("Workers of {}", plant.name), "requests at once").from_zero();
+        let truth = contender.workload.plants.get(number).map(|plant| plant.discipline.servers());
+        let chart = truth.into_iter().fold(chart, |chart, truth| chart.threshold("truly", truth.into()));
+        chart.series(found.style(Style::Step))
+    });
+    charts.collect()
+}

@@ -1,0 +1,261 @@
+//! The facts of a simulation: what became of requests, by plant and by class, from the plants' own busy time and the
+//! clients' own clocks.
+//!
+//! [`Report`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
+
+use super::inputs::{Contender, Kind};
+use super::notes::notes;
+use super::promises::Promised;
+use super::{Simulated, levels};
+use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
+use crate::output::units::Unit;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::request::{Outcome, Reason};
+use plimsoll_sim::{ClassRow, Heavy, LogNotes, PlantRow, Row, Run};
+use serde::Serialize;
+
+/// The facts of all runs.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    pub(crate) arrivals: String,
+    pub(crate) seed: u64,
+    pub(crate) runs: Vec<RunFacts>,
+    logs: Vec<Facts>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The facts of one contender's run.
+#[derive(Serialize)]
+pub(crate) struct RunFacts {
+    pub(crate) name: String,
+    kind: &'static str,
+    complete: bool,
+    seconds: f64,
+    requests: u64,
+    retries: u64,
+    no_site: u64,
+    pub(crate) upstreams: Vec<Facts>,
+    pub(crate) total: Facts,
+    /// Requests completed at each level, by the level's name, highest quality first.
+    pub(crate) levels: Facts,
+    pub(crate) classes: Vec<ClassFacts>,
+    most_affected_paths: Vec<Facts>,
+    periods: Vec<PeriodFacts>,
+    #[serde(skip)]
+    pub(crate) promised: Promised,
+}
+
+/// The facts of a class that requests belonged to.
+#[derive(Serialize)]
+pub(crate) struct ClassFacts {
+    /// `site` or `site/class`.
+    pub(crate) name: String,
+    /// The number of the class.
+    #[serde(skip)]
+    pub(crate) number: usize,
+    #[serde(skip)]
+    pub(crate) arrivals: u64,
+    #[serde(flatten)]
+    pub(crate) figures: Facts,
+    promise: Option<Facts>,
+}
+
+/// One control period, or several of a long run.
+#[derive(Serialize)]
+struct PeriodFacts {
+    from: f64,
+    seconds: f64,
+    upstreams: Vec<Facts>,
+    classes: Vec<Facts>,
+}
+
+impl Report {
+    pub(crate) fn of(simulated: &Simulated) -> Report {
+        let Simulated { inputs, seed, runs, .. } = simulated;
+        let contenders = runs.iter().zip(&inputs.contenders);
+        let streams = &inputs.contenders[0].workload.streams;
+        Report {
+            arrivals: inputs.arrivals.clone(),
+            seed: *seed,
+            runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
+            logs: runs[0].notes.iter().map(|(stream, notes)| log(&streams[*stream].name, notes)).collect(),
+            notes: notes(simulated),
+        }
+    }
+}
+
+impl RunFacts {
+    fn of(run: &Run, contender: &Contender) -> RunFacts {
+        let promises = &contender.promises;
+        let promised = Promised::of(run, promises);
+        let names = classes(promises);
+        let mut total = ClassRow::default();
+        let (mut full, mut classes) = (0, Vec::new());
+        for (number, (row, (name, top_level))) in run.classes.iter().zip(&names).enumerate() {
+            total.merge(row, [1.0, 1.0]);
+            full += row.completed[*top_level];
+            if row.arrivals > 0 {
+                classes.push(ClassFacts {
+                    name: name.clone(),
+                    number,
+                    arrivals: row.arrivals,
+                    figures: share(row, row.completed[*top_level]),
+                    promise: promised.of_class(number, row),
+                });
+            }
+        }
+        RunFacts {
+            name: contender.name.clone(),
+            kind: match contender.kind {
+                Kind::Configuration => "configuration",
+                Kind::Comparator(_) => "comparator",
+            },
+            complete: run.complete,
+            seconds: run.ended.as_secs_f64(),
+            requests: run.requests,
+            retries: run.retries,
+            no_site: run.unmatched,
+            upstreams: (0..promises.plants.len()).map(|number| plant(run, promises, number)).collect(),
+            levels: served(run, promises, total.arrivals),
+            total: share(&total, full),
+            classes,
+            most_affected_paths: run.top.iter().take(100).map(path).collect(),
+            periods: run.rows.iter().map(|row| period(row, &names)).collect(),
+            promised,
+        }
+    }
+}
+
+/// The name and the highest level of each class, in the order of their numbers.
+pub(crate) fn classes(promises: &Promises) -> Vec<(String, usize)> {
+    let mut all = Vec::new();
+    for site in &promises.sites {
+        let own = site.classes.iter().map(|class| class.name.as_str());
+        for name in own.chain(["default", "exempt"]) {
+            let alone = site.classes.is_empty() && name == "default";
+            let name = if alone { site.name.clone() } else { format!("{}/{name}", site.name) };
+            all.push((name, site.levels.len()));
+        }
+    }
+    all
+}
+
+/// What became of the requests of a row, of which `full` were served at the highest level.
+fn share(row: &ClassRow, full: u64) -> Facts {
+    let failed = row.ended(Outcome::Failed);
+    let abandoned = row.ended(Outcome::Abandoned) + row.reasons[Reason::ClientLeft as usize];
+    let under_way = row.arrivals - row.served() - row.rejected - failed - abandoned;
+    let part = |count| Value::Part(count, row.arrivals);
+    let reasons = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
+    let reasons = reasons
+        .map(|reason| figure(reason.as_str(), reason.as_str(), part(row.reasons[reason as usize])).rare());
+    Facts(vec![
+        figure("arrivals", "requests", row.arrivals),
+        figure("full", "full quality", part(full)),
+        figure("degraded", "degraded", part(row.served() - full)),
+        figure("rejected", "turned away", part(row.rejected)).trouble(),
+        figure("rejected_by_reason", "  ", Value::Map(Facts(reasons.collect()))),
+        figure("failed", "failed", part(failed)).trouble(),
+        figure("abandoned", "client left", part(abandoned)).rare(),
+        figure("under_way", "under way at the end", part(under_way)).rare(),
+        figure("bytes", "delivered", Value::Count(row.bytes).said(Unit::Bytes.show(row.bytes as f64))),
+        response_times("response_ms", "response", &row.response),
+    ])
+}
+
+fn plant(run: &Run, promises: &Promises, number: usize) -> Facts {
+    let plant = &promises.plants[number];
+    let seconds: f64 = run.rows.iter().map(|row| row.length.as_secs_f64()).sum();
+    let mean = |value: fn(&PlantRow) -> f64| {
+        let weighted = |row: &Row| value(&row.plants[number]) * row.length.as_secs_f64();
+        run.rows.iter().map(weighted).sum::<f64>() / seconds.max(f64::MIN_POSITIVE)
+    };
+    let mut rows: Vec<f64> = run.rows.iter().map(|row| row.plants[number].utilization).collect();
+    rows.sort_by(f64::total_cmp);
+    let at = |place: usize| rows.get(place).copied().unwrap_or(0.0);
+    let ratio = |value| rounded(value, Unit::Plain(3));
+    Facts(vec![
+        hidden("name", plant.name.as_str()),
+        figure("utilization", format!("utilization of {}", plant.name), ratio(mean(|row| row.utilization))),
+        figure("load_line", "  its load line", ratio(plant.set_point)),
+        figure("utilization_p95", "  95 % of the time below", ratio(at(rows.len() * 95 / 100))),
+        hidden("utilization_highest", ratio(at(rows.len().saturating_sub(1)))),
+        figure("link_utilization", "  its link", ratio(mean(|row| row.link))).rare(),
+        hidden("lost", run.rows.iter().map(|row| row.plants[number].lost).sum::<u64>()),
+    ])
+}
+
+fn served(run: &Run, promises: &Promises, arrivals: u64) -> Facts {
+    let levels = levels::by_name(promises).into_iter().map(|level| {
+        let served = level.completed(&run.classes);
+        let label = format!("served {}", level.name);
+        figure(level.name, label, Value::Part(served, arrivals))
+    });
+    Facts(levels.collect())
+}
+
+fn path(heavy: &Heavy) -> Facts {
+    Facts(vec![
+        hidden("path", heavy.path.as_str()),
+        hidden("degraded", heavy.degraded),
+        hidden("rejected", heavy.rejected),
+        hidden("at_most_too_many", heavy.error),
+    ])
+}
+
+fn log(name: &str, notes: &LogNotes) -> Facts {
+    let first = notes.first_skipped.as_ref().map_or(Value::Absent, |(line, text, wrong)| {
+        let wrong = wrong.to_string();
+        let first = [hidden("line", *line), hidden("text", text.as_str()), hidden("wrong", wrong.as_str())];
+        Value::Map(Facts(first.into()))
+    });
+    Facts(vec![
+        hidden("name", name),
+        hidden("lines", notes.lines),
+        hidden("skipped", notes.skipped),
+        hidden("first_skipped", first),
+        hidden("backwards", notes.backwards),
+        hidden("format", notes.format.map(|format| Value::Text(format.to_string()))),
+        hidden("requests", notes.requests),
+        hidden("timed", notes.timed.0),
+        hidden("timed_zero", notes.timed.1),
+        hidden("strays", notes.strays),
+        hidden("clock_restarts", notes.restarts),
+        hidden("gaps_cut", notes.gaps.0),
+        hidden("gaps_cut_seconds", notes.gaps.1),
+    ])
+}
+
+fn period(row: &Row, names: &[(String, usize)]) -> PeriodFacts {
+    let four = |value| rounded(value, Unit::Plain(4));
+    let plants = row.plants.iter().map(|plant| {
+        Facts(vec![
+            hidden("utilization", four(plant.utilization)),
+            hidden("offered", four(plant.offered)),
+            hidden("workers", plant.workers),
+        ])
+    });
+    let is_there = |class: &ClassRow| class.arrivals + class.served() + class.rejected > 0;
+    let classes = row.classes.iter().zip(names).filter(|(class, _)| is_there(class));
+    let classes = classes.map(|(class, (name, _))| {
+        let levels = class.completed.iter().enumerate().filter(|(_, count)| **count > 0);
+        let levels = levels.map(|(level, count)| figure(level.to_string(), "", *count));
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        Facts(vec![
+            hidden("name", name.as_str()),
+            hidden("service_level", four(class.service_level)),
+            hidden("arrivals", class.arrivals),
+            hidden("completed_by_level", Value::Map(Facts(levels.collect()))),
+            hidden("rejected", class.rejected),
+            hidden("quota", class.held.and_then(|held| held.quota).map(four)),
+            hidden("response_ms_mean", ms(class.response.mean())),
+            hidden("response_ms_p99", ms(class.response.quantile(0.99))),
+        ])
+    });
+    PeriodFacts {
+        from: row.from.as_secs_f64(),
+        seconds: row.length.as_secs_f64(),
+        upstreams: plants.collect(),
+        classes: classes.collect(),
+    }
+}

@@ -1,0 +1,284 @@
+//! The figures of a command: one list for JSON, for tables, and for the tiles of a page.
+//!
+//! A figure has a key for programs, a label for people and a value with its unit. [`Facts`] serialise as an object of
+//! the keys; [`compare`] and [`list`] make tables of the labels. A figure without a label is in the JSON alone, one
+//! without a key in text alone. A new
+//! figure is one line where its list is made.
+
+use super::units::Unit;
+use plimsoll_core::telemetry::Histogram;
+use plimsoll_report::{Cell, Column, Fact, Table, Verdict};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Figures in the order in which they are shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts(pub(crate) Vec<Figure>);
+
+/// One figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    key: Cow<'static, str>,
+    label: Cow<'static, str>,
+    value: Value,
+    is_rare: bool,
+    is_trouble: bool,
+}
+
+/// The value of a figure.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// JSON's `null`; a dash in text.
+    Absent,
+    Count(u64),
+    /// A count that text shows as the percentage of the second number, with so many decimals.
+    Part(u64, u64),
+    Number(f64, Unit),
+    Text(String),
+    /// A value that text shows in words of its own.
+    Said(Box<Value>, String),
+    /// Figures below this one. Their labels follow the label of this one.
+    Map(Facts),
+}
+
+/// A figure that is always shown.
+pub(crate) fn figure(
+    key: impl Into<Cow<'static, str>>,
+    label: impl Into<Cow<'static, str>>,
+    value: impl Into<Value>,
+) -> Figure {
+    Figure { key: key.into(), label: label.into(), value: value.into(), is_rare: false, is_trouble: false }
+}
+
+/// A figure for programs alone.
+pub(crate) fn hidden(key: &'static str, value: impl Into<Value>) -> Figure {
+    figure(key, "", value)
+}
+
+/// Mean, percentiles and maximum of response times. Text shows the median and the 99th percentile.
+pub(crate) fn response_times(key: &'static str, label: &'static str, times: &Histogram) -> Figure {
+    let ms = |time: std::time::Duration| match times.count() {
+        0 => Value::Said(Box::new(Value::Number(0.0, Unit::Milliseconds)), "-".to_owned()),
+        _ => Value::Number((time.as_secs_f64() * 1e6).round() / 1e3, Unit::Milliseconds),
+    };
+    let all = [
+        hidden("mean", ms(times.mean())),
+        figure("p50", " p50", ms(times.quantile(0.5))),
+        hidden("p95", ms(times.quantile(0.95))),
+        figure("p99", " p99", ms(times.quantile(0.99))),
+        hidden("max", ms(times.max())),
+    ];
+    figure(key, label, Value::Map(Facts(all.into())))
+}
+
+impl Figure {
+    /// Text leaves the figure out while it is zero.
+    pub(crate) fn rare(self) -> Figure {
+        Figure { is_rare: true, ..self }
+    }
+
+    /// Anything above zero is bad.
+    pub(crate) fn trouble(self) -> Figure {
+        Figure { is_trouble: true, ..self }
+    }
+
+    fn verdict(&self) -> Verdict {
+        match (self.is_trouble, self.value.is_zero()) {
+            (false, _) => Verdict::Neutral,
+            (true, true) => Verdict::Good,
+            (true, false) => Verdict::Bad,
+        }
+    }
+}
+
+impl Value {
+    fn is_zero(&self) -> bool {
+        match self {
+            Value::Absent | Value::Count(0) | Value::Part(0, _) => true,
+            Value::Number(number, _) => *number == 0.0,
+            Value::Said(value, _) => value.is_zero(),
+            Value::Count(_) | Value::Part(..) | Value::Text(_) | Value::Map(_) => false,
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Value::Absent | Value::Map(_) => "-".to_owned(),
+            Value::Count(count) => Unit::Plain(0).show(*count as f64),
+            Value::Part(part, whole) => Unit::Percent(2).show(*part as f64 / (*whole).max(1) as f64),
+            Value::Number(number, unit) => unit.show(*number),
+            Value::Text(text) | Value::Said(_, text) => text.clone(),
+        }
+    }
+
+    /// With words of its own for text.
+    pub(crate) fn said(self, text: impl Into<String>) -> Value {
+        Value::Said(Box::new(self), text.into())
+    }
+}
+
+impl From<u64> for Value {
+    fn from(count: u64) -> Value {
+        Value::Count(count)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(count: u32) -> Value {
+        Value::Count(count.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Number(number, Unit::Plain(3))
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Absent, Into::into)
+    }
+}
+
+/// A number with four decimals: the noise leaves no more.
+pub(crate) fn rounded(number: f64, unit: Unit) -> Value {
+    Value::Number((number * 1e4).round() / 1e4, unit)
+}
+
+impl Serialize for Facts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let keyed = self.0.iter().filter(|figure| !figure.key.is_empty());
+        serializer.collect_map(keyed.map(|figure| (&figure.key, &figure.value)))
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Absent => serializer.serialize_none(),
+            Value::Count(count) | Value::Part(count, _) => serializer.serialize_u64(*count),
+            Value::Number(number, _) => serializer.serialize_f64(*number),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Said(value, _) => value.serialize(serializer),
+            Value::Map(facts) => facts.serialize(serializer),
+        }
+    }
+}
+
+impl Value {
+    /// Whether the value is words, and so to the left of its column.
+    fn is_word(&self) -> bool {
+        match self {
+            Value::Text(_) => true,
+            Value::Said(value, _) => value.is_word(),
+            _ => false,
+        }
+    }
+}
+
+/// A figure as people see it.
+struct Shown<'a> {
+    label: String,
+    figure: &'a Figure,
+}
+
+impl Facts {
+    /// The figures that have a label, those of a map under its label and their own.
+    fn shown(&self) -> Vec<Shown<'_>> {
+        let mut all = Vec::new();
+        for figure in &self.0 {
+            match &figure.value {
+                Value::Map(inner) => all.extend(inner.shown().into_iter().map(|shown| Shown {
+                    label: format!("{}{}", figure.label, shown.label),
+                    figure: shown.figure,
+                })),
+                _ if figure.label.is_empty() => {}
+                _ => all.push(Shown { label: figure.label.to_string(), figure }),
+            }
+        }
+        all
+    }
+
+    /// The figures as tiles of a page. A label that begins with a blank goes into the remark of the figure before.
+    pub(crate) fn tiles(&self) -> Vec<Fact> {
+        let mut all: Vec<Fact> = Vec::new();
+        for Shown { label, figure } in self.shown() {
+            let text = figure.value.text();
+            match all.last_mut() {
+                _ if figure.is_rare && figure.value.is_zero() => {}
+                Some(last) if label.starts_with(' ') => {
+                    let before = if last.note.is_empty() { "" } else { "; " };
+                    last.note += &format!("{before}{}: {text}", label.trim());
+                }
+                _ => all.push(Fact::new(label, text).verdict(figure.verdict())),
+            }
+        }
+        all
+    }
+}
+
+/// A row for each figure that any of these has, a column for each of these.
+pub(crate) fn compare(title: &str, all: &[(String, &Facts)]) -> Table {
+    let columns = all.iter().map(|(name, _)| Column::number(name.clone(), "", 0));
+    let mut table = Table::new(title, std::iter::once(Column::text("")).chain(columns));
+    for (label, figures) in aligned(all.iter().map(|(_, facts)| facts.shown()).collect()) {
+        if is_worth_showing(&figures) {
+            let cells = figures.iter().map(|figure| figure.map(|figure| figure.value.text()).into());
+            table = table.row(std::iter::once(Cell::from(label)).chain(cells));
+        }
+    }
+    table
+}
+
+/// A column for each figure that any of these has, after the columns `names`; a row for each of these, after the cells of
+/// its names. Details, whose labels begin with a blank, are left out.
+pub(crate) fn list(title: &str, names: &[&str], all: &[(Vec<Cell>, &Facts)]) -> Table {
+    let columns = aligned(all.iter().map(|(_, facts)| facts.shown()).collect());
+    let columns: Vec<_> = columns
+        .into_iter()
+        .filter(|(label, figures)| !label.starts_with(' ') && is_worth_showing(figures))
+        .collect();
+    let headings = columns.iter().map(|(label, figures)| {
+        match figures.iter().flatten().any(|figure| figure.value.is_word()) {
+            true => Column::text(label.clone()),
+            false => Column::number(label.clone(), "", 0),
+        }
+    });
+    let mut table = Table::new(title, names.iter().map(|name| Column::text(*name)).chain(headings));
+    for (row, (names, _)) in all.iter().enumerate() {
+        let cells = columns.iter().map(|(_, figures)| figures[row].map(|figure| figure.value.text()).into());
+        table = table.row(names.iter().cloned().chain(cells));
+    }
+    table
+}
+
+/// Whether any of these is not a rare figure that is zero.
+fn is_worth_showing(figures: &[Option<&Figure>]) -> bool {
+    figures.iter().flatten().any(|figure| !(figure.is_rare && figure.value.is_zero()))
+}
+
+/// Lists side by side, label by label, in an order that is that of each: a list that lacks a label has `None` there.
+fn aligned<'a>(lists: Vec<Vec<Shown<'a>>>) -> Vec<(String, Vec<Option<&'a Figure>>)> {
+    let mut rows: Vec<(String, Vec<Option<&Figure>>)> = Vec::new();
+    let width = lists.len();
+    for (place, list) in lists.into_iter().enumerate() {
+        let mut next = 0;
+        for Shown { label, figure } in list {
+            let found = rows[next..].iter().position(|(known, _)| *known == label);
+            let row = found.map_or(next, |ahead| next + ahead);
+            if found.is_none() {
+                rows.insert(row, (label, vec![None; width]));
+            }
+            rows[row].1[place] = Some(figure);
+            next = row + 1;
+        }
+    }
+    rows
+}

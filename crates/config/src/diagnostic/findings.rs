@@ -1,0 +1,156 @@
+//! The collector that reading and resolving write errors into.
+
+use super::{Code, Diagnostic, Diagnostics, quoted};
+use crate::syntax::{SectionShape, sections};
+use std::ops::Range;
+
+/// Errors found so far, and what is known of the section under reading.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    found: Vec<Finding>,
+    /// What stands for each NAME in the titles of the sections under reading, outermost first.
+    names: Vec<String>,
+    /// The file's own shape, to find the section that a misplaced key belongs to.
+    file: Option<fn() -> SectionShape>,
+}
+
+/// One error before its place is turned into line and column.
+#[derive(Debug)]
+struct Finding {
+    code: Code,
+    span: Range<usize>,
+    complaint: Complaint,
+    other: Option<(Range<usize>, String)>,
+}
+
+/// What is wrong, and what helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
+impl Complaint {
+    pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Complaint { message: message.into(), help: help.into() }
+    }
+}
+
+/// The second place of an error.
+pub(crate) struct Other<'a> {
+    pub(crate) span: &'a Range<usize>,
+    /// What stands there, before "in line N": `first given`.
+    pub(crate) what: &'a str,
+}
+
+impl Findings {
+    /// Nothing found yet in a file of this shape.
+    pub(crate) fn of(file: fn() -> SectionShape) -> Self {
+        Findings { file: Some(file), ..Findings::default() }
+    }
+
+    /// The section that has a key, for a key that stands in the wrong place.
+    pub(crate) fn section_with(&self, key: &str) -> Option<&'static str> {
+        let sections = sections((self.file?)());
+        let has_it = |section: &&SectionShape| section.keys.iter().any(|known| known.name == key);
+        sections.iter().find(has_it).map(|section| section.title)
+    }
+
+    /// Adds an error.
+    pub(crate) fn add(&mut self, code: Code, span: &Range<usize>, complaint: Complaint) {
+        self.found.push(Finding { code, span: span.clone(), complaint, other: None });
+    }
+
+    /// Adds an error in which another place takes part.
+    pub(crate) fn add_with(
+        &mut self,
+        code: Code,
+        span: &Range<usize>,
+        complaint: Complaint,
+        other: Other<'_>,
+    ) {
+        let other = Some((other.span.clone(), other.what.to_owned()));
+        self.found.push(Finding { code, span: span.clone(), complaint, other });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// How many values were refused. If reading a value raises the number, the value is not sound.
+    pub(crate) fn refused(&self) -> usize {
+        self.found.iter().filter(|finding| finding.code != Code::MissingKey).count()
+    }
+
+    /// Reads a section that has a name of the user's choice.
+    pub(crate) fn under_name<T>(&mut self, name: &str, read: impl FnOnce(&mut Findings) -> T) -> T {
+        self.names.push(quoted(name));
+        let read = read(self);
+        self.names.pop();
+        read
+    }
+
+    /// A section's title with the user's names in it.
+    pub(crate) fn title(&self, title: &str) -> String {
+        let mut names = self.names.iter();
+        let mut pieces = title.split("NAME");
+        let first = pieces.next().unwrap_or_default().to_owned();
+        pieces.fold(first, |shown, piece| shown + names.next().map_or("NAME", String::as_str) + piece)
+    }
+
+    /// Drops what may follow from an error of syntax alone. After such an error the values read are partly a guess:
+    /// kept is what is wrong in other lines, under headers that could be read, and not merely absent.
+    pub(crate) fn keep_beside_syntax(&mut self, source: &str) {
+        let lines = Lines::new(source);
+        let line = |finding: &Finding| lines.of(finding.span.start).0;
+        let broken: Vec<usize> = self.found.iter().filter(|f| f.code == Code::Syntax).map(line).collect();
+        let header_lines: Vec<usize> = (1..)
+            .zip(source.lines())
+            .filter(|(_, text)| text.trim_start().starts_with('['))
+            .map(|(at, _)| at)
+            .collect();
+        self.found.retain(|finding| {
+            let at = line(finding);
+            let header = header_lines.iter().rev().find(|header| **header <= at);
+            let guessed = broken.contains(&at) || header.is_some_and(|header| broken.contains(header));
+            finding.code == Code::Syntax || (finding.code != Code::MissingKey && !guessed)
+        });
+    }
+
+    /// The errors, placed in their source.
+    pub(crate) fn into_diagnostics(self, source: &str, name: &str) -> Diagnostics {
+        let place = Lines::new(source);
+        let mut all: Vec<Diagnostic> = self
+            .found
+            .into_iter()
+            .map(|Finding { code, span, complaint: Complaint { message, help }, other }| {
+                let (line, column) = place.of(span.start);
+                let other = other.map(|(span, what)| (place.of(span.start).0, what));
+                Diagnostic { code, span, line, column, message, help, other }
+            })
+            .collect();
+        all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
+        all.dedup();
+        Diagnostics { name: name.to_owned(), all, source: source.to_owned() }
+    }
+}
+
+/// Byte offsets to lines and columns.
+struct Lines<'a> {
+    source: &'a str,
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(source: &'a str) -> Self {
+        let ends = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Lines { source, starts: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// Line and column, both from 1. An offset within a character belongs to that character.
+    fn of(&self, offset: usize) -> (usize, usize) {
+        let offset = self.source.floor_char_boundary(offset);
+        let line = self.starts.partition_point(|start| *start <= offset);
+        (line, self.source[self.starts[line - 1]..offset].chars().count() + 1)
+    }
+}

@@ -1,0 +1,109 @@
+//! JSON Schema 2020-12 for editors, made from the tables of keys.
+//!
+//! A schema knows forms, not meaning: it lets pass what resolving alone can know, such as whether a name exists.
+
+use super::reference::one_line;
+use crate::syntax::{KeyShape, Presence, Section, SectionShape, Shape, sections};
+use crate::{adaptation, agent, gateway, workload};
+use serde_json::{Map, Value, json};
+use std::ops::Bound;
+
+/// The JSON Schema of the configuration.
+pub fn json_schema() -> String {
+    schema_of(gateway::keys::File::shape(), "Plimsoll configuration")
+}
+
+/// The JSON Schema of the workload.
+pub fn workload_schema() -> String {
+    schema_of(workload::keys::File::shape(), "Plimsoll workload")
+}
+
+/// The JSON Schema of the adapter's policy.
+pub fn adaptation_schema() -> String {
+    schema_of(adaptation::keys::File::shape(), "Plimsoll adaptation")
+}
+
+/// The JSON Schema of an agent's file.
+pub fn agent_schema() -> String {
+    schema_of(agent::keys::File::shape(), "Plimsoll agent")
+}
+
+fn schema_of(file: SectionShape, title: &str) -> String {
+    let all = sections(file);
+    let mut schema = section(&all[0]);
+    schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
+    schema.insert("title".to_owned(), title.into());
+    let definitions = all[1..].iter().map(|each| (definition(each.title), section(each).into()));
+    schema.insert("$defs".to_owned(), Value::Object(definitions.collect()));
+    let mut schema = Value::Object(schema);
+    schema.sort_all_objects();
+    format!("{schema:#}\n")
+}
+
+/// `[upstream.NAME.capacity]` is the definition `upstream.NAME.capacity`.
+fn definition(title: &str) -> String {
+    title.trim_matches(['[', ']']).to_owned()
+}
+
+fn section(shape: &SectionShape) -> Map<String, Value> {
+    let properties = shape.keys.iter().map(|each| (each.name.to_owned(), key(each).into()));
+    let mut members = Map::new();
+    members.insert("description".to_owned(), one_line(shape.doc).into());
+    members.insert("type".to_owned(), "object".into());
+    members.insert("additionalProperties".to_owned(), false.into());
+    members.insert("properties".to_owned(), Value::Object(properties.collect()));
+    let required: Vec<&str> = shape.keys.iter().filter(|key| key.is_needed()).map(|key| key.name).collect();
+    if !required.is_empty() {
+        members.insert("required".to_owned(), required.into());
+    }
+    members
+}
+
+fn key(key: &KeyShape) -> Map<String, Value> {
+    let mut doc = one_line(key.doc);
+    if let Presence::Default(shown) = &key.presence
+        && !shown.is_empty()
+    {
+        doc.push_str(&format!(" Default: {shown}."));
+    }
+    if let Shape::Word(words) = key.shape {
+        let words: Vec<String> = words.iter().map(|(word, meaning)| format!("{word}: {meaning}")).collect();
+        doc.push_str(&format!(" {}.", words.join("; ")));
+    }
+    let mut members = value(&key.shape);
+    members.insert("description".to_owned(), doc.into());
+    members
+}
+
+fn value(shape: &Shape) -> Map<String, Value> {
+    let reference =
+        |section: fn() -> SectionShape| json!({ "$ref": format!("#/$defs/{}", definition(section().title)) });
+    let members = match shape {
+        Shape::Boolean => json!({ "type": "boolean" }),
+        Shape::Whole { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Shape::Number { from, to } => match from {
+            Bound::Excluded(least) => json!({ "type": "number", "exclusiveMinimum": least, "maximum": to }),
+            Bound::Included(least) => json!({ "type": "number", "minimum": least, "maximum": to }),
+            Bound::Unbounded => json!({ "type": "number", "maximum": to }),
+        },
+        Shape::Text(text) => match text.pattern {
+            Some(pattern) => json!({ "type": "string", "pattern": pattern, "examples": [text.example] }),
+            None => json!({ "type": "string", "examples": [text.example] }),
+        },
+        Shape::Word(words) => json!({ "enum": words.iter().map(|(word, _)| word).collect::<Vec<_>>() }),
+        Shape::Either(one, other) => json!({ "anyOf": [value(one), value(other)] }),
+        Shape::OneOrMany(inner) => {
+            json!({ "anyOf": [value(inner), { "type": "array", "items": value(inner), "minItems": 1 }] })
+        }
+        Shape::Pairs { value: inner, .. } => {
+            json!({ "type": "object", "additionalProperties": value(inner) })
+        }
+        Shape::Section(section) => reference(*section),
+        Shape::Named(section) => json!({ "type": "object", "additionalProperties": reference(*section) }),
+        Shape::Many(section) => json!({ "type": "array", "items": reference(*section) }),
+    };
+    match members {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Values that are addresses of the network.
+
+use crate::diagnostic::quoted;
+use crate::syntax::{Refused, TextField, TextShape, bad, texts};
+use plimsoll_core::promises::Network;
+use std::net::{IpAddr, SocketAddr};
+
+/// An address to listen on.
+impl TextField for SocketAddr {
+    const SHAPE: TextShape =
+        TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None };
+
+    fn parse(text: &str) -> Result<Self, Refused> {
+        if let Ok(address) = text.parse() {
+            return Ok(address);
+        }
+        let message = format!("`{}` is no address to listen on", quoted(text));
+        let help = if let Ok(ip) = text.parse::<IpAddr>() {
+            format!("add a port: `\"{}\"`", SocketAddr::new(ip, 8080))
+        } else if let Some(port) =
+            text.trim_start_matches('*').strip_prefix(':').and_then(|p| p.parse::<u16>().ok())
+        {
+            format!("write `\"0.0.0.0:{port}\"` for every IPv4 address, `\"[::]:{port}\"` for IPv6 too")
+        } else if let Some(port) = text.strip_prefix("localhost:").and_then(|p| p.parse::<u16>().ok()) {
+            format!("write `\"127.0.0.1:{port}\"`: names are not looked up here")
+        } else {
+            "write an address and a port, such as `\"127.0.0.1:8080\"` or `\"[::]:8080\"`".to_owned()
+        };
+        Err(bad(message, help))
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// The address of the admin listener, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Admin(pub(crate) Option<SocketAddr>);
+
+impl TextField for Admin {
+    const SHAPE: TextShape =
+        TextShape { what: "an address with port, or `off`", example: "127.0.0.1:9090", pattern: None };
+
+    fn parse(text: &str) -> Result<Self, Refused> {
+        if text == "off" {
+            Ok(Admin(None))
+        } else {
+            <SocketAddr as TextField>::parse(text).map(|a| Admin(Some(a)))
+        }
+    }
+
+    fn show(&self) -> String {
+        self.0.map_or("off".to_owned(), |address| address.to_string())
+    }
+}
+
+texts! {
+    /// Host and port to connect to; the host is looked up later.
+    HostPort("a host with port", "127.0.0.1:8000", None) = host_with_port;
+}
+
+fn host_with_port(text: &str) -> Result<String, Refused> {
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let rest = rest.split('/').next().unwrap_or(rest);
+        let message = format!("`{}` is a URL; this takes host and port", quoted(text));
+        let help = match scheme {
+            "https" => "TLS to upstreams is not spoken: name the server's plain HTTP port".to_owned(),
+            _ if rest.contains(':') => format!("write `\"{}\"`", quoted(rest)),
+            _ => format!("write `\"{}:80\"`", quoted(rest)),
+        };
+        return Err(bad(message, help));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let host_fits = match bracketed {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
+    };
+    if host_fits && port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Ok(text.to_owned());
+    }
+    let help = match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) => format!("write `\"[{address}]:8000\"`, with the port it listens on"),
+        _ if port.is_empty() && !text.contains(['/', ' ']) => {
+            format!("add the port it listens on: `\"{}:8000\"`", quoted(host))
+        }
+        _ => "write host and port, such as `\"127.0.0.1:8000\"` or `\"app.internal:8000\"`".to_owned(),
+    };
+    Err(bad(format!("`{}` is no host with port", quoted(text)), help))
+}
+
+/// A network in CIDR form; an address alone is a network of one.
+impl TextField for Network {
+    const SHAPE: TextShape = TextShape { what: "a network", example: "10.0.0.0/8", pattern: None };
+
+    fn parse(text: &str) -> Result<Self, Refused> {
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let help =
+            "write an address or a network, such as `\"192.0.2.7\"`, `\"10.0.0.0/8\"` or `\"2001:db8::/32\"`";
+        let Ok(address) = address.parse::<IpAddr>() else {
+            return Err(bad(format!("`{}` is no network", quoted(text)), help));
+        };
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = match bits {
+            None => most,
+            Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(|| {
+                bad(
+                    format!("`/{}` is no prefix length of {address}", quoted(bits)),
+                    format!("use /0 to /{most}"),
+                )
+            })?,
+        };
+        Ok(Network { address, prefix_bits })
+    }
+
+    fn show(&self) -> String {
+        format!("{}/{}", self.address, self.prefix_bits)
+    }
+}

@@ -1,0 +1,78 @@
+//! The traits that types of values implement, and the value with its place.
+
+use super::shape::{SectionShape, Shape};
+use crate::diagnostic::{Code, Complaint, Findings};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Located<T> {
+    pub(crate) value: T,
+    pub(crate) span: Range<usize>,
+    /// Whether nothing in it was refused: what is absent is meant to be absent.
+    pub(crate) sound: bool,
+}
+
+impl<T> Located<T> {
+    /// A value that was read without a finding, or that is a default.
+    pub(crate) fn sound(value: T, span: Range<usize>) -> Self {
+        Located { value, span, sound: true }
+    }
+
+    /// A value under reading: sound if reading it finds nothing.
+    pub(super) fn read(
+        span: Range<usize>,
+        findings: &mut Findings,
+        read: impl FnOnce(&mut Findings) -> T,
+    ) -> Self {
+        let before = findings.refused();
+        let value = read(findings);
+        Located { value, span, sound: findings.refused() == before }
+    }
+}
+
+impl<T> Located<Option<T>> {
+    pub(super) fn transpose(self) -> Option<Located<T>> {
+        let Located { value, span, sound } = self;
+        value.map(|value| Located { value, span, sound })
+    }
+}
+
+/// A type of value that a key may have.
+pub(crate) trait Field: Sized {
+    /// What may be written.
+    fn shape() -> Shape;
+    /// The value, or findings.
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self>;
+    /// The value as it would be written; empty where there is no short form. Only defaults are shown.
+    fn show(&self) -> String {
+        String::new()
+    }
+}
+
+/// A section: a table of known keys.
+pub(crate) trait Section: Sized {
+    fn shape() -> SectionShape;
+    fn read_table(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Self;
+}
+
+/// The type of a value, in words.
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with decimals",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// Adds the finding that a value of another type belongs here.
+pub(crate) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str, help: String, findings: &mut Findings) {
+    let message = format!("this takes {wanted}, not {}", kind(value.get_ref()));
+    findings.add(Code::WrongType, &value.span(), Complaint::new(message, help));
+}

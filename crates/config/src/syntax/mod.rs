@@ -1,0 +1,74 @@
+//! Reading TOML into typed values, for every file format of Plimsoll.
+//!
+//! Comes in: the text of a file, and a table of its keys (`section!`). Goes out: a struct of located values, and the
+//! shape of the table, from which reference, schema and suggestions are made. A key whose value is refused is found
+//! once and left out; reading never stops at the first error.
+
+mod compounds;
+mod field;
+pub(crate) mod number;
+mod quantity;
+pub(crate) mod section;
+mod shape;
+mod suggestions;
+mod text;
+pub(crate) mod word;
+
+pub(crate) use compounds::{Brief, Course, Many, Named, OneOrMany, Pairs, Within};
+pub(crate) use field::{Field, Located, Section};
+pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, numbers};
+pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};
+pub(crate) use section::section;
+pub(crate) use shape::{KeyShape, Presence, SectionShape, Shape, TextShape, sections};
+pub(crate) use suggestions::nearest;
+pub(crate) use text::{Name, Refused, Text, TextField, bad, texts};
+pub(crate) use word::words;
+
+use crate::diagnostic::{Code, Complaint, Diagnostics, Findings};
+use toml::de::DeTable;
+
+/// Reads a file of any format: first its keys, then, if the file is TOML at all, their meaning.
+///
+/// The parser is `DeTable::parse_recoverable` of `toml`: it keeps the span of every key and value, and goes on after an
+/// error of syntax. `toml-span` stops at the first error and knows no dates; `toml_edit` keeps comments and layout,
+/// which nothing here needs.
+pub(crate) fn understand<F: Section, T>(
+    source: &str,
+    name: &str,
+    resolve: impl FnOnce(&F, &mut Findings) -> T,
+) -> Result<T, Diagnostics> {
+    let mut findings = Findings::of(F::shape);
+    let (table, errors) = DeTable::parse_recoverable(source);
+    for error in &errors {
+        let span = error.span().unwrap_or(0..0);
+        let (code, complaint) = not_toml(error.message());
+        findings.add(code, &span, complaint);
+    }
+    let file = F::read_table(table.get_ref(), 0..0, &mut findings);
+    if errors.is_empty() {
+        let meaning = resolve(&file, &mut findings);
+        if findings.is_empty() {
+            return Ok(meaning);
+        }
+    } else {
+        findings.keep_beside_syntax(source);
+    }
+    Err(findings.into_diagnostics(source, name))
+}
+
+/// An error of syntax, with what helps in the common cases.
+fn not_toml(message: &str) -> (Code, Complaint) {
+    if message.contains("duplicate key") {
+        let complaint =
+            Complaint::new("this key is given twice", "keep one of them; several values go into a list");
+        return (Code::Duplicate, complaint);
+    }
+    let message = message.trim_end_matches(", expected nothing");
+    // An address or a duration without quotes looks like the beginning of a number.
+    let help = if ["string", "float", "integer", "date", "time"].iter().any(|kind| message.contains(kind)) {
+        "text, addresses and durations stand in double quotes: `name = \"shop\"`, `max_wait = \"10s\"`"
+    } else {
+        "TOML is lines of `key = value` under `[section]` headers; see https://toml.io"
+    };
+    (Code::Syntax, Complaint::new(format!("this is not TOML: {message}"), help))
+}

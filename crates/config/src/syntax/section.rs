@@ -1,0 +1,180 @@
+//! Sections: the macro that makes a section's struct, its reading and its description from one table of keys.
+//!
+//! Why not serde: its errors stop at the first, know nothing of the other keys, and lose the span of an absent key;
+//! `flatten` and `untagged` lose every span. Why not a table of strings beside the structs: the two drift apart.
+
+use super::field::{Field, Located, Section, wrong_type};
+use super::shape::{KeyShape, Presence, SectionShape, Shape};
+use super::suggestions::nearest;
+use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// A table under reading.
+pub(crate) struct Keys<'a, 'i> {
+    table: &'a DeTable<'i>,
+    title: &'static str,
+    span: Range<usize>,
+}
+
+impl<'a, 'i> Keys<'a, 'i> {
+    /// Starts reading, and refuses keys that the section does not have.
+    pub(crate) fn new(
+        table: &'a DeTable<'i>,
+        span: Range<usize>,
+        shape: &SectionShape,
+        findings: &mut Findings,
+    ) -> Self {
+        for (key, _) in table.iter() {
+            if shape.keys.iter().all(|known| known.name != key.get_ref()) {
+                let complaint = unknown_key(key.get_ref(), shape, findings);
+                findings.add(Code::UnknownKey, &key.span(), complaint);
+            }
+        }
+        Keys { table, title: shape.title, span }
+    }
+
+    /// The value of a key that may be absent.
+    pub(crate) fn optional<T: Field>(&self, name: &str, findings: &mut Findings) -> Option<Located<T>> {
+        let value = self.table.get(name)?;
+        Located::read(value.span(), findings, |findings| T::read(value, findings)).transpose()
+    }
+
+    /// The value of a key that must be there.
+    pub(crate) fn required<T: Field>(
+        &self,
+        name: &str,
+        help: &str,
+        findings: &mut Findings,
+    ) -> Option<Located<T>> {
+        if !self.table.contains_key(name) {
+            let message = format!("`{}` needs the key `{name}`", findings.title(self.title));
+            findings.add(Code::MissingKey, &self.span, Complaint::new(message, help));
+        }
+        self.optional(name, findings)
+    }
+
+    /// The value of a key, or its default.
+    pub(crate) fn or<T: Field>(&self, name: &str, default: T, findings: &mut Findings) -> Located<T> {
+        let sound = !self.table.contains_key(name);
+        self.optional(name, findings).unwrap_or(Located { value: default, span: self.span.clone(), sound })
+    }
+
+    /// A section that counts as empty where it is absent.
+    pub(crate) fn section<T: Section>(&self, name: &str, findings: &mut Findings) -> Located<T> {
+        let (span, empty) = (self.span.clone(), DeTable::new());
+        match self.table.get(name) {
+            Some(value) => match value.get_ref() {
+                DeValue::Table(table) => Located::read(value.span(), findings, |findings| {
+                    T::read_table(table, value.span(), findings)
+                }),
+                _ => {
+                    let title = findings.title(T::shape().title);
+                    wrong_type(value, "a table", format!("write a section `{title}`"), findings);
+                    // The required keys of the section are not what is wrong: the defaults alone are read.
+                    Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
+                }
+            },
+            None => Located::read(span.clone(), findings, |findings| T::read_table(&empty, span, findings)),
+        }
+    }
+}
+
+/// The complaint about a key that the section does not have.
+fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complaint {
+    let title = findings.title(shape.title);
+    let message = match title.starts_with("the ") {
+        true => format!("the file has no section or key `{}`", quoted(key)),
+        false => format!("`{title}` has no key `{}`", quoted(key)),
+    };
+    let help = match nearest(key, shape.keys.iter().map(|known| known.name)) {
+        Some(known) => format!("did you mean `{known}`?"),
+        None => match findings.section_with(key) {
+            Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
+            None => {
+                let known: Vec<String> = shape.keys.iter().map(|key| format!("`{}`", key.name)).collect();
+                format!("its keys are {}", known.join(", "))
+            }
+        },
+    };
+    Complaint::new(message, help)
+}
+
+/// The description of one key.
+pub(crate) fn key_shape(name: &'static str, doc: &'static str, described: (Presence, Shape)) -> KeyShape {
+    KeyShape { name, doc, presence: described.0, shape: described.1 }
+}
+
+/// Makes a section's struct, its reading and its description from one table of keys.
+///
+/// `key: Type, presence` where presence is one of `required("help")`, `optional`, `default(value)`, and `section`
+/// for a nested table that counts as empty where it is absent. `key as "word"` names a key that Rust reserves.
+macro_rules! section {
+    ($title:literal $(#[doc = $doc:literal])+ $name:ident {
+        $( $(#[doc = $key_doc:literal])+ $key:ident $(as $word:literal)?: $kind:ty, $presence:ident $(($argument:expr))?; )+
+    }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name {
+            $( $(#[doc = $key_doc])+ pub(crate) $key: section!(@type $presence $kind), )+
+        }
+
+        impl crate::syntax::Section for $name {
+            fn shape() -> crate::syntax::SectionShape {
+                crate::syntax::SectionShape {
+                    title: $title,
+                    doc: concat!($($doc, "\n"),+),
+                    keys: vec![$(
+                        crate::syntax::section::key_shape(
+                            section!(@word $key $($word)?),
+                            concat!($($key_doc, "\n"),+),
+                            section!(@describe $presence $kind $(, $argument)?),
+                        ),
+                    )+],
+                }
+            }
+
+            fn read_table(
+                table: &toml::de::DeTable<'_>,
+                span: std::ops::Range<usize>,
+                findings: &mut crate::diagnostic::Findings,
+            ) -> Self {
+                let keys = crate::syntax::section::Keys::new(table, span, &Self::shape(), findings);
+                $( let $key = section!(@read keys, findings, (section!(@word $key $($word)?)), $presence $(, $argument)?); )+
+                $name { $( $key ),+ }
+            }
+        }
+    };
+    (@word $key:ident) => { stringify!($key) };
+    (@word $key:ident $word:literal) => { $word };
+    (@type required $kind:ty) => { Option<crate::syntax::Located<$kind>> };
+    (@type optional $kind:ty) => { Option<crate::syntax::Located<$kind>> };
+    (@type default $kind:ty) => { crate::syntax::Located<$kind> };
+    (@type section $kind:ty) => { crate::syntax::Located<$kind> };
+    (@describe required $kind:ty, $help:expr) => {
+        (crate::syntax::Presence::Required, <$kind as crate::syntax::Field>::shape())
+    };
+    (@describe optional $kind:ty) => {
+        (crate::syntax::Presence::Optional, <$kind as crate::syntax::Field>::shape())
+    };
+    (@describe default $kind:ty, $default:expr) => {{
+        let default: $kind = $default;
+        let shown = crate::syntax::Field::show(&default);
+        (crate::syntax::Presence::Default(shown), <$kind as crate::syntax::Field>::shape())
+    }};
+    (@describe section $kind:ty) => {
+        (
+            crate::syntax::Presence::Implied,
+            crate::syntax::Shape::Section(<$kind as crate::syntax::Section>::shape),
+        )
+    };
+    (@read $keys:ident, $findings:ident, ($word:expr), required, $help:expr) => {
+        $keys.required($word, $help, $findings)
+    };
+    (@read $keys:ident, $findings:ident, ($word:expr), optional) => { $keys.optional($word, $findings) };
+    (@read $keys:ident, $findings:ident, ($word:expr), default, $default:expr) => {
+        $keys.or($word, $default, $findings)
+    };
+    (@read $keys:ident, $findings:ident, ($word:expr), section) => { $keys.section($word, $findings) };
+}
+pub(crate) use section;

@@ -1,0 +1,101 @@
+//! Values that are written as text of a certain form.
+
+use super::field::{Field, wrong_type};
+use super::shape::{Shape, TextShape};
+use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use toml::Spanned;
+use toml::de::DeValue;
+
+/// Why a text is refused.
+pub(crate) type Refused = (Code, Complaint);
+
+/// A value written as text.
+pub(crate) trait TextField: Sized {
+    const SHAPE: TextShape;
+    /// The unit to propose where a bare number stands.
+    const UNIT: Option<&'static str> = None;
+    fn parse(text: &str) -> Result<Self, Refused>;
+    fn show(&self) -> String;
+}
+
+impl<T: TextField> Field for T {
+    fn shape() -> Shape {
+        Shape::Text(T::SHAPE)
+    }
+
+    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
+        let number = match value.get_ref() {
+            DeValue::String(text) => {
+                return T::parse(text)
+                    .map_err(|(code, complaint)| findings.add(code, &value.span(), complaint))
+                    .ok();
+            }
+            DeValue::Integer(number) => Some(number.to_string()),
+            DeValue::Float(number) => Some(number.to_string()),
+            _ => None,
+        };
+        let help = match (number, T::UNIT) {
+            (Some(number), Some(unit)) => format!("write it with its unit, such as `\"{number}{unit}\"`"),
+            _ => format!("write text, such as `\"{}\"`", T::SHAPE.example),
+        };
+        wrong_type(value, T::SHAPE.what, help, findings);
+        None
+    }
+
+    fn show(&self) -> String {
+        format!("\"{}\"", TextField::show(self).escape_debug())
+    }
+}
+
+/// Makes types of text that are a string: `Name("what", "example", Some("pattern")) = parse;`, where `parse` gives the
+/// string to keep.
+macro_rules! texts {
+    ($($(#[doc = $doc:literal])+ $name:ident($what:literal, $example:literal, $pattern:expr) = $parse:expr;)+) => { $(
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(crate) struct $name(pub(crate) String);
+
+        impl crate::syntax::TextField for $name {
+            const SHAPE: crate::syntax::TextShape =
+                crate::syntax::TextShape { what: $what, example: $example, pattern: $pattern };
+
+            fn parse(text: &str) -> Result<Self, crate::syntax::Refused> {
+                let parse: fn(&str) -> Result<String, crate::syntax::Refused> = $parse;
+                parse(text).map($name)
+            }
+
+            fn show(&self) -> String {
+                self.0.clone()
+            }
+        }
+    )+ };
+}
+pub(crate) use texts;
+
+/// A text that cannot be read.
+pub(crate) fn bad(message: impl Into<String>, help: impl Into<String>) -> Refused {
+    (Code::BadValue, Complaint::new(message, help))
+}
+
+/// A text whose value is too small or too large.
+pub(crate) fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> Refused {
+    (Code::OutOfRange, Complaint::new(message, help))
+}
+
+texts! {
+    /// Any text.
+    Text("text", "text", None) = |text| Ok(text.to_owned());
+    /// A name that metrics, headers and logs can carry as it is.
+    Name("a name", "shop", Some("^[A-Za-z0-9_.-]{1,64}$")) =
+        |text| check_name(text).map(|()| text.to_owned()).map_err(|complaint| (Code::BadValue, complaint));
+}
+
+/// Refuses what cannot be a name.
+pub(crate) fn check_name(name: &str) -> Result<(), Complaint> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=64).contains(&name.len()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    let help = "use 1 to 64 letters, digits, `-`, `_` or `.`: it appears in metrics and headers";
+    Err(Complaint::new(format!("`{}` cannot be a name", quoted(name)), help))
+}

@@ -1,0 +1,109 @@
+//! A plant: a server whose utilization is held at a set point.
+
+use crate::time::Duration;
+use alloc::string::String;
+
+/// A server whose utilization is held at a set point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plant {
+    /// Its name in the configuration, metrics and status.
+    pub name: String,
+    /// s, how many requests it works on at once: Apache's `MaxRequestWorkers`, or an application server's processes.
+    /// With `find_workers` it is the number to begin with.
+    pub workers: u32,
+    /// If given, the engine searches the number of workers between these bounds, and starts no more requests at once
+    /// than it found.
+    pub find_workers: Option<WorkerBounds>,
+    /// The most requests in service at once, over all threads; further requests wait. At least 1.
+    pub max_connections: u32,
+    /// The load line: the utilization U* to hold, in (0, 1].
+    pub set_point: f64,
+    /// How U is sensed.
+    pub sense: Sense,
+    /// The second resource of UC 7.2: the most bytes per second that the link carries, 1 / b'.
+    pub bandwidth_bytes_per_second: Option<f64>,
+    /// A mean service time above this in one period means U = 1 (CA 4.2.1).
+    pub response_time_limit: Option<Duration>,
+    /// The gateway shares the plant's machine: a rejection's cost c enters the plant's U (UC eq. 2).
+    pub same_host: bool,
+    /// Costs known beforehand, from a profile. With reported utilization they drive the loop from the first period; with
+    /// gap estimation measured service times replace them as soon as there are any.
+    pub costs: Option<Costs>,
+    /// The bounds of the queue in front of the plant.
+    pub queue: QueueBounds,
+    /// The largest part of the plant that contracts may promise together, in (0, 1). `None`: the load line, or, where
+    /// deadlines are promised, the planning rule of [`crate::promises::plan`].
+    pub ceiling: Option<f64>,
+    /// The response header in which the plant reports what a request cost, in seconds of service.
+    pub cost_header: Option<String>,
+}
+
+impl Plant {
+    /// A plant of so many workers with defaults: as many connections, a load line of 0.85, gap estimation, and a
+    /// generous queue.
+    pub fn new(name: &str, workers: u32) -> Self {
+        Plant {
+            name: name.into(),
+            workers,
+            find_workers: None,
+            max_connections: workers,
+            set_point: 0.85,
+            sense: Sense::Gap,
+            bandwidth_bytes_per_second: None,
+            response_time_limit: None,
+            same_host: false,
+            costs: None,
+            queue: QueueBounds::default(),
+            ceiling: None,
+            cost_header: None,
+        }
+    }
+}
+
+/// Where the utilization of a plant comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sense {
+    /// Gap estimation over s workers: U = time average of min(in service, s) / s (CA 4.2.1, generalized).
+    #[default]
+    Gap,
+    /// A reading pushed into `tick`: ORCA's `endpoint-load-metrics` of the upstream, or the gateway's own CPU for a
+    /// folder that it serves itself.
+    Reported,
+}
+
+/// The bounds between which the number of workers is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerBounds {
+    /// The limit of requests in service never falls below this.
+    pub least: u32,
+    /// The limit of requests in service never rises above this.
+    pub most: u32,
+}
+
+/// The linear model's coefficients, UC eq. 1 and 2: what one request takes of the plant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// a: fixed part, utilization times seconds per request (s).
+    pub per_request_seconds: f64,
+    /// b: per delivered byte [s/byte].
+    pub per_byte_seconds: f64,
+    /// c: per rejected request (s).
+    pub per_rejection_seconds: f64,
+}
+
+/// How long, and how many, requests may wait for a plant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// The most requests that wait at once; one more is rejected as `queue-full`.
+    pub max_waiting: u32,
+    /// A request that waited this long is answered instead of started.
+    pub max_wait: Duration,
+}
+
+impl Default for QueueBounds {
+    fn default() -> Self {
+        // Both are generous, because a healthy burst must wait and not fail: the level loop empties the queue, these
+        // bounds only end it.
+        QueueBounds { max_waiting: 20_000, max_wait: Duration::from_secs(10) }
+    }
+}

@@ -1,0 +1,160 @@
+//! A site: a virtual server with its levels, classes and contract.
+
+use super::{Class, Condition, Costs, Delay, LAST_PRIORITY, Prefer, RequestType};
+use crate::time::Duration;
+use alloc::{string::String, vec::Vec};
+
+/// A virtual server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// Host patterns (see [`Condition`] for the pattern's form), any of which matches; empty matches every host.
+    pub hosts: Vec<String>,
+    /// The plant that serves it, unless a level says otherwise: an index into [`Promises::plants`](super::Promises::plants).
+    pub plant: usize,
+    /// The levels of service 1..=M, lowest quality first, at least one. Level 0, rejection, is not listed.
+    pub levels: Vec<Level>,
+    /// The classes, matched in order; a request that matches none belongs to the built-in class `default`, the last one.
+    pub classes: Vec<Class>,
+    /// Requests for which any of these conditions holds, such as health checks, are never degraded or rejected. They
+    /// have a class of their own, and their load is taken from what the other classes may have.
+    pub exempt: Vec<Condition>,
+    /// What a client is, for the hash that picks its level.
+    pub identity: Identity,
+    /// Which requests are the fraction F.
+    pub choice: Choice,
+    /// Its contract. `None`: best effort, served from what the contracts leave.
+    pub guarantee: Option<Guarantee>,
+    /// Its weight, relative to the other sites', when the rest of a plant is shared out.
+    pub weight: f64,
+    /// Whether it takes part in that rest. `false` holds it to its contract even on an idle plant.
+    pub share_excess: bool,
+    /// Priority of the class `default`.
+    pub default_priority: u8,
+    /// The relative deadline of classes that have none of their own: see [`Class::deadline`].
+    pub deadline: Option<Duration>,
+    /// What its deadlines prefer, where a class does not say.
+    pub prefer: Prefer,
+    /// Types of requests by what they cost, matched in order; a request that matches none has one of
+    /// [`DEFAULT_TYPES`](super::DEFAULT_TYPES).
+    pub types: Vec<RequestType>,
+    /// The request header in which an application announces what a request will cost, in seconds of service.
+    pub cost_header: Option<String>,
+    /// What the class `default` was promised about its response times.
+    pub default_delay: Option<Delay>,
+    /// The delta of the class `default`.
+    pub default_ratio: Option<f64>,
+    /// Ratios hold even where workers must idle for it.
+    pub strict_ratios: bool,
+    /// What its requests cost, where that differs from [`Plant::costs`](super::Plant::costs): a and b belong to one
+    /// server and one kind of content.
+    pub costs: Option<Costs>,
+}
+
+/// The built-in classes of every site, in the order of their numbers after the site's own classes.
+const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
+
+impl Site {
+    /// A site for every host, on the first plant, with these levels, lowest quality first.
+    pub fn new(name: &str, levels: &[&str]) -> Self {
+        let level = |name: &&str| Level { name: (*name).into(), plant: None, cost_ratio: None };
+        Site {
+            name: name.into(),
+            hosts: Vec::new(),
+            plant: 0,
+            levels: levels.iter().map(level).collect(),
+            classes: Vec::new(),
+            exempt: Vec::new(),
+            identity: Identity::default(),
+            choice: Choice::default(),
+            guarantee: None,
+            weight: 1.0,
+            share_excess: true,
+            default_priority: LAST_PRIORITY,
+            deadline: None,
+            prefer: Prefer::default(),
+            types: Vec::new(),
+            cost_header: None,
+            default_delay: None,
+            default_ratio: None,
+            strict_ratios: false,
+            costs: None,
+        }
+    }
+
+    /// Whether one of its classes has a deadline.
+    pub fn has_deadlines(&self) -> bool {
+        self.deadline.is_some() || self.classes.iter().any(|class| class.deadline.is_some())
+    }
+
+    /// The plants of its levels 1..=M.
+    pub(crate) fn plants(&self) -> impl Iterator<Item = usize> + '_ {
+        self.levels.iter().map(|level| level.plant.unwrap_or(self.plant))
+    }
+
+    /// Names of its classes: its own in their order, then the built-in ones.
+    pub(crate) fn class_names(&self) -> impl Iterator<Item = &str> {
+        self.classes.iter().map(|class| class.name.as_str()).chain(BUILT_IN_CLASSES)
+    }
+}
+
+/// A version of the service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its name in headers, metrics and logs.
+    pub name: String,
+    /// The plant that serves this level, where it is not the site's.
+    pub plant: Option<usize>,
+    /// Cost relative to the level above, if the operator knows it: the first guess until it is measured.
+    pub cost_ratio: Option<f64>,
+}
+
+/// A capacity contract (UC 5.1): what a site gets at full quality, whatever the other sites do.
+///
+/// It takes U* = a R + b W of the plant. Requests inside it are served at the highest level; a site over its rate gets
+/// what its own U* carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guarantee {
+    /// R_max, requests per second.
+    pub rate: f64,
+    /// W_max, delivered body bytes per second. `None`: the bytes of R_max full responses, and U* = R_max times the mean
+    /// cost of one.
+    pub bandwidth_bytes_per_second: Option<f64>,
+    /// The burst: how many seconds' worth of rate and of bandwidth may come at once.
+    pub burst: Duration,
+}
+
+impl Guarantee {
+    /// Two seconds' worth.
+    pub const BURST: Duration = Duration::from_secs(2);
+
+    /// A contract of so many requests and bytes per second, with the usual burst.
+    pub fn new(rate: f64, bandwidth_bytes_per_second: f64) -> Self {
+        let bandwidth_bytes_per_second = Some(bandwidth_bytes_per_second);
+        Guarantee { rate, bandwidth_bytes_per_second, burst: Self::BURST }
+    }
+}
+
+/// What makes two requests the same client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Identity {
+    /// The address; for IPv6 its first 64 bits, since a household has that many addresses.
+    #[default]
+    Address,
+    /// A header's value, the address where it is absent.
+    Header(String),
+    /// A cookie's value, the address where it is absent.
+    Cookie(String),
+}
+
+/// Which requests are the fraction F that is served at the higher level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// By a keyed hash of the client: a client keeps its level while m stands still (UC 4.2). A client that carries
+    /// more than a tenth of its class's load is chosen at random all the same.
+    #[default]
+    Client,
+    /// At random, request by request (CA 4.2.2).
+    Random,
+}

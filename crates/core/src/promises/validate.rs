@@ -1,0 +1,164 @@
+//! What an engine cannot be built from.
+
+use super::{Costs, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, UtilizationLaw};
+use crate::time::Duration;
+use alloc::{format, string::String, vec::Vec};
+
+impl Promises {
+    /// Checks that an engine can be built from these promises.
+    ///
+    /// # Errors
+    /// Everything that is impossible, one sentence each.
+    pub fn validate(&self) -> Result<(), Vec<String>> {
+        let mut wrong = Vec::new();
+        if self.control.period.is_zero() {
+            wrong.push("the control period is zero; 1 s is usual".into());
+        }
+        if let UtilizationLaw::Paper { gain_margin } = self.control.law
+            && (gain_margin.is_nan() || gain_margin <= 1.0)
+        {
+            wrong.push(format!("the gain margin is {gain_margin}; it must be above 1, 4 is usual"));
+        }
+        if !Share::fit(&self.control.shares) {
+            wrong.push(
+                "shares lie from 0 to 1, least below most, and the least ones add up to 1 at most".into(),
+            );
+        }
+        for plant in &self.plants {
+            plant.validate(&mut wrong);
+        }
+        for site in &self.sites {
+            site.validate(self.plants.len(), &mut wrong);
+        }
+        let classes: usize = self.sites.iter().map(|site| site.classes.len() + 2).sum();
+        if self.plants.len().max(classes) > usize::from(u16::MAX) {
+            wrong.push(format!("{} plants and {classes} classes; at most 65535 of each", self.plants.len()));
+        }
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+}
+
+impl Plant {
+    fn validate(&self, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        if self.workers == 0 || self.max_connections == 0 {
+            wrong.push(format!("{name}: workers and connections must be at least 1"));
+        }
+        if self.find_workers.is_some_and(|bounds| bounds.least == 0 || bounds.least > bounds.most) {
+            wrong.push(format!("{name}: workers are looked for between at least 1 and no fewer"));
+        }
+        if self.max_connections > u32::from(u16::MAX) {
+            wrong.push(format!("{name}: {} connections; at most 65535", self.max_connections));
+        }
+        if !self.costs.is_none_or(|costs| costs.are_possible()) {
+            wrong.push(format!("{name}: costs are seconds, at least 0"));
+        }
+        if self.ceiling.is_some_and(|ceiling| !(ceiling > 0.0 && ceiling < 1.0)) {
+            wrong.push(format!("{name}: the ceiling of contracts lies above 0 and below 1"));
+        }
+        if !(self.set_point > 0.0 && self.set_point <= 1.0) {
+            wrong.push(format!(
+                "{name}: the set point is {}; it lies above 0 and at most at 1",
+                self.set_point
+            ));
+        }
+        if self.bandwidth_bytes_per_second.is_some_and(|b| b.is_nan() || b <= 0.0) {
+            wrong.push(format!("{name}: the bandwidth must be above 0"));
+        }
+    }
+}
+
+impl Costs {
+    fn are_possible(self) -> bool {
+        let all = [self.per_request_seconds, self.per_byte_seconds, self.per_rejection_seconds];
+        all.iter().all(|cost| cost.is_finite() && *cost >= 0.0)
+    }
+}
+
+impl Guarantee {
+    fn validate(&self, site: &str, wrong: &mut Vec<String>) {
+        let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+        if !is_rate(self.rate) || !self.bandwidth_bytes_per_second.is_none_or(is_rate) {
+            wrong.push(format!("{site}: a guaranteed rate and bandwidth must be above 0"));
+        }
+        if self.burst.is_zero() || self.burst > Duration::from_secs(3600) {
+            wrong.push(format!(
+                "{site}: a guarantee's burst lies above 0 and at most at an hour; 2 s is usual"
+            ));
+        }
+    }
+}
+
+impl Site {
+    fn validate(&self, plants: usize, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        if self.levels.is_empty() || self.levels.len() > MAX_LEVELS {
+            wrong.push(format!("{name}: has {} levels; 1 to {MAX_LEVELS} are possible", self.levels.len()));
+        }
+        if self.plant >= plants || self.levels.iter().any(|level| level.plant.is_some_and(|p| p >= plants)) {
+            wrong.push(format!("{name}: names a plant that is not there"));
+        }
+        if self.levels.last().is_some_and(|top| top.plant.is_some_and(|plant| plant != self.plant)) {
+            wrong.push(format!(
+                "{name}: the highest level is served by the site's own upstream; that one is held"
+            ));
+        }
+        if self.levels.iter().any(|level| level.cost_ratio.is_some_and(|r| !(r > 0.0 && r <= 1.0))) {
+            wrong.push(format!("{name}: a level's cost ratio lies above 0 and at most at 1"));
+        }
+        if let Some(guarantee) = &self.guarantee {
+            guarantee.validate(name, wrong);
+        } else if !self.share_excess {
+            wrong.push(format!(
+                "{name}: has no guarantee and no share of what is left: nothing would be served"
+            ));
+        }
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            wrong.push(format!("{name}: a weight must be above 0"));
+        }
+        if !self.costs.is_none_or(|costs| costs.are_possible()) {
+            wrong.push(format!("{name}: costs are seconds, at least 0"));
+        }
+        let priorities = self.classes.iter().map(|class| class.priority);
+        if priorities.chain([self.default_priority]).any(|priority| priority == 0) {
+            wrong.push(format!("{name}: the highest priority is 1"));
+        }
+        let deadlines = self.classes.iter().map(|class| class.deadline).chain([self.deadline]);
+        if deadlines.flatten().any(|deadline| deadline.is_zero()) {
+            wrong.push(format!("{name}: a deadline must be above 0"));
+        }
+        if self.types.iter().any(|own| !(own.quantum.is_finite() && own.quantum > 0.0)) {
+            wrong.push(format!("{name}: what a type's request costs must be above 0"));
+        }
+        self.validate_response_times(wrong);
+    }
+
+    fn validate_response_times(&self, wrong: &mut Vec<String>) {
+        let name = &self.name;
+        let classes = self.classes.iter().map(|class| (class.delay, class.ratio, class.priority));
+        let own = (self.default_delay, self.default_ratio, self.default_priority);
+        let all: Vec<_> = classes.chain([own]).collect();
+        for delay in all.iter().filter_map(|(delay, ..)| *delay) {
+            if delay.target.is_zero() {
+                wrong.push(format!("{name}: a delay must be above 0"));
+            }
+            if delay.percentile.is_some_and(|p| !(50.0..=99.9).contains(&p)) {
+                wrong.push(format!("{name}: a delay's percentile lies between 50 and 99.9"));
+            }
+        }
+        if all.iter().any(|(delay, ratio, _)| delay.is_some() && ratio.is_some()) {
+            wrong.push(format!("{name}: a class has a delay or a ratio, not both"));
+        }
+        let ratios: Vec<_> =
+            all.iter().filter_map(|(_, ratio, at)| ratio.map(|ratio| (ratio, *at))).collect();
+        if ratios.iter().any(|(ratio, _)| !(ratio.is_finite() && *ratio > 0.0)) {
+            wrong.push(format!("{name}: a ratio must be above 0"));
+        }
+        if ratios.len() == 1 {
+            wrong.push(format!("{name}: one class alone has a ratio; it needs another to be held against"));
+        }
+        if ratios.iter().any(|(_, priority)| *priority != ratios[0].1) {
+            wrong.push(format!("{name}: classes with a ratio have one priority; the ratio sets them apart"));
+        }
+    }
+}

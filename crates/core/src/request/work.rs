@@ -1,0 +1,73 @@
+//! The work that a request brings, as admission by deadline expects it.
+
+use crate::time::{Duration, Instant};
+
+/// What tells the cost of a request before its service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CostFeatures {
+    /// The number of its type among the types of its site.
+    pub(crate) request_type: u16,
+    /// Its cost as the application announced it (us); 0 without an announcement.
+    pub(crate) announced_us: u32,
+    /// Whole blocks of 64 KB in its body, by its `Content-Length`.
+    pub(crate) blocks: u16,
+}
+
+/// A cost in microseconds of service, with its standard deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    pub(crate) mean_us: u32,
+    pub(crate) deviation_us: u32,
+}
+
+/// The work that was reserved for a request, as it was expected at its arrival.
+///
+/// The permit keeps it, so that exactly as much is given back as was reserved, whatever was learned meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// The slot of its rank in the plant's unfinished work.
+    pub(crate) slot: u16,
+    /// The tag under which the admission law has reserved it.
+    pub(crate) tag: u16,
+    pub(crate) features: CostFeatures,
+    pub(crate) cost: Cost,
+}
+
+/// What was promised about deadlines to the class of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The relative deadline; without one the request's work is only counted.
+    pub(crate) deadline: Option<Duration>,
+    /// Short waits come before full workers.
+    pub(crate) prefers_delay: bool,
+}
+
+/// A request is late once even a service time this many deviations below its mean would end after the deadline.
+const LUCK: f64 = 2.0;
+
+impl Work {
+    #[cfg(test)]
+    pub(crate) fn of(cost: Cost) -> Self {
+        Work { slot: 0, tag: 0, features: CostFeatures::default(), cost }
+    }
+
+    /// The latest start with which the request may still be in time.
+    pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
+        let Some(deadline) = terms.deadline else { return Instant::FAR };
+        let Cost { mean_us, deviation_us } = self.cost;
+        let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);
+        let least = Duration::from_micros(least_us.max(0.0) as u64);
+        arrived + deadline.saturating_sub(least)
+    }
+
+    /// Mean (us) and variance (us^2).
+    pub(crate) fn mean_and_variance(&self) -> (u64, u64) {
+        (self.cost.mean_us.into(), u64::from(self.cost.deviation_us) * u64::from(self.cost.deviation_us))
+    }
+
+    /// Mean (us) and mean square (us^2).
+    pub(crate) fn mean_and_square(&self) -> (u64, u64) {
+        let (mean, variance) = self.mean_and_variance();
+        (mean, mean * mean + variance)
+    }
+}
