@@ -5,10 +5,9 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BIN := $(TARGET)/release/plimsoll
 # Measured plus a tenth. A change that makes a decision dearer moves this line, with its reason in the commit.
 DECISION_INSTRUCTIONS := 940
-export PLIMSOLL_BIN := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check unit model-check instructions e2e fuzz-smoke fuzz bench generate fmt release
+.PHONY: help run test deps check unit model-check instructions e2e live fuzz-smoke fuzz bench generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -16,25 +15,34 @@ help: ## list the targets
 run: release ## build, and show what Plimsoll does: `plimsoll demo`
 	$(BIN) demo
 
-test: deps check unit model-check instructions e2e ## everything, from a fresh Debian machine with a Rust toolchain
+# No test judges time, so the parts share the machine: the end-to-end tests, which mostly wait, run beside those that compute.
+test: deps ## everything, from a fresh Debian machine with a Rust toolchain
+	@$(MAKE) --jobs=2 --output-sync=target check unit e2e model-check instructions
 	@echo "make test: all passed"
 
 deps: ## install the Debian packages that the tests and the benchmark need, without starting their daemons
 	@.ci/deps
 
-check: ## format, lints, licences and sources, documentation, purity of the core
+check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core
 	$(CARGO) fmt --all --check
 	.ci/purity
+	.ci/layers layers entries
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items
 	$(CARGO) deny --log-level error check bans licenses sources
+	.ci/advisories
 
 unit: ## unit, property and scenario tests, and the files generated from code
 	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked --no-fail-fast
 
-e2e: release ## the real binary against a real nginx and a real Apache
-	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast -- --test-threads=1
+e2e: ## the binary against a real nginx, a real Apache and a real browser
+	$(CARGO) build --quiet --locked -p plimsoll
+	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast --lib --tests
+
+live: release ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
+	PLIMSOLL_BIN=$(BIN) $(CARGO) bench --quiet --locked -p plimsoll-e2e --bench live
+	$(BIN) demo --seconds 30
 
 model-check: ## the gate, which threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
@@ -49,9 +57,8 @@ fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
 	for target in configuration workload access_log request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done
 
-bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs), and QM live
+bench: release ## CPU per request beside nginx and HAProxy (KEEP=1 records the run in bench/runs)
 	python3 bench/bench.py --plimsoll $(BIN) $(if $(KEEP),--keep) $(BENCH_ARGS)
-	$(CARGO) test --quiet --locked -p plimsoll-e2e --bench queueing_model
 	$(CARGO) bench --quiet --locked -p plimsoll-core --bench decision
 
 generate: ## write what is generated from code: references of configuration and command line, schemas, golden diagnostics

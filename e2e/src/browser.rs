@@ -3,11 +3,11 @@
 //! A pipe and not a WebSocket: messages are JSON with a NUL behind each, and there is no port to race for. Chromium
 //! takes descriptors 3 and 4 for it; a shell puts them there, since Rust would need `unsafe` for that.
 
-use crate::Folder;
+use crate::{Folder, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -54,21 +54,17 @@ pub struct Viewed {
 }
 
 impl Browser {
-    /// Starts one that takes every host for `server`; `None`, and a word on stderr, where none is installed
-    /// (`CHROMIUM`, else `/usr/bin/chromium`).
+    /// Starts one that takes every host for `server`: the program that `CHROMIUM` names, else `chromium`.
     ///
     /// # Panics
-    /// If it is installed and does not start.
+    /// If it is not installed or does not start.
     #[must_use]
-    pub fn start(server: std::net::SocketAddr) -> Option<Browser> {
-        let program = env::var("CHROMIUM").unwrap_or_else(|_| "/usr/bin/chromium".to_owned());
-        if !Path::new(&program).is_file() {
-            eprintln!("SKIPPED: no browser at {program}; install chromium, or name one in CHROMIUM");
-            return None;
-        }
+    pub fn start(server: std::net::SocketAddr) -> Browser {
+        let program = env::var_os("CHROMIUM").map_or_else(|| program("chromium"), PathBuf::from);
         let profile = Folder::new();
         let mut child = Command::new("sh")
-            .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh", &program])
+            .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])
+            .arg(&program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
             .args(["--remote-debugging-pipe", "--disable-background-networking", "--no-first-run"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -78,9 +74,9 @@ impl Browser {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {program}: {error}"));
+            .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()));
         let (Some(to), Some(out)) = (child.stdin.take(), child.stdout.take()) else {
-            panic!("no pipes to {program}")
+            panic!("no pipes to {}", program.display())
         };
         let (sender, from) = channel();
         // A thread that reads, so that waiting can end.
@@ -101,7 +97,7 @@ impl Browser {
             browser.call(domain, json!({}));
         }
         browser.call("Network.setCacheDisabled", json!({ "cacheDisabled": true }));
-        Some(browser)
+        browser
     }
 
     /// Loads a page and looks at it.

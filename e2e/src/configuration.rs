@@ -1,40 +1,31 @@
-//! The configurations that the tests share.
+//! The configurations that the tests share. `{upstream}` stands for the server's address, `{mode}` for what the controller does.
 
-use crate::page::{LIGHT_TREE, WORKERS};
+use crate::model::{LIGHT_TREE, SLOW_PAGES};
 use std::net::SocketAddr;
 
 /// Listeners of its own choice, and one upstream without levels.
 #[must_use]
-pub fn plain(upstream: SocketAddr) -> String {
+pub fn plain() -> String {
+    let workers = SLOW_PAGES.workers;
     format!(
-        "[gateway]\n\
-         listen = \"127.0.0.1:0\"\n\
-         admin = \"127.0.0.1:0\"\n\
-         threads = 2\n\
-         \n\
-         [upstream.server]\n\
-         address = \"{upstream}\"\n\
-         max_connections = {WORKERS}\n\
-         capacity = {{ workers = {WORKERS} }}\n"
+        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{{mode}}\"\n\n\
+         [upstream.server]\naddress = \"{{upstream}}\"\nmax_connections = {workers}\n\
+         capacity = {{ workers = {workers} }}\n"
     )
 }
 
-/// The page of the scenarios, with its light tree, and the level told with every answer. `mode` is that of `[gateway]`.
+/// The same with a page at two levels, and the level named by every answer.
 #[must_use]
-pub fn two_levels(upstream: SocketAddr, mode: &str) -> String {
-    plain(upstream).replacen("threads = 2", &format!("threads = 2\nmode = \"{mode}\""), 1)
+pub fn two_levels() -> String {
+    plain()
         + &format!(
-            "\n[report]\n\
-             when = \"always\"\n\
-             \n\
-             [[site]]\n\
-             name = \"site\"\n\
-             \n\
-             [[site.level]]\n\
-             name = \"light\"\n\
-             prefix = \"{LIGHT_TREE}\"\n\
-             \n\
-             [[site.level]]\n\
-             name = \"full\"\n"
+            "\n[report]\nwhen = \"always\"\n\n[[site]]\nname = \"site\"\n\n\
+             [[site.level]]\nname = \"light\"\nprefix = \"{LIGHT_TREE}\"\n\n[[site.level]]\nname = \"full\"\n"
         )
+}
+
+/// One of these files before a server, with control on.
+#[must_use]
+pub fn before(upstream: SocketAddr, file: &str) -> String {
+    file.replace("{upstream}", &upstream.to_string()).replace("{mode}", "control")
 }

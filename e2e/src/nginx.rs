@@ -1,10 +1,10 @@
-//! A real nginx in front of an application of few workers.
+//! A real nginx in front of an application of few workers, or over a folder.
 //!
-//! nginx itself does not melt: it holds thousands of slow connections in little memory. What melts is what stands
-//! behind it, and that is how nginx is used where pages are made: with PHP-FPM, uWSGI or the like on a Unix socket,
-//! whose workers and queue are few. So that is what is tested: nginx with an SCGI application of
-//! [`WORKERS`](crate::page::WORKERS) workers and a queue of 16. When the queue is full nginx answers 502.
+//! nginx itself does not melt: it holds thousands of slow connections in little memory. What melts is what stands behind it, and
+//! that is how nginx is used where pages are made: with PHP-FPM, uWSGI or the like on a Unix socket, whose workers and queue are few.
+//! The tests therefore run nginx with an SCGI application; when its queue is full nginx answers 502.
 
+use crate::model::ServerModel;
 use crate::process::{free_port, program};
 use crate::{Folder, Process};
 use std::fs::{self, Permissions};
@@ -12,58 +12,92 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-/// How many connections may wait for the application.
-const BACKLOG: &str = "16";
-/// The same where nobody tells the gateway how many workers there are: as many as application servers take by themselves.
-const USUAL_BACKLOG: &str = "128";
-/// While it is there, the application takes twice as long.
+/// While this file exists, the application takes twice as long.
 const SLOW: &str = "slow";
 
-/// nginx and its application, with one page, `/page`, in a full and a light tree.
+/// The running server, and its application if it has one.
 #[derive(Debug)]
 pub struct Nginx {
     /// Where it listens.
     pub address: SocketAddr,
-    /// The running server.
+    /// The running process.
     pub process: Process,
-    _application: Process,
-    folder: Folder,
+    /// The server's files.
+    pub folder: Folder,
+    _application: Option<Process>,
 }
 
-/// An application whose pages vary.
-#[derive(Clone, Copy, Debug)]
-pub struct Varied {
-    /// How many requests it works on at once.
-    pub workers: usize,
-    /// What a page takes on the mean; the times are exponential.
-    pub mean: Duration,
+/// Parts of a configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts<'a> {
+    /// Directives of the http block.
+    pub(crate) http: &'a str,
+    /// Directives of the server.
+    pub(crate) server: &'a str,
+    /// What is put before the path of a page that is asked of the application.
+    pub(crate) tree: &'a str,
 }
 
 impl Nginx {
-    /// Starts both; `page` is the application. Panics, with the log, if one does not come up.
+    /// Serves the pages of a model by the SCGI program `page`. Panics, with the log, if one does not come up.
     #[must_use]
-    pub fn start(page: &Path) -> Nginx {
-        Nginx::with(page, |command, _| {
-            command.arg(BACKLOG);
-        })
+    pub fn pages(page: &Path, model: ServerModel) -> Nginx {
+        Nginx::with_parts(Folder::new(), page, model, Parts::default())
     }
 
-    /// The same with an application whose pages vary.
+    /// The same with these parts in its configuration.
     #[must_use]
-    pub fn varied(page: &Path, varied: Varied) -> Nginx {
-        Nginx::with(page, |command, folder| {
-            let Varied { workers, mean } = varied;
-            command.arg(USUAL_BACKLOG).arg(workers.to_string()).arg(mean.as_micros().to_string());
-            command.arg(folder.path().join(SLOW));
-        })
+    pub(crate) fn with_parts(folder: Folder, page: &Path, model: ServerModel, parts: Parts<'_>) -> Nginx {
+        let Parts { http, server, tree } = parts;
+        let socket = folder.path().join("page.sock");
+        let mut command = Command::new(page);
+        command.arg(&socket).arg(model.to_argument()).arg(folder.path().join(SLOW));
+        let mut application = Process::spawn("page", &mut command, &folder.path().join("page.log"));
+        application.wait_for("readiness", |log| log.contains("ready").then_some(()));
+        // nginx's workers run as another user.
+        fs::set_permissions(&socket, Permissions::from_mode(0o777))
+            .unwrap_or_else(|error| panic!("cannot open {} to nginx: {error}", socket.display()));
+        let place = socket.display();
+        let server = format!(
+            "{server}\nlocation / {{ scgi_pass unix:{place}; scgi_param REQUEST_URI {tree}$request_uri; \
+             scgi_param CONTENT_LENGTH $content_length; }}"
+        );
+        Nginx { _application: Some(application), ..Nginx::with(folder, http, &server) }
     }
 
-    /// Makes the application that varies take twice as long from now on, or as long as before.
+    /// Serves a folder, and answers 503 under `/full`.
+    #[must_use]
+    pub fn files(root: &Path) -> Nginx {
+        let server = format!("root {};\nlocation /full {{ return 503; }}", root.display());
+        Nginx::with(Folder::new(), "", &server)
+    }
+
+    fn with(folder: Folder, http: &str, server: &str) -> Nginx {
+        let port = free_port();
+        let place = folder.path().display();
+        let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
+        let text = format!(
+            "daemon off;\nworker_processes 1;\npid {place}/nginx.pid;\nerror_log /dev/stderr notice;\n{user}\
+             events {{ worker_connections 4096; }}\n\
+             http {{\n{http}\naccess_log off;\nclient_body_temp_path {place}/t1; proxy_temp_path {place}/t2;\n\
+             fastcgi_temp_path {place}/t3; uwsgi_temp_path {place}/t4; scgi_temp_path {place}/t5;\n\
+             scgi_buffers 8 16k;\nkeepalive_timeout 60s;\nkeepalive_requests 1000000;\n\
+             server {{\nlisten 127.0.0.1:{port};\n{server}\n}}\n}}\n"
+        );
+        let configuration = folder.write("nginx.conf", text);
+        let mut command = Command::new(program("nginx"));
+        command.arg("-e").arg("/dev/stderr").arg("-c").arg(configuration);
+        let mut process = Process::spawn("nginx", &mut command, &folder.path().join("nginx.log"));
+        process.wait_for("readiness", |log| log.contains("start worker process ").then_some(()));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Nginx { address, process, folder, _application: None }
+    }
+
+    /// Makes the application take twice as long from now on, or as long as before.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the file that says so cannot be written or removed.
     pub fn slow_down(&self, slow: bool) {
         if slow {
             self.folder.write(SLOW, "");
@@ -72,56 +106,4 @@ impl Nginx {
                 .unwrap_or_else(|error| panic!("the application stays slow: {error}"));
         }
     }
-
-    fn with(page: &Path, arguments: impl FnOnce(&mut Command, &Folder)) -> Nginx {
-        let folder = Folder::new();
-        let socket = folder.path().join("page.sock");
-        let mut command = Command::new(page);
-        command.arg(&socket);
-        arguments(&mut command, &folder);
-        let mut application = Process::spawn("page-scgi", &mut command, &folder.path().join("page.log"));
-        application.wait_for("readiness", |log| log.contains("ready").then_some(()));
-        // nginx's workers run as another user.
-        fs::set_permissions(&socket, Permissions::from_mode(0o777))
-            .unwrap_or_else(|error| panic!("cannot open {} to nginx: {error}", socket.display()));
-
-        let port = free_port();
-        let configuration = folder.write("nginx.conf", configuration(folder.path(), port));
-        let log = folder.path().join("nginx.log");
-        let mut command = Command::new(program("nginx"));
-        command.arg("-e").arg("/dev/stderr").arg("-c").arg(configuration);
-        let mut process = Process::spawn("nginx", &mut command, &log);
-        process.wait_for("readiness", |log| log.contains("start worker process ").then_some(()));
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Nginx { address, process, _application: application, folder }
-    }
-}
-
-fn configuration(folder: &Path, port: u16) -> String {
-    let folder = folder.display();
-    let user = if nix::unistd::geteuid().is_root() { "user www-data;\n" } else { "" };
-    format!(
-        "daemon off;\n\
-         worker_processes 1;\n\
-         pid {folder}/nginx.pid;\n\
-         error_log /dev/stderr notice;\n\
-         {user}\
-         events {{ worker_connections 1024; }}\n\
-         http {{\n\
-           access_log off;\n\
-           client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;\n\
-           uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;\n\
-           scgi_buffers 8 16k;\n\
-           keepalive_timeout 60s;\n\
-           keepalive_requests 1000000;\n\
-           server {{\n\
-             listen 127.0.0.1:{port};\n\
-             location / {{\n\
-               scgi_pass unix:{folder}/page.sock;\n\
-               scgi_param REQUEST_URI $request_uri;\n\
-               scgi_param CONTENT_LENGTH $content_length;\n\
-             }}\n\
-           }}\n\
-         }}\n"
-    )
 }

@@ -1,10 +1,10 @@
 //! A small shop of photos, its lighter copies, and visitors who load whole pages.
 
-use crate::{Folder, Plimsoll, Response, get_from};
+use crate::{Folder, Plimsoll, Response, get_from, open_to_all};
 use jpeg_encoder::{ColorType, Encoder};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Pages of the shop: `page0.html` to the last.
 pub const PAGES: usize = 6;
@@ -66,13 +66,6 @@ impl Shop {
     pub fn trees(&self) -> PathBuf {
         self.folder.path().join("trees")
     }
-}
-
-/// For the users that servers change to.
-fn open_to_all(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let opened = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755));
-    opened.unwrap_or_else(|error| panic!("cannot open {} to all: {error}", path.display()));
 }
 
 fn page_of(page: usize) -> String {
@@ -137,8 +130,10 @@ pub struct Visit {
     pub bytes: usize,
     /// The levels that the answers tell, where they do.
     pub levels: BTreeSet<String>,
-    /// What went wrong: the path, and how.
-    pub wrong: Vec<String>,
+    /// What was not served: the path, and how.
+    pub failed: Vec<String>,
+    /// What was served and was not whole.
+    pub broken: Vec<String>,
 }
 
 /// A client at `address` loads the page at `path` and all that it shows, as a browser does, one after the other.
@@ -167,15 +162,18 @@ impl Visit {
         let answer = match get_from(address, server, path) {
             Ok(answer) => answer,
             Err(error) => {
-                self.wrong.push(format!("{path}: {error}"));
+                self.failed.push(format!("{path}: {error}"));
                 return String::new();
             }
         };
         self.bytes += answer.body.len();
         let level = answer.header("x-plimsoll").and_then(|report| report.split(';').next());
         self.levels.extend(level.map(str::to_owned));
-        if !is_whole(path, &answer) {
-            self.wrong.push(format!("{path}: {} with {} bytes", answer.status, answer.body.len()));
+        let answered = || format!("{path}: {} with {} bytes", answer.status, answer.body.len());
+        if answer.status != 200 {
+            self.failed.push(answered());
+        } else if !is_whole(path, &answer) {
+            self.broken.push(answered());
         }
         answer.text()
     }
@@ -191,5 +189,5 @@ fn is_whole(path: &str, answer: &Response) -> bool {
         Some("html") => body.starts_with(b"<!DOCTYPE") && body.ends_with(b"</html>\n"),
         _ => !body.is_empty(),
     };
-    answer.status == 200 && framed && length.is_none_or(|length: usize| length == body.len())
+    framed && length.is_none_or(|length: usize| length == body.len())
 }

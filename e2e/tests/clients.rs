@@ -1,104 +1,90 @@
-//! What single clients see, on a real server: a level that stays while m stands still and only rises while m rises, and
-//! a fair share of a small pool of connections.
+//! What single clients see before a real server: a level that stays while the service level m stands still, full quality when the load
+//! has gone, and a share of a small pool of connections.
 
-use plimsoll_e2e::configuration::{plain, two_levels};
-use plimsoll_e2e::overload::PATIENCE;
-use plimsoll_e2e::page::capacity;
-use plimsoll_e2e::{Apache, Nginx, Plimsoll};
-use plimsoll_load::{ClosedLoop, OpenLoop, Outcome, Paths, Record, Target};
+use plimsoll_e2e::configuration::{before, plain, two_levels};
+use plimsoll_e2e::flows::{Flow, Recorded};
+use plimsoll_e2e::{Apache, Nginx, Plimsoll, SLOW_PAGES, get};
+use plimsoll_load::{ClosedLoop, Outcome, Paths, Target};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+const PAGE: &str = env!("CARGO_BIN_EXE_page");
+/// So few that each is seen several times a second.
+const CLIENTS: u32 = 20;
+
+/// The values of m that were read from before `from` to after `until`.
+fn read_between(levels: &[(Duration, f64)], from: Duration, until: Duration) -> &[(Duration, f64)] {
+    let first = levels.partition_point(|(at, _)| *at < from).saturating_sub(2);
+    let last = (levels.partition_point(|(at, _)| *at <= until) + 2).min(levels.len());
+    &levels[first..last]
 }
 
 #[test]
-fn a_client_keeps_its_level_and_is_only_raised_while_the_load_falls() {
-    let nginx = Nginx::start(Path::new(env!("CARGO_BIN_EXE_page-scgi")));
-    let gateway = Plimsoll::run(&two_levels(nginx.address, "control"));
-    let records = Arc::new(Mutex::new(Vec::<Record>::new()));
-    let keep = Arc::clone(&records);
-    let target =
-        Target { level_header: Some("x-plimsoll".into()), timeout: PATIENCE, ..Target::new(gateway.address) };
-    // 100 clients, so that each is seen often; overload for long enough to settle, then calm.
-    let steps = vec![(seconds(20), 2.0 * capacity()), (seconds(10), 0.4 * capacity())];
-    let load = OpenLoop { clients: 100, paths: Paths::one("/page"), ..OpenLoop::new(target, steps) };
-    let sink = Box::new(move |record: &Record| keep.lock().unwrap().push(*record));
-    let running = load.start(Some(sink)).unwrap();
-    let began = Instant::now();
-    let mut knob = Vec::new();
-    while !running.is_finished() {
-        knob.push((began.elapsed(), gateway.metric("plimsoll_level")));
-        thread::sleep(Duration::from_millis(40));
+fn a_client_keeps_its_level_while_the_service_level_stands_still() {
+    let nginx = Nginx::pages(Path::new(PAGE), SLOW_PAGES);
+    let file = before(nginx.address, &two_levels()) + "\n[control]\nperiod = \"2s\"\n";
+    let gateway = Plimsoll::run(&file);
+    // The sum over the site's classes, while everybody is served at full quality.
+    let full = gateway.metric("plimsoll_level");
+    let flow = Flow::new("e2e.test", "/page", &[(14.0, 2.0 * SLOW_PAGES.capacity())]);
+    let mut load = flow.load(gateway.address, 1, Duration::from_secs(20));
+    load.clients = CLIENTS;
+    let running = Recorded::start(load);
+    let (began, mut levels) = (running.load.started(), Vec::new());
+    while !running.load.is_finished() {
+        // A reading lies between two moments: the later one is kept for what comes before it, the earlier one for what follows.
+        let earlier = began.elapsed();
+        let level = gateway.metric("plimsoll_level");
+        levels.extend([(earlier, level), (began.elapsed(), level)]);
+        thread::sleep(Duration::from_millis(10));
     }
-    let tally = running.join();
-    assert_eq!(tally.requests, tally.status(200), "{:?} {:?}", tally.errors, tally.by_status);
+    let (_, mut records) = running.join();
+    records.sort_by_key(|record| record.arrival);
+    let (mut pairs, mut changes) = (0, 0);
+    for client in 0..CLIENTS {
+        let answers = records.iter().filter(|record| record.client == client).filter_map(|record| {
+            let Outcome::Answer(answer) = record.outcome else { return None };
+            Some((record.arrival, record.arrival + record.latency, answer.level?))
+        });
+        let answers: Vec<_> = answers.collect();
+        for pair in answers.windows(2) {
+            let [(from, first_end, first), (_, second_end, second)] = [pair[0], pair[1]];
+            // A level is chosen between a request's arrival and its answer.
+            let read = read_between(&levels, from, first_end.max(second_end));
+            let stands_still = read.len() > 2 && read.iter().all(|(_, level)| *level == read[0].1);
+            pairs += u32::from(stands_still && read[0].1 < full);
+            changes += u32::from(stands_still && first != second);
+        }
+    }
+    eprintln!("{changes} changes between {pairs} pairs of answers at one m");
+    assert!(pairs > 20, "only {pairs} pairs: nothing was tested");
+    assert_eq!(changes, 0, "of {pairs} pairs");
 
-    let records = records.lock().unwrap();
-    // The level by client and time of answer.
-    let mut levels: Vec<Vec<(Duration, u8)>> = vec![Vec::new(); 100];
-    for record in records.iter() {
-        if let Outcome::Answer(answer) = record.outcome {
-            let at = record.arrival + record.latency;
-            levels[record.client as usize].push((at, answer.level.expect("every answer tells its level")));
-        }
-    }
-    let (mut steady_pairs, mut steady_changes, mut moved) = (0, 0, 0.0);
-    for (client, seen) in levels.iter_mut().enumerate() {
-        seen.sort_unstable();
-        for pair in seen.windows(2) {
-            let [(from, before), (to, after)] = [pair[0], pair[1]];
-            if from > seconds(10) && to < seconds(20) {
-                steady_pairs += 1;
-                steady_changes += u32::from(before != after);
-                moved += movement(&knob, from, to);
-            }
-            // One control period after the crowd has gone, m only rises.
-            let falling = from > seconds(21);
-            assert!(!falling || before <= after, "client {client} fell from {before} to {after} at {to:?}");
-        }
-        // Six periods are more than the loop needs to see the calm.
-        let last = seen.last().filter(|last| last.0 > seconds(26));
-        assert!(last.is_none_or(|last| last.1 == 2), "client {client} should end at full quality: {last:?}");
-    }
-    eprintln!(
-        "steady: {steady_changes} changes between {steady_pairs} pairs of answers, m moved by {moved:.1} in all"
+    // Without load m rises, and then everybody is served at full quality.
+    gateway.wait_for_metric("plimsoll_level", full);
+    let answer = get(gateway.address, "/page");
+    assert_eq!(
+        (answer.status, answer.header("x-plimsoll").map(|report| &report[..7])),
+        (200, Some("level=2"))
     );
-    // A client changes its level because m passed its hash, so changes are as many as m moved between its answers, and
-    // chance. One that drew its level anew for each answer would change in 2 F (1 - F), about two fifths, of the pairs.
-    let most = 1.5 * moved + 10.0;
-    assert!(most < 0.3 * f64::from(steady_pairs), "m moved too much for this to tell anything: {moved:.1}");
-    assert!(f64::from(steady_changes) <= most, "{steady_changes} changes, {most:.0} at most by what m moved");
 }
 
-/// By how much m moved, up and down, while a client's levels at two answers were chosen.
-fn movement(knob: &[(Duration, f64)], from: Duration, to: Duration) -> f64 {
-    // A level is chosen up to a service time and a wait before its answer, and read up to a look later.
-    let earliest = from.saturating_sub(Duration::from_millis(700));
-    let latest = to + Duration::from_millis(100);
-    let seen = knob.iter().filter(|(at, _)| (earliest..latest).contains(at)).map(|(_, m)| *m);
-    let (low, high) = seen.fold((f64::MAX, f64::MIN), |(low, high), m| (low.min(m), high.max(m)));
-    (high - low).max(0.0)
-}
-
+/// Were the pool to let 24 connections grow, each prefork worker would be tied to one of them, and most clients would be left without
+/// any answer.
 #[test]
-fn two_dozen_clients_share_eight_prefork_workers_fairly() {
-    let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
-    let gateway =
-        Plimsoll::run(&plain(apache.upstream).replace("workers = 8", "workers = 8, load_line = 1.0"));
+fn two_dozen_clients_share_eight_prefork_workers() {
+    let apache = Apache::pages(Path::new(PAGE), SLOW_PAGES);
+    let file = before(apache.upstream, &plain());
+    let gateway = Plimsoll::run(&file.replace("workers = 8", "workers = 8, load_line = 1.0"));
     let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };
-    // With pauses, so that the workers are about half busy and nobody is rejected. A pool that let 24
-    // connections grow would still tie each prefork worker to one of them, and leave most clients without any answer.
-    let think = Some(Duration::from_millis(150));
-    let load =
-        ClosedLoop { paths: Paths::one("/light/page"), think, ..ClosedLoop::new(target, 24, seconds(8)) };
+    // With pauses, so that the workers are about half busy and nobody is rejected.
+    let (think, lasting) = (Some(Duration::from_millis(150)), Duration::from_secs(5));
+    let load = ClosedLoop { paths: Paths::one("/light/page"), think, ..ClosedLoop::new(target, 24, lasting) };
     let tally = load.start(None).unwrap().join();
     assert_eq!(tally.requests, tally.status(200), "{:?} {:?}", tally.errors, tally.by_status);
     let mut answers = tally.by_client;
     answers.sort_unstable();
     let (slowest, median) = (answers[0], answers[12]);
-    assert!(median > 25 && 2 * slowest >= median, "answers by client: {answers:?}");
+    assert!(median >= 5 && 10 * slowest >= median, "answers by client: {answers:?}");
 }

@@ -1,10 +1,9 @@
-//! The binary's own life: what it refuses to start with, how it ends, and what survives an upstream's death.
+//! The binary's own life: which configurations it refuses, how it ends, and that an upstream's death loses no accounting.
 
 use nix::sys::signal::Signal;
-use plimsoll_e2e::configuration::{plain, two_levels};
-use plimsoll_e2e::overload::load;
-use plimsoll_e2e::page::capacity;
-use plimsoll_e2e::{Apache, Folder, Origin, Plimsoll, answer, get};
+use plimsoll_e2e::configuration::{before, plain, two_levels};
+use plimsoll_e2e::flows::{Flow, Recorded};
+use plimsoll_e2e::{Apache, Folder, PlayedUpstream, Plimsoll, SLOW_PAGES, answer, get};
 use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
@@ -35,9 +34,9 @@ fn a_missing_configuration_ends_with_2_and_names_the_file() {
 
 #[test]
 fn an_address_in_use_is_named() {
-    let taken = Origin::new();
+    let taken = PlayedUpstream::new();
     let folder = Folder::new();
-    let text = plain(taken.address()).replacen("127.0.0.1:0", &taken.address().to_string(), 1);
+    let text = before(taken.address(), &plain()).replacen("127.0.0.1:0", &taken.address().to_string(), 1);
     let file = folder.write("taken.toml", text);
     let output = Plimsoll::output(&["run", &file.display().to_string()]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -47,8 +46,8 @@ fn an_address_in_use_is_named() {
 
 #[test]
 fn sigterm_lets_requests_under_way_finish_and_takes_no_new_ones() {
-    let origin = Origin::new();
-    let mut gateway = Plimsoll::run(&plain(origin.address()));
+    let origin = PlayedUpstream::new();
+    let mut gateway = Plimsoll::run(&before(origin.address(), &plain()));
     let address = gateway.address;
     let client = thread::spawn(move || get(address, "/slow"));
     let (stream, head) = origin.request();
@@ -66,27 +65,28 @@ fn sigterm_lets_requests_under_way_finish_and_takes_no_new_ones() {
 
 #[test]
 fn an_idle_gateway_stops_at_once() {
-    let origin = Origin::new();
-    let mut gateway = Plimsoll::run(&plain(origin.address()));
+    let origin = PlayedUpstream::new();
+    let mut gateway = Plimsoll::run(&before(origin.address(), &plain()));
     assert_eq!(get(gateway.admin, "/healthz").status, 200);
     assert_eq!(gateway.stop().code(), Some(0), "{}", gateway.process.log());
 }
 
 #[test]
 fn a_killed_upstream_loses_no_accounting() {
-    let apache = Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")));
-    let gateway = Plimsoll::run(&two_levels(apache.upstream, "control"));
-    let load = load(gateway.address, &[(Duration::from_secs(8), 1.5 * capacity())]);
-    while load.with_tally(|tally| tally.answers()) < 200 {
+    let apache = Apache::pages(Path::new(env!("CARGO_BIN_EXE_page")), SLOW_PAGES);
+    let gateway = Plimsoll::run(&before(apache.upstream, &two_levels()));
+    let flow = Flow::new("e2e.test", "/page", &[(5.0, 1.5 * SLOW_PAGES.capacity())]);
+    let running = Recorded::start(flow.load(gateway.address, 1, Duration::from_secs(20)));
+    while running.load.with_tally(|tally| tally.answers()) < 80 {
         thread::sleep(Duration::from_millis(10));
     }
-    // All its processes go at once, with requests in service and requests waiting.
+    // All its processes end at once, with requests in service and requests waiting.
     drop(apache);
-    let tally = load.join();
+    let (tally, _) = running.join();
     assert!(tally.status(502) > 0, "{:?} {:?}", tally.by_status, tally.errors);
     assert_eq!(tally.server_errors(), 0, "every client got an answer: {:?}", tally.errors);
-    gateway.wait_for_metric("plimsoll_in_flight", 0.0);
-    gateway.wait_for_metric("plimsoll_in_service", 0.0);
-    gateway.wait_for_metric("plimsoll_waiting", 0.0);
+    for gauge in ["plimsoll_in_flight", "plimsoll_in_service", "plimsoll_waiting"] {
+        gateway.wait_for_metric(gauge, 0.0);
+    }
     assert_eq!(gateway.metric("plimsoll_arrivals_total"), tally.requests as f64);
 }

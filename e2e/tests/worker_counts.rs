@@ -1,13 +1,12 @@
-//! The number of workers from the server itself: a real Apache tells it, ceases to answer, or has no such page.
+//! The number of workers from the server itself: a real Apache reports it, ceases to answer, or has no such page.
 
-use plimsoll_e2e::page::WORKERS;
-use plimsoll_e2e::{Apache, Plimsoll, get};
+use plimsoll_e2e::{Apache, Plimsoll, SLOW_PAGES, get};
 use std::path::Path;
 
-/// With what the search begins.
+/// The number with which the search begins.
 const GUESS: f64 = 16.0;
 
-/// Says of the server where it is and where it counts its workers.
+/// A file that says where the server is and where it reports its workers, and nothing else of it.
 fn configuration(apache: &Apache, page: &str) -> String {
     format!(
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
@@ -18,24 +17,24 @@ fn configuration(apache: &Apache, page: &str) -> String {
 }
 
 fn start() -> Apache {
-    Apache::start(Path::new(env!("CARGO_BIN_EXE_page-cgi")))
+    Apache::pages(Path::new(env!("CARGO_BIN_EXE_page")), SLOW_PAGES)
 }
 
 #[test]
-fn apache_says_how_many_workers_it_has_and_is_believed_when_it_is_gone() {
+fn the_workers_that_apache_reports_stay_in_force_when_it_is_gone() {
     let apache = start();
     let mut gateway = Plimsoll::run(&configuration(&apache, "/server-status?auto"));
-    gateway.wait_for_metric("plimsoll_workers", WORKERS as f64);
-    assert_eq!(gateway.metric("plimsoll_in_service_limit"), WORKERS as f64);
+    gateway.wait_for_metric("plimsoll_workers", f64::from(SLOW_PAGES.workers));
+    assert_eq!(gateway.metric("plimsoll_in_service_limit"), f64::from(SLOW_PAGES.workers));
     assert_eq!(gateway.metric("plimsoll_workers_found"), 1.0);
     assert_eq!(get(gateway.address, "/page").status, 200);
     drop(apache);
     gateway.process.wait_for("a line that it is gone", |log| log.contains("stays in force").then_some(()));
-    assert_eq!(gateway.metric("plimsoll_in_service_limit"), WORKERS as f64);
+    assert_eq!(gateway.metric("plimsoll_in_service_limit"), f64::from(SLOW_PAGES.workers));
 }
 
 #[test]
-fn a_page_that_does_not_say_it_leaves_the_search_as_it_is() {
+fn a_page_without_workers_leaves_the_search_as_it_is() {
     let apache = start();
     let mut gateway = Plimsoll::run(&configuration(&apache, "/nothing"));
     gateway.process.wait_for("a line that says why", |log| {

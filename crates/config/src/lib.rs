@@ -26,7 +26,7 @@ mod syntax;
 mod workload;
 
 pub use adaptation::{Adaptation, parse_adaptation};
-pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, parse_agent};
+pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, parse_agent};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::reference::{adaptation_reference, agent_reference, reference, workload_reference};
 pub use emit::schema::{adaptation_schema, agent_schema, json_schema, workload_schema};

@@ -14,7 +14,7 @@ use crate::document::Document;
 use crate::image::{self, Reduction};
 use crate::impact::page_views;
 use crate::kind::Kind;
-use crate::manifest::{self, Image, Known, Manifest, TreeEntry};
+use crate::manifest::{self, Image, Known, TreeEntry};
 use crate::output::{MANIFEST, Output};
 use crate::policy::{Level, Policy, Step, Tag};
 use crate::rewrite::{rewritten, width_before};
@@ -114,8 +114,7 @@ pub fn adapt(job: &Job, watch: &dyn Watch) -> io::Result<Adapted> {
     }
     adapted.images = images.files.iter().map(|(path, (image, _))| (path.clone(), *image)).collect();
     adapted.problems.sort();
-    let manifest = Manifest { adapted: &adapted, keys: &images.keys, wrong: &images.wrong };
-    output.write(MANIFEST, manifest.to_string().as_bytes())?;
+    output.write(MANIFEST, &manifest::manifest(&adapted, &images.keys, &images.wrong)?)?;
     output.publish()?;
     Ok(adapted)
 }
@@ -162,7 +161,7 @@ fn reduce_images(
         site.tree.files.keys().filter_map(|path| Some((path, decisions.reduction(path)?))).collect();
     let tried = work::each(&wanted, watch, |(path, reduction)| {
         let bytes = site.tree.read_file(path)?;
-        let key = known.key(&bytes, reduction);
+        let key = manifest::key(&bytes, reduction);
         let tree = |level: &Level| output.old(&format!("{level}/{path}"));
         if let Some(result) = known.image(path, &key, lower.iter().map(tree)) {
             return Ok(Tried { key, again: false, result });

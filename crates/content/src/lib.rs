@@ -29,8 +29,6 @@ mod output;
 mod policy;
 mod reference;
 mod rewrite;
-#[cfg(test)]
-mod scratch;
 mod site;
 mod snapshot;
 mod survey;

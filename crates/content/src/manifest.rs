@@ -12,12 +12,12 @@
 use crate::adapt::Adapted;
 use crate::image::Reduction;
 use crate::policy::Level;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::hash::Hasher;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The form of the file, and the way in which images are reduced: a change of either makes all anew.
@@ -26,22 +26,22 @@ const VERSION: u64 = 1;
 /// A tree that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Its level; its folder has the same name.
+    /// The level of the tree; its folder has the same name.
     pub level: Level,
-    /// Its files.
+    /// The number of its files.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of its files.
     pub bytes: u64,
-    /// Files of the site that it does not have.
+    /// Files of the site that the tree does not have.
     pub missing: Vec<String>,
 }
 
 /// An image that was written again.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Image {
-    /// Its bytes before.
+    /// Bytes before.
     pub before: u64,
-    /// And after.
+    /// Bytes after.
     pub after: u64,
     /// Structural similarity of the two.
     pub similarity: f64,
@@ -50,69 +50,78 @@ pub struct Image {
 /// What came of an image: smaller, as it was, or what is wrong with it.
 pub(crate) type Reduced = Result<Option<(Image, Vec<u8>)>, String>;
 
-/// What is written.
-pub(crate) struct Manifest<'a> {
-    pub(crate) adapted: &'a Adapted,
-    pub(crate) keys: &'a BTreeMap<String, String>,
-    /// What is wrong with images that could not be read.
-    pub(crate) wrong: &'a BTreeMap<String, String>,
+/// The file.
+#[derive(Debug, Serialize)]
+struct Manifest<'a> {
+    plimsoll: u64,
+    trees: Vec<ManifestTree<'a>>,
+    images: BTreeMap<&'a str, KnownImage>,
+    problems: Vec<Problem<'a>>,
 }
 
-impl fmt::Display for Manifest<'_> {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let trees: Vec<Value> = self
-            .adapted
-            .trees
-            .iter()
-            .map(|tree| {
-                let TreeEntry { level, files, bytes, missing } = tree;
-                json!({ "level": level.name(), "tree": level.name(), "files": files, "bytes": bytes, "missing": missing })
-            })
-            .collect();
-        let images: Map<String, Value> = self
-            .keys
-            .iter()
-            .map(|(path, key)| {
-                let entry = match self.adapted.images.get(path) {
-                    Some(Image { before, after, similarity }) => {
-                        json!({ "key": key, "before": before, "after": after, "similarity": similarity })
-                    }
-                    None => json!({ "key": key, "problem": self.wrong.get(path) }),
-                };
-                (path.clone(), entry)
-            })
-            .collect();
-        let problems = self.adapted.problems.iter().map(|(path, what)| json!({ "path": path, "what": what }));
-        let problems: Vec<Value> = problems.collect();
-        let all = json!({ "plimsoll": VERSION, "trees": trees, "images": images, "problems": problems });
-        writeln!(to, "{all:#}")
-    }
+#[derive(Debug, Serialize)]
+struct ManifestTree<'a> {
+    level: &'a str,
+    tree: &'a str,
+    files: u64,
+    bytes: u64,
+    missing: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct Problem<'a> {
+    path: &'a str,
+    what: &'a str,
+}
+
+/// An image that was tried: neither made smaller nor wrong if it stayed as it is.
+#[derive(Debug, Serialize, Deserialize)]
+struct KnownImage {
+    key: String,
+    #[serde(flatten)]
+    image: Option<Image>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// The text of a manifest. `keys` are those of all images that were tried; `wrong` says what is wrong with those that
+/// could not be read.
+pub(crate) fn manifest(
+    adapted: &Adapted,
+    keys: &BTreeMap<String, String>,
+    wrong: &BTreeMap<String, String>,
+) -> io::Result<Vec<u8>> {
+    let trees = adapted.trees.iter().map(|entry| {
+        let level = entry.level.name();
+        ManifestTree { level, tree: level, files: entry.files, bytes: entry.bytes, missing: &entry.missing }
+    });
+    let images = keys.iter().map(|(path, key)| {
+        let (image, problem) = (adapted.images.get(path).copied(), wrong.get(path).cloned());
+        (path.as_str(), KnownImage { key: key.clone(), image, problem })
+    });
+    let manifest = Manifest {
+        plimsoll: VERSION,
+        trees: trees.collect(),
+        images: images.collect(),
+        problems: adapted.problems.iter().map(|(path, what)| Problem { path, what }).collect(),
+    };
+    let mut text = serde_json::to_vec_pretty(&manifest)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// What the last run left.
-#[derive(Debug, Default)]
-pub(crate) struct Known(Map<String, Value>);
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Known {
+    plimsoll: u64,
+    images: BTreeMap<String, KnownImage>,
+}
 
 impl Known {
-    /// From its manifest; nothing, if there is none or it is of another version.
+    /// The manifest of the last run; nothing, if there is none or it is of another version.
     pub(crate) fn read(path: &Path) -> Known {
-        let read = || {
-            let manifest: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-            (manifest["plimsoll"] == VERSION).then(|| manifest["images"].as_object().cloned()).flatten()
-        };
-        Known(read().unwrap_or_default())
-    }
-
-    /// By what an image is known again: its bytes, and what is to be done with it. No secret is guarded by it; two
-    /// images meet in 128 bits by chance alone, and never.
-    #[expect(clippy::unused_self, reason = "it belongs to what is known")]
-    pub(crate) fn key(&self, bytes: &[u8], reduction: &Reduction) -> String {
-        let mut hasher = SipHasher13::new();
-        hasher.write(bytes);
-        hasher.write_u64(reduction.factor.to_bits());
-        hasher.write_u64(reduction.similarity.to_bits());
-        hasher.write_u8(u8::from(reduction.resizable));
-        format!("{:032x}", hasher.finish128().as_u128())
+        let known = fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        known.filter(|known: &Known| known.plimsoll == VERSION).unwrap_or_default()
     }
 
     /// What came of the image with this key, if it is known and still there, in one of these places.
@@ -122,14 +131,24 @@ impl Known {
         key: &str,
         places: impl Iterator<Item = PathBuf>,
     ) -> Option<Reduced> {
-        let entry = self.0.get(path).filter(|entry| entry["key"] == key)?;
-        if let Some(problem) = entry["problem"].as_str() {
-            return Some(Err(problem.to_owned()));
+        let entry = self.images.get(path).filter(|entry| entry.key == key)?;
+        if let Some(problem) = &entry.problem {
+            return Some(Err(problem.clone()));
         }
-        let Some(after) = entry["after"].as_u64() else { return Some(Ok(None)) };
-        let (before, similarity) = (entry["before"].as_u64()?, entry["similarity"].as_f64()?);
+        let Some(image) = entry.image else { return Some(Ok(None)) };
         let mut files = places.filter_map(|place| fs::read(place).ok());
-        let bytes = files.find(|bytes| bytes.len() as u64 == after)?;
-        Some(Ok(Some((Image { before, after, similarity }, bytes))))
+        let bytes = files.find(|bytes| bytes.len() as u64 == image.after)?;
+        Some(Ok(Some((image, bytes))))
     }
+}
+
+/// The key by which an image is known again: a hash of its bytes and of what is to be done with it. No secret is guarded
+/// by the key, and two images meet in 128 bits by chance alone, which never happens.
+pub(crate) fn key(bytes: &[u8], reduction: &Reduction) -> String {
+    let mut hasher = SipHasher13::new();
+    hasher.write(bytes);
+    hasher.write_u64(reduction.factor.to_bits());
+    hasher.write_u64(reduction.similarity.to_bits());
+    hasher.write_u8(u8::from(reduction.resizable));
+    format!("{:032x}", hasher.finish128().as_u128())
 }

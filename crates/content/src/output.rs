@@ -174,13 +174,13 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::tree::tests::folder_of;
 
     #[test]
     fn the_old_trees_stay_until_the_new_are_whole() {
-        let scratch = Scratch::new("output");
-        scratch.write("site/a", "x");
-        let (site, out) = (scratch.path("site").canonicalize().unwrap(), scratch.path("out"));
+        let folder = folder_of(&["site/a"]);
+        let path = |path: &str| folder.path().join(path);
+        let (site, out) = (path("site").canonicalize().unwrap(), path("out"));
         let first = Output::begin(&site, &out).unwrap();
         assert!(first.write("light/a", b"one").unwrap());
         first.write(MANIFEST, b"{}").unwrap();
@@ -191,25 +191,24 @@ mod tests {
         assert!(!second.write("light/a", b"one").unwrap(), "it is there already");
         second.write("light/b", b"two").unwrap();
         drop(second);
-        assert!(!scratch.path("out/light/b").exists(), "it was given up");
+        assert!(!path("out/light/b").exists(), "it was given up");
         let third = Output::begin(&site, &out).unwrap();
         third.write("light/c", b"three").unwrap();
         third.write(MANIFEST, b"{}").unwrap();
         third.publish().unwrap();
-        assert!(scratch.path("out/light/c").exists() && !scratch.path("out/light/a").exists());
-        assert_eq!(fs::read_dir(scratch.path("")).unwrap().count(), 2, "nothing else is left");
+        assert!(path("out/light/c").exists() && !path("out/light/a").exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
     }
 
     #[test]
     fn what_is_not_ours_is_not_touched() {
-        let scratch = Scratch::new("refused");
-        scratch.write("a/site/x", "x");
-        scratch.write("mine/letter", "x");
-        let site = scratch.path("a/site").canonicalize().unwrap();
+        let folder = folder_of(&["a/site/x", "mine/letter"]);
+        let path = |path: &str| folder.path().join(path);
+        let site = path("a/site").canonicalize().unwrap();
         for out in ["a/site", "a/site/out", "a", "mine", "mine/letter", "nowhere/out"] {
-            let error = Output::begin(&site, &scratch.path(out)).unwrap_err();
+            let error = Output::begin(&site, &path(out)).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{out}: {error}");
         }
-        Output::begin(&site, &scratch.path("a/sites")).unwrap();
+        Output::begin(&site, &path("a/sites")).unwrap();
     }
 }

@@ -2,16 +2,14 @@
 //!
 //! A page is fetched over plain HTTP, once, within bounds of time and size, and then adapted like any other. It is stored
 //! under its own path, so that its address leads to it at every level: `/catalog.php` to the file `catalog.php`,
-//! `/catalog/` to `catalog/index.html`. Not through a proxy, not over TLS: the program is the site's own, and near.
-//! HTTP/1.0 is asked for, since its answers come whole and end with the connection.
+//! `/catalog/` to `catalog/index.html`. No proxy and no TLS take part: the program is the site's own, and near.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
+use std::io::{self, Read};
+use std::time::Duration;
 
-/// A page has so long, all in all.
+/// The time that fetching a page may take in all.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// No page is longer.
+/// The longest page that is stored.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A page and its path in the site.
@@ -21,39 +19,29 @@ pub(crate) struct Snapshot {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Host with port as it is connected to, host as it is named, and path, of an address.
-struct Address<'a> {
-    connect: String,
-    host: &'a str,
-    path: &'a str,
-}
-
 /// Fetches the page at an address.
 ///
 /// # Errors
 /// `InvalidInput`: the address cannot be one of a page of the site; else why it did not come.
 pub(crate) fn fetch(address: &str) -> io::Result<Snapshot> {
-    let Address { connect, host, path } = parse(address)?;
-    let file = file(path).ok_or_else(|| {
+    let path = file(path_of(address)?).ok_or_else(|| {
         refused(address, "it leads to no file in a tree; write its path without `..` and doubled slashes")
     })?;
-    let failed = |what: String| io::Error::other(format!("cannot store {address}: {what}"));
-    let bytes = exchange(&connect, host, path).map_err(|error| failed(error.to_string()))?;
-    let body = body(&bytes).map_err(failed)?;
-    Ok(Snapshot { path: file, bytes: body.to_vec() })
+    let bytes = page(address).map_err(|what| io::Error::other(format!("cannot store {address}: {what}")))?;
+    Ok(Snapshot { path, bytes })
 }
 
 fn refused(address: &str, what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{address}: {what}"))
 }
 
-fn parse(address: &str) -> io::Result<Address<'_>> {
+/// The path of an address that can be one of a page of the site.
+fn path_of(address: &str) -> io::Result<&str> {
     let example = "write it as `http://127.0.0.1:8000/catalog.php`";
     let rest = address
         .strip_prefix("http://")
         .ok_or_else(|| refused(address, &format!("pages are fetched over plain HTTP: {example}")))?;
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let path = if path.is_empty() { "/" } else { path };
     if path.contains(['?', '#']) {
         let what = "a tree's file has no query: it answers every one; write the address without it";
         return Err(refused(address, what));
@@ -62,8 +50,7 @@ fn parse(address: &str) -> io::Result<Address<'_>> {
     if host.is_empty() || host.contains('@') || address.contains(odd) {
         return Err(refused(address, &format!("no address of a page; {example}")));
     }
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    Ok(Address { connect: if has_port { host.to_owned() } else { format!("{host}:80") }, host, path })
+    Ok(if path.is_empty() { "/" } else { path })
 }
 
 /// The file of a tree to which a server takes this path.
@@ -78,81 +65,52 @@ fn file(path: &str) -> Option<String> {
     }
 }
 
-fn exchange(connect: &str, host: &str, path: &str) -> io::Result<Vec<u8>> {
-    let began = Instant::now();
-    let left = || {
-        let left = PATIENCE.saturating_sub(began.elapsed());
-        if left.is_zero() {
-            Err(io::Error::new(io::ErrorKind::TimedOut, "it takes too long"))
-        } else {
-            Ok(left)
-        }
-    };
-    let mut found = Err(io::Error::new(io::ErrorKind::NotFound, "its host has no address"));
-    for address in connect.to_socket_addrs()? {
-        found = TcpStream::connect_timeout(&address, left()?);
-        if found.is_ok() {
-            break;
-        }
-    }
-    let mut stream = found?;
-    stream.set_write_timeout(Some(left()?))?;
-    let agent = concat!("plimsoll-adapt/", env!("CARGO_PKG_VERSION"));
-    // In one piece: a server may answer, and close, before it has read what comes late.
-    let request = format!(
-        "GET {path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: {agent}\r\nAccept: text/html\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(request.as_bytes())?;
-    let (mut bytes, mut part) = (Vec::new(), [0; 16 * 1024]);
-    loop {
-        stream.set_read_timeout(Some(left()?))?;
-        match stream.read(&mut part) {
-            Ok(0) => return Ok(bytes),
-            Ok(count) => bytes.extend_from_slice(&part[..count]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => left().map(drop)?,
-            Err(error) => return Err(error),
-        }
-        if bytes.len() > MOST_BYTES {
-            return Err(io::Error::other("it is longer than 16 MiB"));
-        }
-    }
-}
-
-/// The page in an answer; what is wrong with it, else.
-fn body(answer: &[u8]) -> Result<&[u8], String> {
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").ok_or("no answer in HTTP")?;
-    let head = String::from_utf8_lossy(&answer[..end]);
-    let mut lines = head.split("\r\n");
-    let status = lines.next().unwrap_or_default();
-    let code = status.split(' ').nth(1).unwrap_or_default();
-    if !status.starts_with("HTTP/1.") || code != "200" {
-        return Err(format!("the answer is `{}`, not 200", status.chars().take(80).collect::<String>()));
+/// The page at a sound address; what is wrong with the answer, else.
+fn page(address: &str) -> Result<Vec<u8>, String> {
+    let agent = ureq::Agent::config_builder()
+        .timeout_global(Some(PATIENCE))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .proxy(None)
+        .user_agent(concat!("plimsoll-adapt/", env!("CARGO_PKG_VERSION")))
+        .accept("text/html")
+        .build()
+        .new_agent();
+    let mut response = agent.get(address).call().map_err(|error| match error {
+        ureq::Error::Protocol(_) | ureq::Error::Http(_) => "no answer in HTTP".to_owned(),
+        error => error.to_string(),
+    })?;
+    if response.status() != 200 {
+        return Err(format!("the answer is {}, not 200", response.status()));
     }
     let field = |name: &str| {
-        head.split("\r\n").skip(1).find_map(|line| {
-            let (own, value) = line.split_once(':')?;
-            own.eq_ignore_ascii_case(name).then(|| value.trim().to_ascii_lowercase())
-        })
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.map(str::to_ascii_lowercase)
     };
-    let body = &answer[end + 4..];
     match field("content-type") {
         Some(kind) if kind.starts_with("text/html") || kind.starts_with("application/xhtml") => {}
         kind => return Err(format!("it is no page but `{}`", kind.unwrap_or_default())),
     }
-    for coded in ["transfer-encoding", "content-encoding"] {
-        if let Some(coding) = field(coded).filter(|coding| coding != "identity") {
-            return Err(format!("the server sends it as `{coding}`, unasked"));
-        }
+    if let Some(coding) = field("content-encoding").filter(|coding| coding != "identity") {
+        return Err(format!("the server sends it as `{coding}`, unasked"));
     }
-    match field("content-length").and_then(|length| length.parse::<usize>().ok()) {
-        Some(length) if length != body.len() => Err(format!("{} of its {length} bytes came", body.len())),
-        _ => Ok(body),
+    let length = field("content-length").and_then(|length| length.parse::<usize>().ok());
+    let mut bytes = Vec::new();
+    let read = response.body_mut().as_reader().take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes);
+    match (length, read) {
+        _ if bytes.len() > MOST_BYTES => Err("it is longer than 16 MiB".to_owned()),
+        (Some(length), _) if bytes.len() < length => {
+            Err(format!("{} of its {length} bytes came", bytes.len()))
+        }
+        (_, Err(error)) => Err(error.to_string()),
+        _ => Ok(bytes),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::TcpListener;
     use std::thread;
 
@@ -169,7 +127,11 @@ mod tests {
         });
         let found = fetch(&format!("http://{address}{path}"));
         let request = server.join().unwrap();
-        assert!(request.starts_with(&format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n")), "{request}");
+        assert!(
+            request.starts_with(&format!("GET {path} HTTP/1.1\r\n"))
+                && request.to_lowercase().contains(&format!("host: {address}\r\n")),
+            "{request}"
+        );
         found
     }
 

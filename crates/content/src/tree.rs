@@ -130,18 +130,24 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::scratch::Scratch;
     use std::os::unix::fs::symlink;
+
+    /// A folder with these files, gone with the value.
+    pub(crate) fn folder_of(paths: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for path in paths.iter().map(|path| folder.path().join(path)) {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        folder
+    }
 
     #[test]
     fn links_loops_and_strange_names() {
-        let scratch = Scratch::new("tree");
-        scratch.write("site/a/Füße 1.HTML", "x");
-        scratch.write("site/a/index.html", "x");
-        scratch.write("secret", "x");
-        let site = scratch.path("site");
+        let folder = folder_of(&["site/a/Füße 1.HTML", "site/a/index.html", "secret"]);
+        let site = folder.path().join("site");
         symlink("..", site.join("a/up")).unwrap();
         symlink("loop", site.join("loop")).unwrap();
         symlink("../secret", site.join("out")).unwrap();

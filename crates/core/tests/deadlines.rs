@@ -109,7 +109,7 @@ fn what_cannot_be_done_in_time_is_refused_and_told_when_it_could() {
 }
 
 #[test]
-fn an_announced_cost_is_believed_of_those_who_may_tell() {
+fn an_announced_cost_is_believed_from_trusted_clients() {
     let (engine, mut lane) = engine(&promises(1, Some(Duration::from_secs(2))));
     let mut verdicts = Verdicts::new();
     let asked = |cost, trusted| Request { path: "/script", cost, trusted };
@@ -128,7 +128,7 @@ fn an_announced_cost_is_believed_of_those_who_may_tell() {
 }
 
 #[test]
-fn who_can_no_longer_be_in_time_is_dropped_as_late() {
+fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
     let mut promises = promises(1, Some(Duration::from_millis(1500)));
     promises.plants[0].queue = QueueBounds { max_wait: Duration::from_secs(60), ..QueueBounds::default() };
     let (mut engine, mut lane) = engine(&promises);
@@ -189,7 +189,7 @@ fn a_type_refused_for_its_price_alone_is_tried_again() {
 }
 
 #[test]
-fn observing_refuses_nobody_and_counts_what_would_be() {
+fn observing_refuses_no_request_and_counts_what_would_be_refused() {
     let mut promises = promises(1, Some(Duration::from_millis(300)));
     promises.control.mode = Mode::Observe;
     let (engine, mut lane) = engine(&promises);

@@ -131,7 +131,7 @@ fn a_client_that_leaves_while_it_waits_is_accounted_at_once() {
 }
 
 #[test]
-fn who_waits_too_long_is_answered_by_tick() {
+fn a_request_that_waits_too_long_is_answered_by_tick() {
     let (mut engine, mut lane) = engine(&promises());
     let mut verdicts = Verdicts::new();
     let _held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
@@ -372,7 +372,7 @@ fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
 
 /// With control off nothing limits what is in service: a server that only becomes slower is no smaller one.
 #[test]
-fn with_control_off_nobody_looks_for_workers() {
+fn with_control_off_no_workers_are_searched() {
     let found = |mode| {
         let mut promises = promises();
         promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });

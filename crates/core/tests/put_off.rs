@@ -116,7 +116,7 @@ fn ticks_that_are_put_off_come_to_the_same() {
 }
 
 #[test]
-fn no_tick_is_put_off_while_somebody_waits() {
+fn no_tick_is_put_off_while_a_request_waits() {
     let promises = Promises::of(Plant::new("app", 1), Site::new("site", &["light", "full"]));
     let mut run = Run::new(&promises, true);
     let far = Instant::from_nanos(60_000_000_000);

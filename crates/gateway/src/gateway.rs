@@ -1,11 +1,10 @@
 //! A running gateway, as its owner sees it.
 
-use crate::admin::ReloadOrder;
+use crate::admin::{Operator, Owner, OwnerCell};
 use crate::clock::Clock;
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::mailbox::Message;
-use crate::operator::Operator;
 use crate::reload::{Reloader, Reloads};
 use crate::settings::{Backend, Settings};
 use crate::tables::{Exchange, Tables};
@@ -17,7 +16,7 @@ use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
@@ -28,8 +27,8 @@ pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
     ticker: Ticker,
-    /// What the operator's listener calls for a reload, once the owner has said what that is.
-    orders: Arc<OnceLock<ReloadOrder>>,
+    /// What the operator's listener asks for a reload, once there is one.
+    owner: OwnerCell,
     operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
     local_addrs: Vec<SocketAddr>,
@@ -71,13 +70,13 @@ impl Gateway {
         let engine = Arc::new(Mutex::new(engine));
         let ticker = Ticker::start(engine.clone(), shared.clone())?;
         let threads = Vec::new();
-        let orders = Arc::default();
-        let mut gateway = Gateway { shared, engine, ticker, orders, operator: None, threads, local_addrs };
+        let owner = Arc::default();
+        let mut gateway = Gateway { shared, engine, ticker, owner, operator: None, threads, local_addrs };
         // An early return drops the gateway, which stops what was started.
         if let Some(address) = gateway.shared.tables.current().settings.admin {
-            let orders = gateway.orders.clone();
+            let owner = gateway.owner.clone();
             let (engine, shared) = (gateway.engine.clone(), gateway.shared.clone());
-            gateway.operator = Some(Operator::start(address, engine, shared, orders)?);
+            gateway.operator = Some(Operator::start(address, engine, shared, owner)?);
         }
         gateway.start_workers(lanes, sockets)?;
         Ok(gateway)
@@ -106,10 +105,10 @@ impl Gateway {
         Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
     }
 
-    /// Has `POST /reload` of the operator's listener call `order`, on a thread where it may wait. Without it, or
-    /// before, that answers 404. The first order stands.
-    pub fn on_reload(&self, order: ReloadOrder) {
-        let _ = self.orders.set(order);
+    /// Has the operator's listener ask `owner` for reloads, on a thread where it may wait. Before that, `POST /reload` is
+    /// answered with 404. The first owner stays.
+    pub fn set_owner(&self, owner: Box<dyn Owner>) {
+        let _ = self.owner.set(owner);
     }
 
     /// The addresses it listens on, in the order of [`Settings::listen`].

@@ -27,7 +27,6 @@ mod inbox;
 mod listen;
 mod local;
 mod mailbox;
-mod operator;
 mod outbox;
 mod pace;
 mod reload;

@@ -4,7 +4,6 @@
 //! promises, in that order (see `tables.rs`). What holds a socket or a thread cannot change and is said to need a
 //! restart; the rest is applied.
 
-use crate::admin::json::Json;
 use crate::files::Files;
 use crate::gateway::check;
 use crate::settings::{Backend, Settings};
@@ -12,7 +11,7 @@ use crate::worker::Shared;
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
-use plimsoll_core::{Changes, Difference, Engine};
+use plimsoll_core::{Changes, Engine};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
@@ -176,31 +175,6 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     new.listen.clone_from(&old.listen);
     (new.admin, new.threads, new.hash_seed) = (old.admin, old.threads, old.hash_seed);
     kept
-}
-
-impl Reloaded {
-    /// As `POST /reload` answers it.
-    pub fn json(&self) -> Json {
-        let names =
-            |names: &[String]| Json::List(names.iter().map(|name| Json::Text(name.clone())).collect());
-        let words =
-            |words: &[&str]| Json::List(words.iter().map(|word| Json::Text((*word).to_owned())).collect());
-        let difference = |difference: &Difference| {
-            Json::object([
-                ("added", names(&difference.added)),
-                ("removed", names(&difference.removed)),
-                ("changed", names(&difference.changed)),
-            ])
-        };
-        Json::object([
-            ("upstreams", difference(&self.changes.plants)),
-            ("sites", difference(&self.changes.sites)),
-            ("classes", difference(&self.changes.classes)),
-            ("control", Json::Bool(self.changes.control)),
-            ("settings", words(&self.settings)),
-            ("needs_restart", words(&self.needs_restart)),
-        ])
-    }
 }
 
 /// In one line, for a log.

@@ -4,9 +4,10 @@
 mod support;
 
 use plimsoll_core::promises::{Condition, Promises, Site};
+use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::files::FilesSettings;
 use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
-use plimsoll_gateway::{Gateway, Settings};
+use plimsoll_gateway::{Gateway, Reloaded, Reloader, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -187,6 +188,23 @@ fn a_folder_takes_the_place_of_an_upstream_and_back() {
     std::fs::remove_dir_all(&folder).expect("it was there");
 }
 
+/// Reloads with five workers, or with a plant that has none.
+struct FromMemory {
+    reloader: Reloader,
+    start: Settings,
+    right: Arc<AtomicBool>,
+}
+
+impl Owner for FromMemory {
+    fn reload(&self) -> Result<Reloaded, String> {
+        let workers = if self.right.load(SeqCst) { 5 } else { 0 };
+        self.reloader.reload(self.start.clone(), &promises(workers)).map_err(|wrong| wrong.join("\n"))
+    }
+    fn log_lines_dropped(&self) -> u64 {
+        0
+    }
+}
+
 #[test]
 fn the_operator_posts_a_reload() {
     let origin = Origin::serving(b"here");
@@ -215,11 +233,7 @@ fn the_operator_posts_a_reload() {
     reloader.refuse();
     assert_eq!((counts(), since()), ([0.0, 1.0], started), "a file that is wrong");
     let right = Arc::new(AtomicBool::new(true));
-    let is_right = right.clone();
-    gateway.on_reload(Box::new(move || {
-        let workers = if is_right.load(SeqCst) { 5 } else { 0 };
-        reloader.reload(start.clone(), &promises(workers)).map_err(|wrong| wrong.join("\n"))
-    }));
+    gateway.set_owner(Box::new(FromMemory { reloader, start, right: right.clone() }));
     let (status, body) = ask("POST /reload");
     assert!(status == 200 && body.contains("\"changed\": [\n      \"origin\"\n"), "{status} {body}");
     assert_eq!(gateway.status().plants[0].workers, 5);

@@ -12,17 +12,17 @@
 mod arrivals;
 mod distribution;
 pub mod front;
+mod heavy_hitters;
 mod plant;
 mod record;
 mod request;
 mod run;
 pub mod settling;
-mod top;
 pub mod workload;
 
 pub use arrivals::{FoundFormat, LogNotes, logged_bytes, views};
+pub use heavy_hitters::{COUNTERS, Heavy};
 pub use plant::{Busy, Done, Overflow, Server, Work};
 pub use record::{ClassRow, Held, MOST_ROWS, PlantRow, Row};
 pub use request::Request;
 pub use run::{Error, Event, Progress, Run, Setup, Watch};
-pub use top::{COUNTERS, Heavy};

@@ -45,8 +45,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     reload.worker_counts.follow(&configuration);
     let counting = reload.worker_counts.clone().start(gateway.reloader());
     counting.map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
-    let order = reload.clone();
-    gateway.on_reload(Box::new(move || order.now()));
+    gateway.set_owner(Box::new(reload.clone()));
     watch(&gateway, signals, &reload)?;
     reload.trends.save(&reload.gateway);
     let limit = gateway.drain_timeout();

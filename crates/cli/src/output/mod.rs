@@ -6,6 +6,7 @@ pub(crate) mod facts;
 pub(crate) mod failure;
 pub(crate) mod json;
 pub(crate) mod plan;
+pub(crate) mod progress;
 pub(crate) mod promised;
 pub(crate) mod text;
 pub(crate) mod units;

@@ -10,8 +10,7 @@ use plimsoll_core::promises::plan::{self, Ceiling, Feasibility, PlantPlan};
 use plimsoll_core::promises::{
     Guarantee, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw, WorkerBounds,
 };
-use plimsoll_gateway::admin::delay_json;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_gateway::admin::json::{Json, delay_json};
 use plimsoll_gateway::settings::Rewrite;
 
 const UNVERIFIED: &str =

@@ -32,11 +32,12 @@ pub(crate) fn page(page: &Page) -> String {
     parts.join("\n").trim_end().to_owned()
 }
 
-/// Columns as wide as their widest cell, two blanks apart, numbers to the right.
+/// Columns as wide as their widest cell, two blanks apart, numbers to the right. Without names there is no heading.
 pub(crate) fn table(table: &Table) -> String {
     let brief = table.brief.unwrap_or(usize::MAX);
     let head: Vec<String> = table.columns.iter().map(|column| column.name.clone()).collect();
-    let mut rows = vec![head];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    rows.extend(head.iter().any(|name| !name.is_empty()).then_some(head));
     for row in table.rows.iter().take(brief) {
         rows.push(row.iter().zip(&table.columns).map(|(cell, column)| shown(cell, column.kind)).collect());
     }

@@ -2,6 +2,7 @@
 //! the rate forecast's file. In come the gateway's status and the operator's wishes; out go log lines and new settings.
 
 pub(crate) mod journal;
+pub(crate) mod page;
 pub(crate) mod reload;
 pub(crate) mod resolve;
 pub(crate) mod signals;

@@ -9,6 +9,7 @@ use crate::output::failure::Failure;
 use crate::service::resolve;
 use crate::service::trends::TrendFile;
 use crate::service::worker_counts::WorkerCounts;
+use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
 
@@ -21,6 +22,15 @@ pub(crate) struct Reload {
     pub(crate) worker_counts: WorkerCounts,
     /// What is kept of how rates go on.
     pub(crate) trends: TrendFile,
+}
+
+impl Owner for Reload {
+    fn reload(&self) -> Result<Reloaded, String> {
+        self.now()
+    }
+    fn log_lines_dropped(&self) -> u64 {
+        0
+    }
 }
 
 impl Reload {

@@ -9,7 +9,7 @@
 //! The page waits like any other request, so it has a thread of its own, and a server in overload may not answer it: then
 //! what was told last stays in force. Nobody is rejected for it, and no number is taken from a page that is not understood.
 
-use crate::commands::agent::page;
+use crate::service::page::PageClient;
 use plimsoll_config::{Backend, Configuration, HttpUrl};
 use plimsoll_gateway::Reloader;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,24 +77,22 @@ impl WorkerCounts {
 
 /// What is said when a page begins to answer, or ceases to.
 fn line(asked: &Asked, counted: &Result<u32, String>) -> String {
-    let Asked { upstream, page: HttpUrl { host, target, .. }, answers } = asked;
+    let Asked { upstream, page, answers } = asked;
     match counted {
-        Ok(workers) => format!("{upstream}: http://{host}{target} says that it has {workers} workers"),
+        Ok(workers) => format!("{upstream}: {page} says that it has {workers} workers"),
         Err(why) => {
             let meanwhile = match answers {
                 Some(true) => "what it said last stays in force",
                 _ => "the workers are looked for until it does",
             };
-            format!(
-                "{upstream}: http://{host}{target} does not say how many workers there are: {why}; {meanwhile}"
-            )
+            format!("{upstream}: {page} does not say how many workers there are: {why}; {meanwhile}")
         }
     }
 }
 
 fn ask(url: &HttpUrl) -> Result<u32, String> {
     let said = |error: std::io::Error| error.to_string();
-    let page = page::get(page::look_up(url).map_err(said)?, url, PATIENCE).map_err(said)?;
+    let page = PageClient::new(url, PATIENCE).and_then(|client| client.get()).map_err(said)?;
     match page.status {
         200 => workers(&page.body),
         status => Err(format!("it is answered with {status}; let this host read it")),
@@ -141,7 +139,12 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_page_says_what_is_done_without_it() {
-        let page = HttpUrl { address: "a:80".to_owned(), host: "a".to_owned(), target: "/s?auto".to_owned() };
+        let page = HttpUrl {
+            scheme: plimsoll_config::Scheme::Http,
+            address: "a:80".to_owned(),
+            host: "a".to_owned(),
+            target: "/s?auto".to_owned(),
+        };
         let asked = |answers| Asked { upstream: "app".to_owned(), page: page.clone(), answers };
         assert_eq!(line(&asked(None), &Ok(8)), "app: http://a/s?auto says that it has 8 workers");
         let failed = Err("no answer in time".to_owned());

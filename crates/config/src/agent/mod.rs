@@ -9,6 +9,7 @@ mod values;
 
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::agent::{LoadSense, Settings};
+use std::fmt;
 use std::path::PathBuf;
 
 /// What the file says.
@@ -83,15 +84,36 @@ pub enum OnExit {
     Keep,
 }
 
-/// A page over plain HTTP.
+/// A page over HTTP or HTTPS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpUrl {
+    /// How it is asked for.
+    pub scheme: Scheme,
     /// Host and port to connect to; the host is looked up later.
     pub address: String,
     /// For the `Host` header.
     pub host: String,
     /// Path and query.
     pub target: String,
+}
+
+/// How a page is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// Over plain HTTP.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        write!(to, "{scheme}://{}{}", self.host, self.target)
+    }
 }
 
 /// Reads an agent's file. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths

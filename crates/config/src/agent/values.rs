@@ -2,7 +2,7 @@
 //!
 //! A name is written into another program's configuration. Its form is checked here, so that it stays one word there.
 
-use super::{HttpUrl, OnExit};
+use super::{HttpUrl, OnExit, Scheme};
 use crate::diagnostic::quoted;
 use crate::gateway::addresses::HostPort;
 use crate::syntax::{Refused, TextField, TextShape, bad, texts, words};
@@ -14,35 +14,32 @@ words!(OnExit {
 
 impl TextField for HttpUrl {
     const SHAPE: TextShape = TextShape {
-        what: "a page over plain HTTP",
+        what: "a page over HTTP or HTTPS",
         example: "http://127.0.0.1/robots.txt",
-        pattern: Some("^http://[^ /]+(/[^ #]*)?$"),
+        pattern: Some("^https?://[^ /]+(/[^ #]*)?$"),
     };
 
     fn parse(text: &str) -> Result<Self, Refused> {
-        let Some(rest) = text.strip_prefix("http://") else {
-            let help = match text.strip_prefix("https://") {
-                Some(rest) => format!(
-                    "TLS is not spoken here: name the server's plain port, such as `\"http://{}\"`",
-                    quoted(rest)
-                ),
-                None => format!("write `\"http://{}\"`", quoted(text.trim_start_matches('/'))),
-            };
-            return Err(bad(format!("`{}` does not begin with http://", quoted(text)), help));
+        let plain = text.strip_prefix("http://").map(|rest| (Scheme::Http, rest, 80));
+        let tls = || text.strip_prefix("https://").map(|rest| (Scheme::Https, rest, 443));
+        let Some((scheme, rest, port)) = plain.or_else(tls) else {
+            let rest = text.split_once("://").map_or(text, |(_, rest)| rest).trim_start_matches('/');
+            let help = format!("write `\"http://{}\"`", quoted(rest));
+            return Err(bad(format!("`{}` does not begin with http:// or https://", quoted(text)), help));
         };
         let (authority, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        let address = if has_port { authority.to_owned() } else { format!("{authority}:80") };
+        let address = if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
         let address = HostPort::parse(&address)?.0;
         if target.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
             let message = format!("no request could carry `{}`", quoted(target));
             return Err(bad(message, "percent-encode what is not printable"));
         }
-        Ok(HttpUrl { address, host: authority.to_owned(), target: target.to_owned() })
+        Ok(HttpUrl { scheme, address, host: authority.to_owned(), target: target.to_owned() })
     }
 
     fn show(&self) -> String {
-        format!("http://{}{}", self.host, self.target)
+        self.to_string()
     }
 }
 
@@ -96,15 +93,10 @@ mod tests {
         let parts = |a: &str, h: &str, t: &str| Ok((a.to_owned(), h.to_owned(), t.to_owned()));
         assert_eq!(page("http://a.example"), parts("a.example:80", "a.example", "/"));
         assert_eq!(page("http://127.0.0.1:81/x?auto"), parts("127.0.0.1:81", "127.0.0.1:81", "/x?auto"));
+        assert_eq!(page("https://a.example/x"), parts("a.example:443", "a.example", "/x"));
+        assert_eq!(HttpUrl::parse("https://a.example/x").unwrap().show(), "https://a.example/x");
         assert_eq!(page("http://[::1]/x"), parts("[::1]:80", "[::1]", "/x"));
-        for wrong in [
-            "https://a.example/",
-            "a.example/x",
-            "http://",
-            "http://a b/",
-            "http://a/\r\nx: y",
-            "http://a:0/",
-        ] {
+        for wrong in ["a.example/x", "http://", "http://a b/", "http://a/\r\nx: y", "http://a:0/"] {
             assert!(page(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -13,7 +13,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use tempfile::TempDir;
 
 const DECODER: &str = "avifdec";
 const ENCODER: &str = "avifenc";
@@ -76,20 +76,16 @@ fn run(command: &mut Command) -> Result<(), String> {
 }
 
 /// A folder for the files between the programs, gone with the value.
-struct Bench(PathBuf);
+struct Bench(TempDir);
 
 impl Bench {
     fn new() -> io::Result<Bench> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("plimsoll-avif-{}-{number}", std::process::id()));
-        fs::create_dir(&folder)?;
-        Ok(Bench(folder))
+        tempfile::Builder::new().prefix("plimsoll-avif-").tempdir().map(Bench)
     }
 
     /// The picture of a file as a PNG.
     fn decoded(&self, bytes: &[u8], name: &str) -> Result<PathBuf, String> {
-        let (from, to) = (self.0.join("in.avif"), self.0.join(name));
+        let (from, to) = (self.0.path().join("in.avif"), self.0.path().join(name));
         fs::write(&from, bytes).map_err(|error| error.to_string())?;
         let mut command = Command::new(DECODER);
         command.args(["--jobs", "1", "--depth", "8", "--size-limit"]).arg(MOST_PIXELS.to_string());
@@ -98,15 +94,8 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
-    fn drop(&mut self) {
-        // What stays lies where such things are cleared away.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Its qualities.
-pub(super) struct Qualities {
+/// The qualities of one AVIF image.
+pub(super) struct AvifQualities {
     bench: Bench,
     picture: PathBuf,
     colour: Option<[u16; 3]>,
@@ -117,7 +106,7 @@ fn read(path: &Path) -> Result<Raster, String> {
     png::read(&fs::read(path).map_err(|error| error.to_string())?)
 }
 
-impl Qualities {
+impl AvifQualities {
     pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
         if bytes.get(8..12) == Some(b"avis") {
             return Err("an animated AVIF is not reduced".to_owned());
@@ -132,11 +121,11 @@ impl Qualities {
         let bench = Bench::new().map_err(|error| error.to_string())?;
         let picture = bench.decoded(bytes, "picture.png")?;
         let original = Original::of(&read(&picture)?);
-        Ok(Qualities { bench, picture, colour, original })
+        Ok(AvifQualities { bench, picture, colour, original })
     }
 }
 
-impl Ladder for Qualities {
+impl Ladder for AvifQualities {
     fn sizes(&self) -> usize {
         1
     }
@@ -150,7 +139,7 @@ impl Ladder for Qualities {
     }
 
     fn write(&mut self, _: usize, step: usize) -> Option<Vec<u8>> {
-        let (quantizer, to) = ((QUANTIZER.end() - step).to_string(), self.bench.0.join("out.avif"));
+        let (quantizer, to) = ((QUANTIZER.end() - step).to_string(), self.bench.0.path().join("out.avif"));
         let mut command = Command::new(ENCODER);
         command.args(["--jobs", "1", "--speed", SPEED, "--yuv", "420", "--ignore-exif", "--ignore-xmp"]);
         for bound in ["--min", "--max", "--minalpha", "--maxalpha"] {
@@ -194,7 +183,8 @@ mod tests {
 
     #[test]
     fn what_a_png_would_lose_is_left_alone() {
-        let wrong = |brand: &[u8], properties: &[u8]| Qualities::new(&head(brand, properties)).err().unwrap();
+        let wrong =
+            |brand: &[u8], properties: &[u8]| AvifQualities::new(&head(brand, properties)).err().unwrap();
         assert!(wrong(b"avis", b"").contains("animated"));
         for name in [b"irot", b"imir", b"clap"] {
             assert!(wrong(b"avif", &[b"\0\0\0\x09", &name[..], b"\x01"].concat()).contains("turned"));

@@ -109,7 +109,7 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
         Format::Png => best(&mut png::Palettes::new(png::read(bytes)?, resizable), wanted),
         Format::Gif => best(&mut gif::Reductions::new(gif::read(bytes)?, resizable), wanted),
         Format::Webp => best(&mut Qualities::new(webp::CODEC, bytes, resizable)?, wanted),
-        Format::Avif => best(&mut avif::Qualities::new(bytes)?, wanted),
+        Format::Avif => best(&mut avif::AvifQualities::new(bytes)?, wanted),
     };
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))
 }

@@ -1,52 +1,52 @@
-//! The share of requests behind the fraction of clients.
+//! The share of requests behind a fraction of clients.
 //!
-//! The law asks that a fraction F of the *requests* be served at the higher level; the knob picks a fraction of the
-//! *clients*. They differ where clients differ: some ask more than others, and one that is rejected and tries again at
-//! once asks most of all, so that a thousandth of the requests may be half of the clients. What a period's counters show,
-//! `ratio = (share of requests at the higher level) / (fraction of the knob)`, is followed, and the knob is set to
-//! F / ratio.
+//! The law asks that a fraction F of the *requests* be served at the higher level, but the service level picks a
+//! fraction of the *clients*. The two differ where clients differ: some send more requests than others, and a client
+//! that retries at once when rejected sends the most, so that a thousandth of the requests may come from half of the
+//! clients. The calibration follows what the counters of a period show, `ratio = (share of requests at the higher
+//! level) / (fraction of the service level)`, and the service level is set to F / ratio.
 //!
-//! Why not leave it to the trim: that adds to the set point, and this multiplies, by up to a thousand.
+//! Why the law's bias does not do this: a bias adds to the set point, and this factor may be a thousand.
 
 use libm::{exp, fabs, log, pow};
 
-/// The calibration of one class's knob.
+/// The calibration of one class's service level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientShare {
     /// ln of the ratio.
     log_ratio: f64,
-    /// What the knob was set to.
+    /// The service level that was set last.
     set: f64,
 }
 
-/// Of what is within the noise of a few hundred requests, and of what is not.
+/// The gain for errors within the noise of a few hundred requests, and the gain for larger ones.
 const GAIN: f64 = 0.1;
 const FAST_GAIN: f64 = 0.5;
 const NOISE: f64 = 0.5;
-/// Fewer requests tell nothing.
+/// With fewer requests in a period nothing is learned.
 const FEWEST: u64 = 20;
-/// A thousandfold either way is no calibration any more.
+/// The largest calibration, as a logarithm: a thousandfold either way.
 const MOST: f64 = 7.0;
 
 impl ClientShare {
-    /// Where to set the knob so that requests are served as m says; `top` is M.
+    /// The service level at which requests are served as m says; `top` is M.
     pub(crate) fn knob(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
         let fraction = (m - whole).clamp(0.0, 1.0);
-        // All is all: there the calibration has nothing to say.
+        // At a fraction of 1 the higher level is everybody's, whatever the calibration.
         let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set
     }
 
-    /// Takes so many periods in which nothing came.
+    /// Fades over so many periods without requests.
     pub(crate) fn rest(&mut self, periods: u32) {
         if self.log_ratio != 0.0 {
             self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }
     }
 
-    /// Takes a period: requests decided by level 0..=M while the knob stood where it was set.
+    /// Takes a period's counts of requests by level 0..=M, decided at the service level that was set last.
     pub(crate) fn learn(&mut self, decided: &[u64]) {
         let whole = libm::floor(self.set);
         let fraction = self.set - whole;
@@ -54,7 +54,7 @@ impl ClientShare {
         let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
         let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
         if fraction <= 0.0 || total < FEWEST || none_expected {
-            // Everybody is served alike: what was learned fades.
+            // All requests were served alike, so the calibration fades.
             self.log_ratio *= 1.0 - GAIN;
             return;
         }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn finds_the_fraction_of_clients_that_carries_the_share() {
-        // Clients that are served ask once where rejected ones ask ten times.
+        // A client that is served sends one request where a rejected one sends ten.
         let mut share = ClientShare::default();
         let mut rate = 1e5;
         let mut wanted = 0.01;
@@ -90,7 +90,7 @@ mod tests {
             let clients = share.knob(wanted, 1.0);
             let (served, rejected) = (1e4 * clients, 1e5 * (1.0 - clients));
             share.learn(&[rejected as u64, served as u64]);
-            // What a server that carries 6,000 wants of the requests that come, followed as the rate tracker does.
+            // The m of a server that carries 6,000 requests, with the rate followed as the rate tracker does.
             rate += 0.2 * (served + rejected - rate);
             wanted = (6000.0 / rate).min(1.0);
         }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_where_nobody_was_expected_says_nothing() {
+    fn none_where_none_was_expected_teaches_nothing() {
         let mut share = ClientShare::default();
         share.knob(1e-9, 2.0);
         share.learn(&[1000, 0, 0]);
@@ -107,8 +107,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_below_the_fraction_is_found_too() {
-        // Ten clients: a knob of one in a hundred serves none of them.
+    fn a_fraction_below_every_client_is_found_too() {
+        // There are ten clients, and a fraction of one in a hundred serves none of them.
         let mut share = ClientShare::default();
         let mut periods = 0;
         while share.knob(0.01, 1.0) < 0.1 {

@@ -1,8 +1,8 @@
-//! The level knob: the actuator of UC 4.2 in one word that never tears.
+//! The service level: the actuator of UC 4.2 in one word that never tears.
 //!
-//! m = I + F in `[0, M]` is packed as I in the top byte and F in 56 bits below, so that the order of knobs is the
-//! order of words (max(m_site, m_best_effort) is an integer maximum). A request whose client hash, 56 bits, is below
-//! F 2^56 is served level I + 1, else I. Both are monotone in m: raising m never takes quality from anyone.
+//! m = I + F in `[0, M]` is packed as I in the top byte and F in the 56 bits below, so service levels compare as their
+//! words do. A request whose client hash, 56 bits, is below F 2^56 is served level I + 1, else I. Both are monotone in
+//! m: raising m never lowers the level of a client.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,12 +12,12 @@ pub(crate) const FRACTION_ONE: u64 = 1 << FRACTION_BITS;
 
 pub(crate) struct AtomicServiceLevel(AtomicU64);
 
-/// A knob's position.
+/// A service level m, packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ServiceLevel(u64);
 
 impl ServiceLevel {
-    /// Packs m; anything not a positive number is 0.
+    /// Packs m; anything that is not a positive number becomes 0.
     pub(crate) fn new(m: f64) -> Self {
         let m = m.clamp(0.0, crate::promises::MAX_LEVELS as f64);
         let integral = m as u64;

@@ -124,7 +124,7 @@ impl Estimates {
     }
 
     /// The room that is kept before so many workers.
-    pub(crate) fn room(&self, terms: &Terms, workers: u32) -> Headroom {
+    pub(crate) fn headroom(&self, terms: &Terms, workers: u32) -> Headroom {
         let known = self.dearest.get();
         let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
         let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_early_or_late_leaks_nothing() {
+    fn a_request_that_leaves_early_or_late_leaks_nothing() {
         let synthetic = synthetic();
         let part = synthetic.reserve(FIRST, at(0), 500_000);
         synthetic.forget(FIRST, part, 500_000);

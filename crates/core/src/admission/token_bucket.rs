@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_exceeds_the_rate_loses_the_guarantee_as_a_whole() {
+    fn a_site_over_its_rate_loses_the_guarantee_as_a_whole() {
         for seed in 0..5 {
             let share = conforming(250.0, 1000.0, seed);
             // The first burst conforms: 200 of 150,000 come faster than they are paced.

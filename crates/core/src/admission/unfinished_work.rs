@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_higher_comes_nobody_is_outrun() {
+    fn without_higher_ranks_no_request_is_outrun() {
         assert_eq!(wait(500e3, 1.0, 0.0).outlasts(900e3), 0.0);
         // The second term would be infinite times nothing.
         let sure = wait(800e3, 1.0, 1e-3).outlasts(900e3);

@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn who_began_degraded_takes_full_quality_for_four_times_as_dear() {
+    fn a_server_that_began_degraded_takes_full_quality_for_four_times_as_dear() {
         let mut load = OfferedLoad::default();
         period(&mut load, 30, 0.0, 3e-3);
         assert!(close(load.cost(1.0), 12e-3), "{:?}", load.ends());
     }
 
     #[test]
-    fn whom_a_full_server_turns_away_does_not_make_it_cheap() {
+    fn requests_that_a_full_server_turns_away_do_not_make_it_cheap() {
         let mut load = OfferedLoad::default();
         for _ in 0..5 {
             period(&mut load, 10, 1.0, 20e-3);

@@ -1,4 +1,4 @@
-//! What a reload changed: by name, and whether it is new, gone, or another.
+//! What a reload changed, by name: what is new, gone, or different.
 
 use crate::promises::registry::Registry;
 use crate::promises::{Class, Site};
@@ -7,13 +7,13 @@ use alloc::{format, string::String, vec::Vec};
 /// What a reload changed, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Of the plants.
+    /// Changes of plants.
     pub plants: Difference,
-    /// Of the sites: anything of them, the conditions of their classes aside.
+    /// Changes of sites: of anything but the conditions of their classes.
     pub sites: Difference,
-    /// Of the classes of sites that stay, as `site/class`; changed is a class whose condition is another.
+    /// Changes of classes in sites that stay, as `site/class`; a class has changed if its condition has.
     pub classes: Difference,
-    /// The loops run otherwise: mode, period, law or `Retry-After`.
+    /// The loops run differently: mode, period, law or `Retry-After`.
     pub control: bool,
 }
 
@@ -46,7 +46,7 @@ impl Difference {
     }
 }
 
-/// From one registry to the next.
+/// What changed from one registry to the next.
 pub(crate) fn changes(old: &Registry, new: &Registry) -> Changes {
     let mut changes = Changes { control: old.promises.control != new.promises.control, ..Changes::default() };
     for (number, plant) in new.promises.plants.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Who has which number. Plants, sites and classes are numbered for the life of the process, by name.
+//! The numbers of plants, sites and classes: each has one for the life of the process, by its name.
 //!
-//! Requests under way, in queues and in counters, name their class and plant by number, so a number never changes hands:
-//! what is promised anew gets a number of its own, and what is no longer promised keeps its number, and finds it again
-//! if it comes back. A class is known by its site's name and its own.
+//! Requests under way, queues and counters name their class and plant by number, so a number never passes to another. A
+//! new name gets a new number; a name that is no longer promised keeps its number, and finds it again if it comes back.
+//! A class is known by its site's name and its own.
 
 use crate::promises::{Promises, Site};
 use alloc::collections::BTreeMap;
@@ -13,17 +13,17 @@ use alloc::{format, vec::Vec};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SiteNumbers {
     pub(crate) site: u16,
-    /// Of the site's own classes in their order, then of `default` and `exempt`.
+    /// The numbers of the site's own classes in their order, then of `default` and `exempt`.
     pub(crate) classes: Vec<u16>,
 }
 
-/// The promises of now, and all numbers ever given.
+/// The present promises, and all numbers ever given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
-    /// As promised, with two differences: plants stand at their numbers, those no longer promised among them, and sites
-    /// name them so.
+    /// The promises, with two differences: plants stand at their numbers, among them those no longer promised, and
+    /// sites name plants by number.
     pub(crate) promises: Promises,
-    /// Whether the plant of a number is promised now.
+    /// For each plant number, whether that plant is promised now.
     pub(crate) plant_present: Vec<bool>,
     /// The numbers of the plants that are promised, in their order.
     pub(crate) plants: Vec<usize>,
@@ -40,9 +40,9 @@ pub(crate) struct RegisteredClass<'a> {
     pub(crate) class: usize,
     pub(crate) name: &'a str,
     pub(crate) site: &'a Site,
-    /// Where that stands among the promises.
+    /// The index of its site in the promises.
     pub(crate) site_number: usize,
-    /// Where the class stands in it; `default` and `exempt` after its own.
+    /// The index of the class in its site; `default` and `exempt` come after the site's own.
     pub(crate) place: usize,
     pub(crate) exempt: bool,
 }
@@ -51,7 +51,7 @@ impl Registry {
     /// The registry after these promises, which must be valid.
     ///
     /// # Errors
-    /// The numbers are used up.
+    /// There are no numbers left.
     pub(crate) fn next(&self, promises: &Promises) -> Result<Registry, Vec<String>> {
         let mut next = self.clone();
         let plants = assign(&mut next.plant_names, promises.plants.iter().map(|plant| plant.name.clone()));
@@ -116,7 +116,7 @@ impl Registry {
     }
 }
 
-/// The numbers of `wanted`, in its order; new names are appended to `known`. A name that stands twice has two numbers.
+/// The numbers of `wanted`, in its order; new names are appended to `known`. A name that occurs twice has two numbers.
 fn assign<K: Ord + Clone>(known: &mut Vec<K>, wanted: impl Iterator<Item = K>) -> Vec<usize> {
     let mut free: BTreeMap<K, Vec<usize>> = BTreeMap::new();
     for (number, name) in known.iter().enumerate().rev() {
@@ -160,7 +160,7 @@ mod tests {
         };
         assert_eq!(numbers(&first), [(0, vec![0, 1, 2]), (1, vec![3, 4])]);
 
-        // Turned round, one class and one plant new, one plant gone.
+        // The order is reversed, one class and one plant are new, and one plant is gone.
         let second = promises(&["other", "static"], &[("blog", 1, &[]), ("shop", 0, &["gold", "buy"])]);
         let second = first.next(&second).expect("room");
         assert_eq!(numbers(&second), [(1, vec![3, 4]), (0, vec![5, 0, 1, 2])]);

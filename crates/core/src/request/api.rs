@@ -1,4 +1,4 @@
-//! The words spoken at the engine's door: what a shell hands in and gets back. UC 6.2's three calls, grown up.
+//! The request API: what a shell hands in and gets back. UC 6.2 has three such calls.
 //!
 //! ```text
 //! arrive -> exempt -------------------------------------------> release -> depart
@@ -17,11 +17,11 @@ use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-/// What classification may look at. Implemented by the shell over its own request type, without copying.
+/// What classification reads of a request. The shell implements it over its own request type, without copying.
 pub trait RequestView {
     /// The method, as sent.
     fn method(&self) -> &str;
-    /// The host asked for, without port; empty if the request names none.
+    /// The requested host, without port; empty if the request names none.
     fn host(&self) -> &str;
     /// The path, without query.
     fn path(&self) -> &str;
@@ -29,13 +29,14 @@ pub trait RequestView {
     fn header(&self, name: &str) -> Option<&str>;
     /// The client's address, after trusted proxies.
     fn client(&self) -> IpAddr;
-    /// Whether what it says of its own cost is believed: it comes from where the operator vouches for.
+    /// Whether the request's own announcement of its cost is believed, because it comes from a place that the operator
+    /// trusts.
     fn is_trusted(&self) -> bool {
         true
     }
 }
 
-/// Where a request belongs, and the client's place in the order of quality: the result of classification.
+/// Where a request belongs, and where its client stands in the order of quality: the result of classification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The class's number, unique over all sites.
@@ -44,13 +45,13 @@ pub struct Target {
     pub site: u16,
     /// The keyed hash of the client, 56 bits: below F 2^56 it is served the higher level.
     pub client: u64,
-    /// Not controlled.
+    /// The request is not controlled.
     pub exempt: bool,
-    /// Its type, among its site's; 0 where no deadline is promised.
+    /// The number of its type among its site's types; 0 where no deadline is promised.
     pub request_type: u16,
-    /// Its cost as announced (microseconds of service); 0 if it was not.
+    /// Its announced cost (microseconds of service); 0 without an announcement.
     pub announced_us: u32,
-    /// Whole blocks of 64 KB in its body, as it says; 0 where no deadline is promised.
+    /// Whole blocks of 64 KB in its body, by its `Content-Length`; 0 where no deadline is promised.
     pub blocks: u16,
 }
 
@@ -64,11 +65,11 @@ pub struct Token(pub u64);
 pub enum Arrival {
     /// Start it now, at the permit's level.
     Serve(Permit),
-    /// Start it now; it is not controlled (level M).
+    /// Start it now at the highest level; it is not controlled.
     Exempt(Permit),
     /// Keep it until a [`Verdict`] with its token comes; depart the permit if its client leaves before.
     Wait(Permit),
-    /// Turn it away. It is fully accounted for: nothing more to call.
+    /// Turn it away. It is fully accounted for, and nothing more is to be called.
     Reject {
         /// Why.
         reason: Reason,
@@ -77,7 +78,7 @@ pub enum Arrival {
     },
 }
 
-/// The engine's record of a request under way. Plain data: a shell wraps it in a guard that departs on drop.
+/// The engine's record of a request under way. It is plain data: a shell wraps it in a guard that departs on drop.
 #[derive(Debug)]
 #[must_use = "every permit departs exactly once"]
 pub struct Permit {
@@ -86,21 +87,21 @@ pub struct Permit {
     pub(crate) level: u8,
     pub(crate) reason: Reason,
     pub(crate) stage: Stage,
-    /// Its bytes count against a contract.
+    /// The request's bytes count against a contract.
     pub(crate) metered: bool,
-    /// It is counted in the quota of its class while in service.
+    /// The request is counted in the quota of its class while in service.
     pub(crate) counted: bool,
-    /// What it is expected to cost, reserved where deadlines are promised.
+    /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
-    /// Of the promises by which it was given.
+    /// The generation of the promises by which it was given.
     pub(crate) generation: u32,
-    /// In service at the plant right after this one started, for the share of a worker that it had.
+    /// The number of requests in service at the plant right after its start, for the share of a worker that it had.
     pub(crate) in_service_at_start: u32,
     pub(crate) arrived: Instant,
     pub(crate) started: Instant,
 }
 
-/// How far a request has come.
+/// How far the request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Waiting { ticket: u64 },
@@ -121,7 +122,7 @@ impl Permit {
     pub fn level(&self) -> u8 {
         self.level
     }
-    /// Why this level. In observe mode the reason that would have been.
+    /// Why it has this level. In observe mode the reason that would have been.
     pub fn reason(&self) -> Reason {
         self.reason
     }
@@ -135,15 +136,15 @@ impl Permit {
     }
 }
 
-/// How the service of a request ended at the plant, told at release.
+/// How the service of a request ended at the plant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Service {
     /// Body bytes that the plant sent.
     pub response_bytes: u64,
-    /// The plant answered as it should: only such requests teach the model. False for a failed connection, a
-    /// time-out, an upgrade, a response cut short.
+    /// Whether the models learn from this request: the plant answered as it should. False for a failed connection, a
+    /// time-out, an upgrade, or a response cut short.
     pub representative: bool,
-    /// What it cost, as the plant says; else the time that it took.
+    /// The cost that the plant reported; `None`: the time that the request took.
     pub cost: Option<Duration>,
 }
 
@@ -173,12 +174,12 @@ impl Outcome {
     }
 }
 
-/// What became of a waiting request. Filled under the engine's lock, acted on after it.
+/// What became of a waiting request. Verdicts are filled in under the queue's lock, and acted on after it.
 #[derive(Debug)]
 #[must_use]
 pub enum Verdict {
-    /// Start it: this permit replaces the waiting one, which is spent: departing
-    /// it does nothing. If its client is gone, depart this permit as abandoned, which hands the slot on.
+    /// Start it. This permit replaces the waiting one, which is spent: departing that does nothing. If the client is
+    /// gone, depart this permit as abandoned, which hands the slot on.
     Start(Token, Permit),
     /// Answer it with a rejection. Its waiting permit is spent.
     Drop {

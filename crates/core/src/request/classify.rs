@@ -1,9 +1,9 @@
-//! Which site and class a request belongs to, and the client's place in the order of quality. Pure.
+//! Which site and class a request belongs to, and where its client stands in the order of quality. Pure.
 //!
-//! The first site whose host matches; in it the first class whose condition holds, else the built-in class `default`;
-//! or, if an exemption holds, the built-in class `exempt`. The client's place is a keyed SipHash-1-3 of its identity:
-//! keyed, so that no client can choose its luck; of the identity alone, so that it is the same on every thread and,
-//! with the same seed, on every instance and after a restart.
+//! A request belongs to the first site whose host matches, and there to the first class whose condition holds, else to
+//! the built-in class `default`. If an exemption holds it belongs to the built-in class `exempt`. The client's place is
+//! a keyed SipHash-1-3 of its identity. The key keeps clients from choosing their place. Nothing but the identity is
+//! hashed, so the place is the same on every thread and, with the same seed, on every instance and after a restart.
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::registry::{Registry, SiteNumbers};
@@ -22,7 +22,7 @@ use siphasher::sip::SipHasher13;
 #[derive(Debug, PartialEq)]
 enum Pattern {
     Exact(String),
-    /// What stands before the star, and after it.
+    /// The text before the star and the text after it.
     Star(String, String),
 }
 
@@ -77,7 +77,7 @@ impl Rule {
         }
     }
 
-    /// The first part that does not hold.
+    /// The first part of the condition that does not hold.
     fn miss(&self, request: &impl RequestView) -> Option<Part> {
         fn any<T>(alternatives: &[T], holds: impl FnMut(&T) -> bool) -> bool {
             alternatives.is_empty() || alternatives.iter().any(holds)
@@ -111,7 +111,7 @@ fn contains(network: &Network, address: IpAddr) -> bool {
     }
     match (network.address.to_canonical(), address.to_canonical()) {
         (IpAddr::V4(a), IpAddr::V4(b)) => {
-            // Of a mapped network, ::ffff:a.b.c.d/n, the first 96 bits are the mapping.
+            // A mapped network, ::ffff:a.b.c.d/n, has the mapping in its first 96 bits.
             let mapped = if network.address.is_ipv6() { 96 } else { 0 };
             same_prefix(
                 a.to_bits().into(),
@@ -136,7 +136,7 @@ struct SiteRules {
     classes: Vec<Rule>,
     identity: Identity,
     numbers: SiteNumbers,
-    /// Where one of its plants has deadlines to keep.
+    /// The rules of request types, where one of the site's plants has deadlines to keep.
     types: Option<TypeRules>,
 }
 

@@ -1,7 +1,7 @@
-//! Why a request belongs where it does, and what its client gets at which m: classification, told step by step.
+//! Why a request belongs where it does, and what its client gets at which m: classification, step by step.
 //!
-//! The rules are those that [`Lane::classify`](crate::Lane::classify) uses, compiled from the same promises with the same
-//! seed, so that what is told is what happens. Pure.
+//! The explanation comes from the [`Classifier`] that an engine with the same promises and seed uses, so it shows what
+//! happens there. Pure.
 
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::Promises;
@@ -23,7 +23,7 @@ pub enum Part {
     Cookie,
 }
 
-/// What made two requests the same client.
+/// How a client was identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identified {
     /// The address, as promised.
@@ -36,22 +36,22 @@ pub enum Identified {
     Cookie(String),
 }
 
-/// The way of a request through the rules.
+/// The path of a request through the rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// Index of the site in the promises; the ones before it do not have the host.
+    /// Index of the site in the promises; no site before it has the host.
     pub site: usize,
-    /// Index of the exemption that holds. Of those before it, what does not hold.
+    /// Index of the exemption that holds.
     pub exempt: Option<usize>,
-    /// Of each exemption that was looked at and does not hold: the first part that does not.
+    /// For each exemption before that one: its first part that does not hold.
     pub not_exempt: Vec<Part>,
     /// Index of the class in the site's list; `None` for the built-in ones.
     pub class: Option<usize>,
-    /// Of each class that was looked at and does not match: the first part that does not hold.
+    /// For each class before the one that matches: its first part that does not hold.
     pub not_classes: Vec<Part>,
-    /// What the client was known by.
+    /// How the client was identified.
     pub identified: Identified,
-    /// What classification says, numbered as in an engine that was made from these promises.
+    /// The result of classification, numbered as in an engine that was made from these promises.
     pub target: Target,
 }
 
@@ -65,7 +65,7 @@ impl Explanation {
 /// Explains a request; `seed` as in [`Engine::new`](crate::Engine::new). `None` if no site has its host.
 ///
 /// # Errors
-/// What in `promises` cannot be.
+/// The promises that contradict each other, one sentence each.
 pub fn explain(
     promises: &Promises,
     seed: u64,

@@ -1,10 +1,10 @@
-//! Which site a host belongs to, among many: names are looked up, patterns are tried.
+//! Which of many sites a host belongs to: names are looked up, patterns are tried.
 //!
-//! A request belongs to the first site that has its host. Most sites have plain names, and of hundreds of them trying one
-//! after the other would cost more than all the rest of a decision. So plain names stand in a sorted list, each with its
-//! first site; only sites with a pattern, or for every host, are tried in their order, and no further than to the site
-//! that the name gave. Hosts ignore case: names and patterns are held in lower case, and so are nearly all hosts that
-//! clients send. One that is not is copied first.
+//! A request belongs to the first site that has its host. Most sites have plain names, and with hundreds of them trying
+//! one after the other would cost more than the rest of a decision. So plain names stand in a sorted list, each with
+//! its first site. Sites with a pattern, or for every host, are tried in their order, and only those before the site
+//! that the name gave. Hosts ignore case: names and patterns are held in lower case, as nearly all clients send them. A
+//! host with capitals is copied first.
 
 use crate::promises::Site;
 use alloc::{string::String, vec::Vec};
@@ -31,13 +31,13 @@ impl Hosts {
             let plain = site.hosts.iter().filter(|host| !host.contains('*'));
             hosts.names.extend(plain.map(|host| (host.to_ascii_lowercase(), number)));
         }
-        // A stable sort: of sites with one name the first stays first.
+        // The sort is stable, so among sites with one name the first stays first.
         hosts.names.sort_by(|a, b| a.0.cmp(&b.0));
         hosts.names.dedup_by(|later, first| later.0 == first.0);
         hosts
     }
 
-    /// The first site that has `host`; `has(site, host)` tells it of sites with patterns, for a host in lower case.
+    /// The first site that has `host`. `has(site, host)` answers for sites with patterns, for a host in lower case.
     pub(crate) fn site(&self, host: &str, has: impl Fn(usize, &str) -> bool) -> Option<usize> {
         if has_capitals(host) {
             return self.site_of_capitals(host, has);
@@ -53,7 +53,7 @@ impl Hosts {
     fn site_of_capitals(&self, host: &str, has: impl Fn(usize, &str) -> bool) -> Option<usize> {
         let mut copy = [0; LONGEST];
         let Some(copy) = copy.get_mut(..host.len()) else {
-            // What is longer is no name. Sites for every host have it all the same.
+            // A longer host is no name, but sites for every host have it all the same.
             return self.open.iter().copied().find(|site| has(*site, host));
         };
         copy.copy_from_slice(host.as_bytes());
@@ -62,7 +62,8 @@ impl Hosts {
     }
 }
 
-/// Eight bytes at a time: one by one this takes a tenth of a decision. The last eight may overlap those before them.
+/// Looks at eight bytes at a time, because byte by byte this takes a tenth of a decision. The last eight may overlap
+/// those before them.
 fn has_capitals(host: &str) -> bool {
     let bytes = host.as_bytes();
     let Some(last) = bytes.last_chunk::<8>() else {
@@ -72,8 +73,8 @@ fn has_capitals(host: &str) -> bool {
     words.map(|word| u64::from_le_bytes(*word)).any(word_has_capitals)
 }
 
-/// The highest bit of each byte's sum says whether it is at least `A`, and whether it is beyond `Z`; bytes that are not
-/// ASCII are no capitals.
+/// The highest bit of each byte's sum tells whether the byte is at least `A`, and whether it is beyond `Z`; bytes that
+/// are not ASCII are no capitals.
 fn word_has_capitals(word: u64) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x80 * EACH;

@@ -1,8 +1,8 @@
 //! Room: what a request is and where it belongs.
 //!
-//! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client), then the words in
-//! which a request's way is told: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
-//! Classification is pure; nothing here counts, waits or decides.
+//! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client, type), and the values
+//! that accompany a request on its way: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
+//! Classification is pure; nothing here counts, waits or decides. A shell that builds no engine uses a [`Classifier`].
 
 mod api;
 pub(crate) mod classify;

@@ -14,17 +14,17 @@ pub enum Reason {
     Degraded,
     /// Not controlled: a health check, or a path that the operator exempts.
     Exempt,
-    /// Rejected: even the lowest level for everybody would exceed the set point.
+    /// Rejected: even the lowest level for every request would exceed the set point.
     Overload,
-    /// Rejected: as many wait as may.
+    /// Rejected: the queue is full.
     QueueFull,
-    /// Dropped: waited as long as it may.
+    /// Dropped: it waited as long as a request may.
     WaitTimeout,
-    /// Refused: could not be done within its deadline.
+    /// Refused: it could not be done within its deadline.
     Deadline,
-    /// Dropped: was admitted to be done within its deadline, and cannot be any more.
+    /// Dropped: it was admitted to be done within its deadline, and now cannot be.
     Late,
-    /// Dropped: the client left while it waited.
+    /// Dropped: its client left while it waited.
     ClientLeft,
     /// Refused: no site has this host.
     NoSite,
@@ -63,7 +63,7 @@ impl Reason {
         }
     }
 
-    /// Whether the request was turned away. A client that leaves was not.
+    /// Whether the request was turned away. A client that leaves was not turned away.
     pub const fn is_rejection(self) -> bool {
         matches!(
             self,

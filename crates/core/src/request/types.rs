@@ -1,8 +1,9 @@
-//! Which type a request is of: what it will cost is estimated by that (AC 3.2). Pure.
+//! Which type a request has, by which its cost is estimated (AC 3.2). Pure.
 //!
-//! A site's own types in their order, then the default ones by the path's extension: AC found that the type of an object
-//! tells the time that it takes, and that its size hardly does below 64 KB. What has no extension, or an unknown one, is
-//! dynamic. A cost that an application announces in a header is taken from who may tell: see [`RequestView::is_trusted`].
+//! A site's own types are tried in their order, then the default types by the extension of the path: AC found that the
+//! type of an object tells its service time, and that its size hardly does below 64 KB. A path without an extension, or
+//! with an unknown one, is dynamic. A cost that an application announces in a header counts only where
+//! [`RequestView::is_trusted`] holds.
 
 use crate::promises::{DEFAULT_TYPES, Site};
 use crate::request::RequestView;
@@ -38,16 +39,16 @@ pub(crate) fn types_of(site: &Site) -> impl Iterator<Item = (&str, f64)> {
     site.types.iter().map(|own| (own.name.as_str(), own.quantum)).chain(DEFAULT_TYPES)
 }
 
-/// Seconds, as text.
+/// Reads seconds.
 fn microseconds(text: &str) -> Option<u32> {
     let seconds: f64 = text.trim().parse().ok()?;
     (seconds > 0.0 && seconds.is_finite()).then_some((seconds * 1e6) as u32)
 }
 
-/// AC's: below 64 KB a size does not tell.
+/// Below this size the size does not tell the service time (AC).
 const BLOCK_BYTES: u64 = 64 << 10;
 
-/// Whole blocks of so many bytes, as text.
+/// Reads a number of bytes as whole blocks.
 fn blocks(text: &str) -> u16 {
     let bytes: u64 = text.trim().parse().unwrap_or(0);
     u16::try_from(bytes / BLOCK_BYTES).unwrap_or(u16::MAX)
@@ -57,10 +58,10 @@ const STATIC: usize = 0;
 const DYNAMIC: usize = 1;
 const AUDIO: usize = 2;
 const VIDEO: usize = 3;
-/// The longest extension that means something.
+/// The longest known extension.
 const LONGEST: usize = 5;
 
-/// The place among [`DEFAULT_TYPES`].
+/// The index among [`DEFAULT_TYPES`].
 fn default_type(path: &str) -> usize {
     let name = path.rsplit('/').next().unwrap_or(path);
     let Some((_, extension)) = name.rsplit_once('.') else { return DYNAMIC };

@@ -1,26 +1,26 @@
-//! The gate of a plant: how many requests it has in service, who waits, and how long it was busy.
+//! The gate of a plant: how many requests it has in service, whether any wait, and how long it was busy.
 //!
-//! One 64-bit word holds the number in service, whether somebody waits, and when the word last changed. Every change
-//! is one compare-and-swap, and its winner learns the interval since the change before and accounts
-//! `min(in service, s) dt` in its own lane: so busy time is exact, with no lock and no shared sum (gap estimation,
-//! CA 4.2.1, over s servers).
+//! One 64-bit word holds the number in service, a *waits* bit, and the time of the last change. Every change is one
+//! compare-and-swap. Its winner learns the interval since the previous change and accounts `min(in service, s) dt` in
+//! its own lane, so busy time is exact, with no lock and no shared sum (gap estimation, CA 4.2.1, over s servers).
 //!
-//! | bits | |
+//! | bits | content |
 //! |---|---|
-//! | 0..16 | in service |
-//! | 16 | somebody waits |
-//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h) |
+//! | 0..16 | the number in service |
+//! | 16 | the *waits* bit: requests wait |
+//! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h)
+//! |
 //!
-//! Protocol. Entering while there is room and nobody waits takes no lock. Otherwise: take the lock, and either enter
-//! by a compare-and-swap that still sees room and an empty queue, or set the *waits* bit by a compare-and-swap that
-//! still sees no room. Both decide on one word, so a departure in between fails one of them, and a wake-up cannot be
-//! lost: whoever leaves and sees the bit takes the lock and dispatches. The bit is cleared under the lock, by whoever
-//! finds the queue empty. `model_check.rs` checks this file under loom.
+//! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the
+//! lock, and then either enters by a compare-and-swap that still sees room and an empty queue, or sets the waits bit by
+//! a compare-and-swap that still sees no room. Both decide on one word, so a departure in between makes one of them
+//! fail, and no wake-up is lost: a thread that leaves and sees the bit takes the lock and dispatches. A thread that
+//! finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under loom.
 //!
-//! A queue that is not empty may still have nobody who may start (a strict ratio holds them): then there is room, the bit
-//! is set, and whoever comes next, or `tick`, dispatches.
+//! A strict ratio may hold every waiting request. Then the gate has room while the bit is set, and the next arrival, or
+//! `tick`, dispatches.
 //!
-//! Not here: who waits and who of them is next (`queue.rs`), who is rejected, at which level, and any clock.
+//! Not here: the order of waiting requests (`queue.rs`), rejections, levels, and any clock.
 
 use crate::scheduling::queue::{Queue, Rank, Waiting};
 use crate::scheduling::quota::Quota;
@@ -38,7 +38,7 @@ const WAITS: u64 = 1 << 16;
 const TIME_SHIFT: u32 = 17;
 const TIME_MASK: u64 = u64::MAX >> TIME_SHIFT;
 
-/// The most that may be in service at once: what the word has room for.
+/// The most requests in service at once: the largest count that the word has room for.
 pub(crate) const MOST_IN_SERVICE: u32 = COUNT as u32;
 
 pub(crate) struct Gate {
@@ -46,23 +46,23 @@ pub(crate) struct Gate {
     queue: Lock<Queue>,
 }
 
-/// A change that this caller won, and the interval that it ended.
+/// A change that the caller won, and the interval that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GateChange {
-    /// In service during the interval.
+    /// Requests in service during the interval.
     pub(crate) before: u32,
-    /// In service after the change.
+    /// Requests in service after the change.
     pub(crate) after: u32,
-    /// The interval's length.
+    /// The length of the interval.
     pub(crate) elapsed_ns: u64,
-    /// Somebody waits.
+    /// Whether requests wait.
     pub(crate) waits: bool,
 }
 
-/// What became of a request at a gate that was full.
+/// What became of a request that found the gate full.
 pub(crate) enum Entry {
     Entered(GateChange),
-    /// Another one may have lost its place to it.
+    /// The request waits. With a full queue it displaced one that ranks lower.
     Waits {
         ticket: u64,
         displaced: Option<Waiting>,
@@ -75,22 +75,22 @@ impl Gate {
         Gate { word: AtomicU64::new(0), queue: Lock::new(Queue::new(classes)) }
     }
 
-    /// Requests in service.
+    /// The number of requests in service.
     pub(crate) fn in_service(&self) -> u32 {
         (self.word.load(Ordering::Relaxed) & COUNT) as u32
     }
 
-    /// Whether somebody may wait: false is certain as of this look. Takes no lock.
+    /// Whether requests may wait. The answer `false` is certain at the moment of the look. Takes no lock.
     pub(crate) fn is_waited_at(&self) -> bool {
         self.word.load(Ordering::Relaxed) & WAITS != 0
     }
 
-    /// Starts one more if fewer than `limit` are in service and nobody waits. Takes no lock.
+    /// Starts one request if fewer than `limit` are in service and none waits. Takes no lock.
     pub(crate) fn enter(&self, now: Instant, limit: u32) -> Option<GateChange> {
         self.change(now, |word| (word & WAITS == 0 && word & COUNT < u64::from(limit)).then_some(word + 1))
     }
 
-    /// One fewer in service. If the change says that somebody waits, the caller must [`Gate::dispatch`].
+    /// Ends the service of one request. If the change says that requests wait, the caller must [`Gate::dispatch`].
     pub(crate) fn leave(&self, now: Instant) -> GateChange {
         debug_assert!(self.in_service() > 0, "every leave follows an enter");
         self.always(now, |word| word - 1)
@@ -101,7 +101,7 @@ impl Gate {
         self.always(now, |word| word)
     }
 
-    /// Enters if there is room after all, else waits in its line.
+    /// Enters if there is room after all, else waits in the line of its rank.
     pub(crate) fn enter_or_wait(
         &self,
         now: Instant,
@@ -120,7 +120,7 @@ impl Gate {
             if is_full && !queue.may_displace(waiting.rank) {
                 return Entry::Overflow;
             }
-            // A queue that is not empty has the bit set, and whoever left and saw it stands before the lock.
+            // The bit is set while the queue is not empty, and a thread that left and saw it waits for the lock.
             let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
             if self.change_quietly(full) {
                 let displaced = if is_full { queue.displace(waiting.rank) } else { None };
@@ -129,8 +129,8 @@ impl Gate {
         }
     }
 
-    /// Starts those who wait while there is room, and takes out whose turn comes too late, without a change; `next` is
-    /// called under the lock and must only note.
+    /// Starts waiting requests while there is room. A request whose turn comes too late is taken out without a change
+    /// of the gate. `next` is called under the lock, so it must only take notes.
     pub(crate) fn dispatch(
         &self,
         now: Instant,
@@ -139,7 +139,7 @@ impl Gate {
     ) {
         let mut queue = self.queue.lock();
         while !queue.is_empty() {
-            // Only this lock adds while somebody waits; so what is free stays free.
+            // While the bit is set only the holder of this lock adds to the count, so free room stays free.
             if self.in_service() >= limit {
                 return;
             }
@@ -155,19 +155,19 @@ impl Gate {
         self.queue.lock().remove(ticket)
     }
 
-    /// Makes room for classes, and takes what each was promised of its response times.
+    /// Makes room for classes, and takes the quota of each class that was promised a delay or a ratio.
     pub(crate) fn promise(&self, quotas: &[Option<Arc<Quota>>]) {
         self.queue.lock().promise(quotas);
     }
 
-    /// Starts the clock: the first interval begins at `now`, however far that is from the origin. Not a change.
+    /// Starts the clock: the first interval begins at `now`, however far that is from the origin. No interval ends.
     pub(crate) fn start_clock(&self, now: Instant) {
         let time = (now.as_nanos() & TIME_MASK) << TIME_SHIFT;
         self.change_quietly(|word| Some(word & (COUNT | WAITS) | time));
     }
 
-    /// Takes out those who have waited `max_wait`, or as long as their class may, exempt requests excepted; returns when
-    /// the next one will have, or may start who was held.
+    /// Takes out requests that have waited `max_wait`, or as long as their class may, except exempt ones. Returns when
+    /// the next request will have waited that long, or when a held request may start.
     pub(crate) fn expire(&self, now: Instant, max_wait: Duration, drop: impl FnMut(Waiting)) -> Instant {
         if !self.is_waited_at() {
             return Instant::FAR;
@@ -193,7 +193,7 @@ impl Gate {
         }
     }
 
-    /// One timed change: `step` maps the word's low bits, or declines.
+    /// One timed change: `step` maps the low bits of the word, or declines.
     fn change(&self, now: Instant, step: impl Fn(u64) -> Option<u64>) -> Option<GateChange> {
         let now = now.as_nanos() & TIME_MASK;
         let mut word = self.word.load(Ordering::Acquire);
@@ -201,7 +201,7 @@ impl Gate {
             let next = step(word)?;
             let last = word >> TIME_SHIFT;
             let difference = now.wrapping_sub(last) & TIME_MASK;
-            // Another thread's reading may be some nanoseconds later: then no time has passed.
+            // Another thread's clock reading may be some nanoseconds later; then no time has passed.
             let (time, elapsed_ns) = if difference > TIME_MASK / 2 { (last, 0) } else { (now, difference) };
             let timed = (next & (COUNT | WAITS)) | time << TIME_SHIFT;
             match self.word.compare_exchange_weak(word, timed, Ordering::AcqRel, Ordering::Acquire) {
@@ -270,7 +270,7 @@ mod tests {
         }
         account(gate.leave(at(50)));
         account(gate.touch(at(60)));
-        // One in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
+        // One request in service for 10 ns, two for 10, three (of which two count) for 20, two for 10.
         assert_eq!(busy, 10 + 20 + 40 + 20);
     }
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn expiry_takes_the_oldest_only_and_nobody_exempt() {
+    fn expiry_takes_the_oldest_only_and_no_exempt_request() {
         let gate = gate();
         gate.enter(at(0), 1).expect("room");
         let _ = gate.enter_or_wait(at(1), 1, 10, exempt(1));

@@ -1,23 +1,27 @@
-//! Who waits for a plant, and who of them is next. Under the gate's lock.
+//! The queue in front of a plant: which requests wait, and which one is next. Used under the gate's lock.
 //!
-//! Requests stand in *lines*, each first come first served and with one relative deadline, so that it is in the order of
-//! deadlines too and none is ever sorted. A class that was promised a delay or a ratio has lines of its own; all others
-//! of one rank share one. Who is next, by the first of each line:
+//! Requests stand in *lines*. A line is first come, first served, and all its requests have one relative deadline, so
+//! it is in the order of absolute deadlines too, and nothing is ever sorted. A class that was promised a delay or a
+//! ratio has a line of its own; all other requests of one rank share one. The next request is the first one of some
+//! line, chosen in this order:
 //!
 //! 1. exempt requests;
-//! 2. classes with a delay, while fewer of theirs than their quota are in service: a quota is a guaranteed share. Who would
-//!    be late if it waited any longer comes here too, whatever the quota: a loop needs departures to learn of a step;
-//! 3. by rank: inside a contract, others of sites that have one, those of sites without, each by priority; in one rank
-//!    by deadline, then by arrival. Among classes with a ratio, the longest normalized response time;
-//! 4. classes with a delay that have their quota: idle workers are lent, busy ones are not.
+//! 2. classes with a delay that have fewer requests in service than their quota, since a quota is a guaranteed share. A
+//!    request that would be late if it waited longer belongs here too, whatever the quota, because a loop needs
+//!    departures to learn of a step;
+//! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one, each by
+//!    priority; within a rank by deadline, then by arrival. Among classes with a ratio, the longest normalized response
+//!    time;
+//! 4. classes with a delay whose quota is in service: idle workers are lent, busy ones are not.
 //!
-//! A quota need not be whole: at each choice that meets the class at the whole part of its quota it earns the rest, and
-//! spends one for one more (dithering).
+//! A quota need not be whole. At each choice with exactly the whole part of its quota in service a class earns the
+//! fraction of one more worker, and it spends a whole one when it has earned it (dithering).
 //!
-//! If as many wait as may, one more takes the place of the oldest of the lowest rank below its own: a flood of best effort
-//! does not keep a contract out of the queue.
+//! If the queue is full, an arriving request takes the place of the oldest request of the lowest rank below its own, so
+//! that a flood of best effort does not keep a contract out of the queue.
 //!
-//! A choice looks at the first of each line, so that it takes as long with ten waiting as with ten thousand.
+//! A choice looks at the first request of each line, so it takes as long with ten waiting requests as with ten
+//! thousand.
 
 use crate::request::Token;
 use crate::request::work::Work;
@@ -32,12 +36,12 @@ pub(crate) struct Waiting {
     pub(crate) class: u16,
     pub(crate) client: u64,
     pub(crate) standing: Standing,
-    /// Of its line.
+    /// The rank of its line.
     pub(crate) rank: Rank,
     pub(crate) arrived: Instant,
-    /// What was reserved for it, where deadlines are promised.
+    /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
-    /// If it starts later than this, it cannot be done within its deadline.
+    /// A later start would end after the deadline.
     pub(crate) latest: Instant,
 }
 
@@ -48,71 +52,72 @@ pub(crate) enum Standing {
     Exempt,
     /// Inside its site's contract.
     Guaranteed,
-    /// At the loop's choice.
+    /// The service level decides on it.
     Ordinary,
 }
 
-/// The rank of a line: the lower, the sooner.
+/// The rank of a line: the lowest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
-    /// 0 exempt, 1 inside a contract, from 2 on by priority, first of sites with a contract, then of those without.
+    /// 0 for exempt requests, 1 inside a contract, from 2 on by priority, first at sites with a contract, then at those
+    /// without.
     pub(crate) band: u16,
-    /// The relative deadline of its requests (ns); the most there is if they have none.
+    /// The relative deadline of its requests (ns); without one the largest number.
     pub(crate) deadline_ns: u64,
 }
 
 impl Rank {
     pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
 
-    /// Of a request inside a contract.
+    /// The rank of a request inside a contract.
     pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
         Rank { band: 1, ..Rank::contracted(0, deadline) }
     }
 
-    /// Of a class of this priority, where its site has a contract: what that carries must not wait for best effort.
+    /// The rank of a class of this priority at a site with a contract, which must not wait for best effort.
     pub(crate) fn contracted(priority: u8, deadline: Option<Duration>) -> Self {
         let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
         Rank { band: 2 + u16::from(priority), deadline_ns }
     }
 
-    /// Of a class of this priority, best effort.
+    /// The rank of a class of this priority at a site without a contract.
     pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
         let Rank { band, deadline_ns } = Rank::contracted(priority, deadline);
         Rank { band: band + 1 + u16::from(u8::MAX), deadline_ns }
     }
 }
 
-/// Who waits. A ticket names a place in a line for good: taking a request out of the middle leaves a hole that is
-/// skipped.
+/// The queue of one plant. A ticket names a place in a line for good: taking a request out of the middle leaves a hole
+/// that is skipped.
 pub(crate) struct Queue {
-    /// In the order of their ranks; one is made when the first request of its rank, or of its class, waits.
+    /// In the order of their ranks. A line is made when the first request of its rank, or of its class, waits.
     lines: Vec<Line>,
     by_class: Vec<u32>,
-    /// By class: of those that were promised a delay or a ratio.
+    /// For each class, its quota if it was promised a delay or a ratio.
     quotas: Vec<Option<Arc<Quota>>>,
-    /// Lines of classes' own.
+    /// The number of lines that belong to one class.
     owned: usize,
     live: usize,
 }
 
 struct Line {
     rank: Rank,
-    /// The class whose own it is, and its quota.
+    /// The class that the line belongs to, and its quota.
     own: Option<(u16, Arc<Quota>)>,
-    /// What the class has earned of one more worker, in 65536ths.
+    /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
-    /// Its tier in the choice being made.
+    /// The tier of the line in the present choice.
     turn: u8,
-    /// For life, as its tickets know it.
+    /// The line's number for life, which its tickets carry.
     number: u16,
     places: VecDeque<Option<Waiting>>,
     first_ticket: u64,
 }
 
-/// A ticket's upper bits name the line.
+/// The upper bits of a ticket name the line.
 const LINE_SHIFT: u32 = 48;
 
-/// The tiers of a choice. What a class earned of one more worker is spent as a share.
+/// The tiers of a choice. A worker that a class has earned is spent in the tier of shares.
 const EXEMPT: u8 = 0;
 const SHARE: u8 = 1;
 const EARNED: u8 = 2;
@@ -121,14 +126,14 @@ const LENT: u8 = 4;
 /// Not part of the choice.
 const NONE: u8 = 5;
 
-/// When a line's turn comes: the least is next.
+/// The order of lines in a choice: the least is next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Order {
     tier: u8,
-    /// Its deadline absolute.
+    /// The rank with its deadline made absolute.
     rank: Rank,
     arrived: Instant,
-    /// Of a class with a ratio.
+    /// The normalized response time in a class with a ratio.
     urgency: Option<f64>,
 }
 
@@ -147,7 +152,7 @@ impl Queue {
         Queue { lines: Vec::new(), by_class, quotas, owned: 0, live: 0 }
     }
 
-    /// Makes room for more classes, and takes what they were promised. Who waits already stays in its line.
+    /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their lines.
     pub(crate) fn promise(&mut self, quotas: &[Option<Arc<Quota>>]) {
         let classes = quotas.len().max(self.by_class.len());
         self.by_class.resize(classes, 0);
@@ -182,7 +187,7 @@ impl Queue {
                 place
             }
         };
-        // A promise that was renewed has words of its own.
+        // A renewed promise has a quota of its own.
         if let (Some((_, known)), Some(quota)) = (&mut self.lines[place].own, quota)
             && !Arc::ptr_eq(known, quota)
         {
@@ -192,7 +197,7 @@ impl Queue {
         u64::from(line.number) << LINE_SHIFT | line.push(waiting)
     }
 
-    /// The next to start; `None` if nobody may.
+    /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         let mut best: Option<(Order, usize)> = None;
         for (place, line) in self.lines.iter_mut().enumerate() {
@@ -212,7 +217,7 @@ impl Queue {
         self.forget(waiting)
     }
 
-    /// When the first of those who must be held will have been.
+    /// When the first of the held requests may start.
     pub(crate) fn next_held(&mut self, now: Instant) -> Instant {
         let held = self.lines.iter_mut().filter_map(|line| Some((line.oldest()?, line.hold_ns())));
         let due =
@@ -220,8 +225,8 @@ impl Queue {
         due.filter(|due| *due > now).min().unwrap_or(Instant::FAR)
     }
 
-    /// Takes out those who have waited `most`, or as long as their class may, or are late, exempt requests excepted;
-    /// returns when the next one will have.
+    /// Takes out requests that have waited `most`, or as long as their class may, or are late, except exempt ones.
+    /// Returns when the next one will have.
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
         for place in 0..self.lines.len() {
@@ -244,7 +249,7 @@ impl Queue {
         next
     }
 
-    /// The last line that somebody waits in, if its band is lower.
+    /// The last line with a waiting request, if its band is lower.
     fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
         let last = self.lines.iter_mut().rposition(|line| line.oldest().is_some())?;
         (self.lines[last].rank.band > rank.band).then_some(last)
@@ -281,7 +286,7 @@ impl Line {
         Line { rank, own, turn: OURS, number, places: VecDeque::new(), first_ticket: 0, earned: 0 }
     }
 
-    /// When its turn comes; `None` while nobody waits, or who does is held.
+    /// Where the line stands in the choice; `None` if it is empty, or its first request is held.
     fn order(&mut self, now: Instant) -> Option<Order> {
         self.turn = NONE;
         let oldest = self.oldest()?;
@@ -310,12 +315,12 @@ impl Line {
             }
         }
         self.turn = order.tier;
-        // What was earned is spent as a share.
+        // An earned worker is spent in the tier of shares.
         order.tier = if order.tier == EARNED { SHARE } else { order.tier };
         Some(order)
     }
 
-    /// After a choice, which it was part of.
+    /// Ends a choice that the line took part in.
     fn settle(&mut self, chosen: bool) {
         self.earned -= if chosen && self.turn == EARNED { WORKER } else { 0 };
         self.turn = NONE;
@@ -375,7 +380,7 @@ mod tests {
         Arc::new(Quota::new(turn, None))
     }
 
-    /// Class 0 is best effort; the others have these words.
+    /// Class 0 is best effort; the others have these quotas.
     fn queue(quotas: &[&Arc<Quota>]) -> Queue {
         let mut queue = Queue::new(0);
         let own = quotas.iter().map(|quota| Some(Arc::clone(quota)));
@@ -397,7 +402,7 @@ mod tests {
         })
     }
 
-    /// Serves one after the other until nobody may start; what is in service stays there.
+    /// Starts requests until none may start or `most` have; they stay in service.
     fn classes(queue: &mut Queue, now: Instant, words: &[&Arc<Quota>], most: usize) -> Vec<u16> {
         let mut order = Vec::new();
         while order.len() < most
@@ -430,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_be_late_does_not_wait_for_the_quota() {
+    fn a_request_that_would_be_late_does_not_wait_for_the_quota() {
         let own = quota(TurnRule::Quota);
         own.set_workers(0.0);
         own.set_urgent(Some(Duration::from_millis(50)));
@@ -453,21 +458,21 @@ mod tests {
         let mut chosen = 0;
         for _ in 0..500 {
             let waiting = queue.pop(at(2000)).expect("somebody waits");
-            // One worker: it is free again before the next choice.
+            // There is one worker, and it is free again before the next choice.
             chosen += u32::from(waiting.class);
         }
         assert!((148..=152).contains(&chosen), "{chosen}");
     }
 
     #[test]
-    fn the_longest_normalized_response_is_next_and_who_is_held_is_not() {
+    fn the_longest_normalized_response_is_next_and_a_held_request_is_not() {
         let (first, second) = (quota(TurnRule::Weight), quota(TurnRule::Weight));
         first.set_weight(1.0, 0.0, 0.01);
         second.set_weight(0.25, 0.0, 0.01);
         let mut queue = queue(&[&first, &second]);
         push(&mut queue, 2, 0);
         push(&mut queue, 1, 60);
-        // 110 ms and 50 ms with service: 27.5 against 50.
+        // 110 ms and 50 ms with service: normalized 27.5 and 50.
         assert_eq!(queue.pop(at(100)).map(|w| w.class), Some(1));
         second.set_hold(Duration::from_millis(200));
         assert_eq!(queue.pop(at(100)), None);

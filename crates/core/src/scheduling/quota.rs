@@ -1,9 +1,9 @@
-//! What a class that was promised a delay or a ratio of delays has at the scheduler: a quota of workers, or a weight.
+//! The scheduling state of a class that was promised a delay or a ratio of delays: a quota of workers, or a weight.
 //!
-//! Words that threads share. `tick` writes the set points, dispatch reads them under the queue's lock; the count of
-//! requests in service has many writers, and is exact whenever nobody is between two calls. A reader who comes between takes
-//! one class for another's turn, and nothing else: how many are in service at the plant is the gate's word alone, and who waits
-//! is found by whoever leaves. `model_check.rs` checks that under loom.
+//! Threads share these words. `tick` writes the set points, and dispatch reads them under the queue's lock. The count
+//! of requests in service has many writers, and is exact while no thread is between the gate and this count. A dispatch
+//! that comes in between may choose another class's turn, and has no other effect: the gate's word alone counts the
+//! requests at the plant, and the next departure finds the requests that wait. `model_check.rs` checks that under loom.
 
 use crate::time::{Duration, Instant};
 
@@ -12,37 +12,38 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What decides when a class's first waiting request is served.
+/// What decides when the first waiting request of a class is served.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TurnRule {
-    /// A delay: before all others while fewer than its quota are in service, after all others else.
+    /// A delay: the class comes before all others while fewer requests than its quota are in service, after all others
+    /// else.
     Quota,
-    /// A ratio: the class whose first request has the longest normalized response time.
+    /// A ratio: the class whose first request has the longest normalized response time comes first.
     Weight,
 }
 
-/// Of one class.
+/// The words of one class.
 pub(crate) struct Quota {
     pub(crate) turn: TurnRule,
-    /// D_ref (ns); the most there is without one.
+    /// D_ref (ns); the largest number without one.
     pub(crate) target_ns: u64,
     /// Workers, in 65536ths.
     quota: AtomicU32,
     in_service: AtomicU32,
-    /// Of the normalized response time `(waited + S) weight + start`: f64 bits.
+    /// The weight of the normalized response time `(waited + S) weight + start`, as f64 bits.
     weight: AtomicU64,
-    /// (ns): f64 bits.
+    /// The start of the normalized response time (ns), as f64 bits.
     start: AtomicU64,
     /// S (ns).
     service_ns: AtomicU64,
-    /// Who waited this long is not started any more (ns).
+    /// A request that waited this long (ns) is not started any more.
     bound_ns: AtomicU64,
-    /// Who waited this long comes before all others, quota or not (ns).
+    /// A request that waited this long (ns) comes before all others, whatever the quota.
     urgent_ns: AtomicU64,
-    /// Nobody starts sooner after its arrival (ns): what a strict ratio takes.
+    /// No request starts sooner after its arrival (ns): a strict ratio holds it.
     hold_ns: AtomicU64,
     last_arrival_ns: AtomicU64,
-    /// The longest time between two that is counted (ns).
+    /// A longer time between two arrivals (ns) is counted as this long.
     most_gap_ns: AtomicU64,
 }
 
@@ -67,7 +68,7 @@ impl Quota {
         }
     }
 
-    /// For a promise that changed: who is in service stays counted.
+    /// Takes over the count of requests in service, for a promise that changed.
     pub(crate) fn counting(self, before: &Quota) -> Self {
         self.in_service.store(before.in_service(), Ordering::Relaxed);
         self
@@ -77,7 +78,7 @@ impl Quota {
         self.quota.store((workers * f64::from(WORKER)) as u32, Ordering::Relaxed);
     }
 
-    /// Whole workers, and the part of one more in 65536ths.
+    /// Whole workers, and the fraction of one more in 65536ths.
     pub(crate) fn workers(&self) -> (u32, u32) {
         let quota = self.quota.load(Ordering::Relaxed);
         (quota >> 16, quota & 0xffff)
@@ -132,7 +133,7 @@ impl Quota {
         self.in_service.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Never below 0: a promise that was taken back and given again counts anew.
+    /// The count never falls below 0: a promise that was taken back and given again starts with 0.
     pub(crate) fn leave(&self) {
         let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
     }

@@ -1,7 +1,8 @@
 //! The core's one mutex, and the only file that names std.
 //!
-//! It guards a plant's queue: a few moves of memory, never a wait, so a blocking mutex is right, also on an
-//! asynchronous thread. A poisoned lock is taken all the same: the queue is valid between any two of its statements.
+//! It guards a plant's queue for a few moves of memory and never across a wait, so a blocking mutex is right on an
+//! asynchronous thread too. A poisoned lock is taken all the same: the queue is valid between any two of its
+//! statements.
 
 extern crate std;
 
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn who_need_not_wait_takes_no_lock_whatever_was_promised() {
+    fn a_request_that_need_not_wait_takes_no_lock_whatever_was_promised() {
         let mut site = Site::new("site", &["full"]);
         let class = |name: &str| Class::new(name, Condition::default());
         let delay = Delay { target: Duration::from_millis(100), percentile: Some(95.0) };

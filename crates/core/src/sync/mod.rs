@@ -1,4 +1,5 @@
-//! What threads share safely: the one lock, words with a tag, and the model check of both.
+//! What threads share safely: the one lock, a value that one thread publishes, and words with a tag. The model check
+//! runs these, and the gate built on them, under every interleaving.
 
 pub(crate) mod lock;
 #[cfg(all(test, loom))]

@@ -1,6 +1,8 @@
-//! What threads share, under every interleaving that loom can make. The gate: no wake-up is lost, no slot is leaked or
-//! given twice, nobody passes those who wait before it; so too where quotas move and classes are held. The exchange: who
-//! meets a request of a new generation knows that generation. A tagged amount: what is added is taken back once, or is over.
+//! What threads share, under every interleaving that loom can make.
+//!
+//! The gate loses no wake-up, leaks no slot, gives no slot twice, and lets no request pass one that waits; so too while
+//! quotas move and classes are held. A thread that meets a request of a new generation knows that generation. What is
+//! added to a tagged amount is taken back once, or is over with its period.
 //!
 //! `make model-check` runs it (RUSTFLAGS="--cfg loom").
 
@@ -71,7 +73,7 @@ fn a_departure_beside_an_arrival_loses_no_wake_up() {
         };
         leave(&gate, &started);
         let at_once = other.join().unwrap();
-        // Started at once or by a dispatch: never left behind with the gate empty.
+        // Each request was started at once or by a dispatch; none is left behind with the gate empty.
         assert_eq!(u32::from(at_once) + started.load(Ordering::Relaxed), 1);
         assert_eq!(gate.in_service(), 1);
         leave(&gate, &started);
@@ -119,7 +121,7 @@ fn a_client_that_leaves_while_it_is_started_is_one_or_the_other() {
     });
 }
 
-/// Three actors: one leaves, one arrives, one gives up waiting. The queue may be emptied under the *waits* bit.
+/// Three threads: one leaves, one arrives, one cancels. The queue may be emptied while the *waits* bit is set.
 #[test]
 fn an_arrival_beside_a_departure_and_a_cancel() {
     loom::model(|| {
@@ -139,7 +141,7 @@ fn an_arrival_beside_a_departure_and_a_cancel() {
         };
         leave(&gate, &started);
         let (cancelled, at_once) = (canceller.join().unwrap(), arriver.join().unwrap());
-        // The slot is held by whoever got it; the other, if it did not give up, is started when that one leaves.
+        // One request holds the slot; the other one, unless it was cancelled, starts when the first leaves.
         let mut ended = cancelled;
         while gate.in_service() > 0 {
             assert_eq!(gate.in_service(), 1);
@@ -151,15 +153,15 @@ fn an_arrival_beside_a_departure_and_a_cancel() {
     });
 }
 
-/// The one that waits is started first, and the one that comes then is never started at once.
+/// A waiting request starts first, and one that arrives then is never started at once.
 #[test]
-fn nobody_passes_who_waits() {
+fn no_request_passes_one_that_waits() {
     loom::model(|| {
         let gate = Arc::new(Gate::new(1));
         let started = Arc::new(AtomicU32::new(0));
         assert!(arrive(&gate, &started));
         assert!(matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Waits { .. }));
-        // Later, so that which of the two was started shows.
+        // The newcomer arrives later, so that the test sees which of the two was started.
         let newcomer = {
             let gate = gate.clone();
             thread::spawn(move || {
@@ -184,7 +186,7 @@ fn nobody_passes_who_waits() {
     });
 }
 
-/// Who has waited too long is dropped or started, once.
+/// A request that has waited too long is dropped or started, once.
 #[test]
 fn an_expiry_beside_a_departure_ends_a_wait_once() {
     loom::model(|| {
@@ -210,7 +212,7 @@ fn an_expiry_beside_a_departure_ends_a_wait_once() {
 
 const LATER: Instant = Instant::from_nanos(10);
 
-/// A gate where class 1 was promised something.
+/// A gate with a quota for class 1.
 fn promised(turn: TurnRule) -> (Arc<Gate>, alloc::sync::Arc<Quota>) {
     let (gate, quota) = (Gate::new(1), alloc::sync::Arc::new(Quota::new(turn, None)));
     gate.promise(&[None, Some(quota.clone())]);
@@ -222,7 +224,7 @@ fn wait(gate: &Gate, class: u16) {
     assert!(matches!(entry, Entry::Waits { .. }), "it is full");
 }
 
-/// Starts as `Lane::dispatch` does; the classes that it started.
+/// Starts requests as `Lane::dispatch` does; returns their classes.
 fn dispatch_promised(gate: &Gate, quota: &Quota, now: Instant) -> [u32; 2] {
     let mut started = [0; 2];
     gate.dispatch(now, LIMIT, |waiting, change| {
@@ -235,7 +237,7 @@ fn dispatch_promised(gate: &Gate, quota: &Quota, now: Instant) -> [u32; 2] {
     started
 }
 
-/// Leaves as `Lane::release` does, one of this class.
+/// Releases a request of this class as `Lane::release` does.
 fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
     if class == 1 {
         quota.leave();
@@ -243,10 +245,10 @@ fn leave_promised(gate: &Gate, quota: &Quota, class: usize) -> [u32; 2] {
     if gate.leave(NOW).waits { dispatch_promised(gate, quota, NOW) } else { [0; 2] }
 }
 
-/// `tick` moves the quota while somebody leaves and somebody comes: whose turn it is may be the one or the other's, but each
-/// is started once, one at a time, and the count of those in service ends where it began.
+/// `tick` moves the quota while one request leaves and another comes. The turn may be either one's, but each starts
+/// once, one at a time, and the count of requests in service ends where it began.
 #[test]
-fn a_quota_that_moves_loses_nobody() {
+fn a_quota_that_moves_loses_no_request() {
     loom::model(|| {
         let (gate, quota) = promised(TurnRule::Quota);
         quota.set_workers(0.0);
@@ -272,7 +274,7 @@ fn a_quota_that_moves_loses_nobody() {
         let mut started = [here[0] + there[0], here[1] + there[1]];
         assert_eq!(started[0] + started[1], 1, "one slot");
         assert_eq!((gate.in_service(), quota.in_service()), (1, started[1]));
-        // Each in turn.
+        // Requests leave one after another.
         while gate.in_service() > 0 {
             let class = usize::from(quota.in_service() == 1);
             let next = leave_promised(&gate, &quota, class);
@@ -282,7 +284,8 @@ fn a_quota_that_moves_loses_nobody() {
     });
 }
 
-/// Two of a class leave beside each other and its promise is renewed: the count neither leaks nor falls below none.
+/// Two requests of a class leave at the same time while its promise is renewed: the count neither leaks nor falls below
+/// zero.
 #[test]
 fn a_quota_counts_exactly_beside_others() {
     loom::model(|| {
@@ -305,17 +308,17 @@ fn a_quota_counts_exactly_beside_others() {
     });
 }
 
-/// A strict ratio holds a request beside an idle worker: it is not started before its time by whoever leaves or comes, the
-/// others pass, and the bit that it waits stays, so that `tick` knows when to come for it.
+/// A strict ratio holds a request beside an idle worker: no thread that leaves or arrives starts it before its time,
+/// other requests pass it, and the waits bit stays set, so that `tick` comes for it.
 #[test]
-fn who_is_held_is_found_again_and_holds_up_nobody() {
+fn a_held_request_is_found_again_and_holds_up_no_other() {
     loom::model(|| {
         let (gate, quota) = promised(TurnRule::Weight);
         quota.set_hold(LATER.since(NOW));
         assert!(gate.enter(NOW, LIMIT).is_some());
         let held = {
             let (gate, quota) = (gate.clone(), quota.clone());
-            // As `Lane::arrive` does where a class is held: without a look at the room.
+            // Arrives as `Lane::arrive` does in a class that is held: without a look at the room.
             thread::spawn(move || {
                 let entry = gate.enter_or_wait(NOW, 0, 10, Waiting { class: 1, ..waiting() });
                 assert!(matches!(entry, Entry::Waits { .. }));
@@ -344,9 +347,10 @@ fn who_is_held_is_found_again_and_holds_up_nobody() {
     });
 }
 
-/// A reload beside two threads: one takes up the new class at once and waits with it, the other starts who waits.
+/// A reload beside two threads: one takes up the new class at once and waits with it, the other starts the waiting
+/// request.
 #[test]
-fn who_starts_a_request_of_a_new_class_knows_the_class() {
+fn a_lane_that_starts_a_request_of_a_new_class_knows_the_class() {
     loom::model(|| {
         // The value is the number of classes.
         let exchange = alloc::sync::Arc::new(Published::new(alloc::sync::Arc::new(1_u16)));
@@ -377,7 +381,7 @@ fn who_starts_a_request_of_a_new_class_knows_the_class() {
     });
 }
 
-/// One adds and takes back, as one that is refused; another adds and stays; a third begins the next stretch.
+/// One thread adds and takes back, as for a refused request; another adds for good; a third begins the next period.
 #[test]
 fn of_a_tagged_amount_nothing_leaks_and_nothing_of_others_is_taken() {
     loom::model(|| {
@@ -395,14 +399,14 @@ fn of_a_tagged_amount_nothing_leaks_and_nothing_of_others_is_taken() {
         refused.join().unwrap();
         next.join().unwrap();
         let (tag, us) = amount.get();
-        // Who comes late with an old tag takes the word; else it is of the next stretch alone.
+        // A late thread with the old tag takes the word over; else the word holds work of the next period alone.
         assert!((tag, us) == (2, 7) || tag == 1 && [0, 3].contains(&us), "{tag} {us}");
     });
 }
 
-/// One is charged and refused, beside the end of a period: nothing of it is left in either.
+/// A request is charged and refused while a period ends: neither period keeps any of its work.
 #[test]
-fn who_is_refused_as_a_period_ends_is_charged_to_neither() {
+fn a_request_refused_as_a_period_ends_is_charged_to_neither() {
     loom::model(|| {
         let amount = Arc::new(Tagged::default());
         amount.begin(1);

@@ -1,10 +1,10 @@
-//! An amount of work that belongs to a stretch of time, in one word: above, in 16 bits, the number of the stretch (its
-//! tag); below, in 48, the microseconds.
+//! An amount of work that belongs to a period of time, in one word: the upper 16 bits number the period (its *tag*),
+//! the lower 48 hold microseconds.
 //!
-//! Whoever adds learns the tag, and takes back under it. When the stretch is over the word has another tag, and what was
-//! added under the old one is gone as a whole: taking back changes nothing then. So nothing leaks, however late a request
-//! leaves, and no two threads see half of a change. A tag comes again after 65,536 stretches; who outlives that many takes
-//! back what he never added, once, and never below nothing.
+//! A thread that adds learns the tag, and takes back under that tag. A word whose period is over has another tag, and
+//! all that was added under the old one is gone; taking it back changes nothing. So nothing leaks, however late a
+//! request leaves, and no thread sees half of a change. A tag comes again after 65,536 periods: a request that outlives
+//! so many takes back once what it did not add, never below zero.
 //!
 //! `model_check.rs` checks this file under loom.
 
@@ -34,22 +34,22 @@ fn parts(word: u64) -> (u16, u64) {
 }
 
 impl Tagged {
-    /// The tag, and how much there is.
+    /// The tag and the amount.
     pub(crate) fn get(&self) -> (u16, u64) {
         parts(self.0.load(Ordering::Relaxed))
     }
 
-    /// Adds under this tag; what was there under another is over.
+    /// Adds under this tag. An amount under another tag is over.
     pub(crate) fn add(&self, tag: u16, us: u64) {
         self.change(|known, amount| Some(word(tag, us + if known == tag { amount } else { 0 })));
     }
 
-    /// Takes back what was added under this tag, if it is still there.
+    /// Takes back what was added under this tag, if that period still lasts.
     pub(crate) fn subtract(&self, tag: u16, us: u64) {
         self.change(|known, amount| (known == tag).then(|| word(tag, amount.saturating_sub(us))));
     }
 
-    /// Adds to what there is, under the tag that it has; returns that.
+    /// Adds to the present period; returns its tag.
     pub(crate) fn join(&self, us: u64) -> u16 {
         let mut joined = 0;
         self.change(|tag, amount| {
@@ -59,12 +59,12 @@ impl Tagged {
         joined
     }
 
-    /// What was added under this tag was wrong: `was` for `is`, if it is still there.
+    /// Replaces `was` by `is` in what was added under this tag, if that period still lasts.
     pub(crate) fn correct(&self, tag: u16, (was, is): (u64, u64)) {
         self.change(|known, amount| (known == tag).then(|| word(tag, (amount + is).saturating_sub(was))));
     }
 
-    /// All is over, and the next stretch begins with nothing.
+    /// Ends the present period, and begins the next one with nothing.
     pub(crate) fn begin(&self, tag: u16) {
         self.0.swap(word(tag, 0), Ordering::Relaxed);
     }
@@ -74,7 +74,7 @@ impl Tagged {
             let (tag, amount) = parts(word);
             to(tag, amount)
         };
-        // Where nothing is to be changed there is no error.
+        // A change that is not needed is no error.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn who_joins_is_corrected_while_the_stretch_lasts() {
+    fn joined_work_is_corrected_while_its_period_lasts() {
         let amount = Tagged::default();
         amount.begin(3);
         assert_eq!([amount.join(100), amount.join(50)], [3, 3]);

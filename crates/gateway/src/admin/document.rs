@@ -1,37 +1,24 @@
-//! `/status`: all that the engine knows, as one JSON object.
+//! `/status`: what the engine knows, as one JSON object.
 //!
-//! The fields are those of [`Status`] with their units in their names; durations are seconds. What is not known yet is
-//! `null`. Counters count from the start, everything else is of the last control period.
+//! [`StatusDocument`] borrows from a [`Status`]. Its fields are the keys of the document, each with its unit in its name;
+//! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
+//! every other figure is of the last control period.
 
-use super::json::Json;
+use crate::reload::Reloaded;
+use plimsoll_core::Difference;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
-use plimsoll_core::request::Outcome;
-use plimsoll_core::request::Reason;
-use plimsoll_core::telemetry::status::ResponseStatus;
+use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
-    ClassStatus, DeadlineStatus, PlantStatus, SiteStatus, Status, TypeStatus,
+    ClassStatus, Counts, DeadlineStatus, ModelStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
+    TypeStatus,
 };
-use std::time::Duration;
+use serde::{Serialize, Serializer};
 
-/// The document, indented.
-pub fn render_status(status: &Status) -> String {
-    format!("{:#}\n", status_json(status))
-}
-
-/// The document as a value.
-pub fn status_json(status: &Status) -> Json {
-    let classes = classes(status).map(|class| class_json(status, class));
-    Json::object([
-        ("at_seconds", Json::Number(status.at.as_secs_f64())),
-        ("mode", text(mode_word(status.mode))),
-        ("period_seconds", seconds(status.period)),
-        ("rejection_cost_seconds", optional(status.rejection_cost_seconds)),
-        ("upstreams", Json::List(plants(status).map(plant_json).collect())),
-        ("sites", Json::List(status.sites.iter().map(|site| site_json(status, site)).collect())),
-        ("plan", Json::List(status.plan.iter().filter(|plan| has_promises(plan)).map(plan_json).collect())),
-        ("classes", Json::List(classes.collect())),
-    ])
+/// The document as indented JSON with a line's end.
+pub(super) fn render(document: &impl Serialize) -> String {
+    // The documents of this module hold texts, numbers and lists of them: writing these to a string cannot fail.
+    serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 
 /// The plants that are promised, or still at work.
@@ -44,16 +31,6 @@ pub(super) fn classes(status: &Status) -> impl Iterator<Item = &ClassStatus> {
     status.classes.iter().filter(|class| !class.is_gone())
 }
 
-/// What was promised of a class's response times; `None` without a delay.
-pub(super) fn delay_of<'a>(status: &'a Status, class: &ClassStatus) -> Option<&'a DelayRow> {
-    let rows = status.plan.iter().flat_map(|plan| &plan.delays);
-    rows.into_iter().find(|row| row.site == class.site && row.class == class.class)
-}
-
-fn has_promises(plan: &PlantPlan) -> bool {
-    !plan.rows.is_empty() || !plan.delays.is_empty()
-}
-
 /// The configuration's word for a mode.
 pub(super) const fn mode_word(mode: Mode) -> &'static str {
     match mode {
@@ -63,172 +40,245 @@ pub(super) const fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-fn plant_json(plant: &PlantStatus) -> Json {
-    let utilization = Json::object([
-        ("set_point", Json::Number(plant.set_point)),
-        ("measured", Json::Number(plant.utilization)),
-        ("model", Json::Number(plant.utilization_model)),
-        ("offered", Json::Number(plant.utilization_offered)),
-    ]);
-    Json::object([
-        ("name", text(&plant.name)),
-        ("workers", Json::Count(plant.workers.into())),
-        ("workers_found", plant.workers_found.map_or(Json::Null, Json::Bool)),
-        ("limit", Json::Count(plant.limit.into())),
-        ("utilization", utilization),
-        ("level", Json::Number(plant.service_level)),
-        ("trim", Json::Number(plant.trim)),
-        ("pressure", Json::Number(plant.pressure)),
-        ("response_time_override", Json::Bool(plant.response_time_override)),
-        ("in_service", Json::Count(plant.in_service.into())),
-        ("waiting", Json::Count(plant.waiting.into())),
-        ("unfinished_seconds", optional(plant.unfinished_seconds)),
-        ("service_time_seconds", seconds(plant.service_time)),
-    ])
+/// A type that serializes to a JSON object: each key with its type, and where its value comes from.
+macro_rules! document {
+    ($(#[$doc:meta])* $visibility:vis $name:ident$(<$life:lifetime>)?($($from:tt)*) {
+        $($(#[$how:meta])* $key:ident: $type:ty = $value:expr,)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Serialize)]
+        $visibility struct $name$(<$life>)? {
+            $($(#[$how])* $key: $type,)+
+        }
+        impl$(<$life>)? $name$(<$life>)? {
+            /// Takes each value from where it is known.
+            $visibility fn new($($from)*) -> Self {
+                $name { $($key: $value,)+ }
+            }
+        }
+    };
 }
 
-fn site_json(status: &Status, site: &SiteStatus) -> Json {
-    let upstream = status.plants.get(site.plant).map_or(Json::Null, |plant| text(&plant.name));
-    Json::object([
-        ("name", text(&site.name)),
-        ("upstream", upstream),
-        ("utilization", Json::Number(site.utilization)),
-        ("utilization_promised", optional(site.utilization_promised)),
-        ("guaranteed_share", Json::Number(site.guaranteed_share)),
-        ("types", Json::List(site.types.iter().map(type_json).collect())),
-    ])
+document! {
+    /// What `/status` answers with.
+    pub StatusDocument<'a>(status: &'a Status) {
+        at_seconds: f64 = status.at.as_secs_f64(),
+        mode: &'static str = mode_word(status.mode),
+        period_seconds: f64 = status.period.as_secs_f64(),
+        rejection_cost_seconds: Option<f64> = status.rejection_cost_seconds,
+        upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
+        sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
+        plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
+        classes: Vec<ClassDocument<'a>> = classes(status).map(|class| ClassDocument::new(status, class)).collect(),
+    }
 }
 
-/// What requests of a type cost; of announced costs, what one second announced really takes.
-fn type_json(own: &TypeStatus) -> Json {
-    Json::object([
-        ("name", text(&own.name)),
-        ("level", text(&own.level)),
-        ("announced", Json::Bool(own.announced)),
-        ("requests", Json::Count(own.requests)),
-        ("mean_seconds", Json::Number(own.mean)),
-        ("deviation_seconds", Json::Number(own.deviation)),
-        ("block_seconds", Json::Number(own.block)),
-    ])
+document! {
+    /// An upstream or a folder, and its loop.
+    PlantDocument<'a>(plant: &'a PlantStatus) {
+        name: &'a str = &plant.name,
+        workers: u32 = plant.workers,
+        workers_found: Option<bool> = plant.workers_found,
+        limit: u32 = plant.limit,
+        utilization: UtilizationDocument = UtilizationDocument::new(plant),
+        level: f64 = plant.service_level,
+        trim: f64 = plant.trim,
+        pressure: f64 = plant.pressure,
+        response_time_override: bool = plant.response_time_override,
+        in_service: u32 = plant.in_service,
+        waiting: u32 = plant.waiting,
+        unfinished_seconds: Option<f64> = plant.unfinished_seconds,
+        service_time_seconds: f64 = plant.service_time.as_secs_f64(),
+    }
 }
 
-fn deadline_json(own: &DeadlineStatus) -> Json {
-    Json::object([
-        ("deadline_seconds", seconds(own.deadline)),
-        ("expected_wait_seconds", seconds(own.wait)),
-        ("missed", Json::Count(own.missed)),
-    ])
+document! {
+    /// A plant's utilization: wanted, measured, by the model, and offered.
+    UtilizationDocument(plant: &PlantStatus) {
+        set_point: f64 = plant.set_point,
+        measured: f64 = plant.utilization,
+        model: f64 = plant.utilization_model,
+        offered: f64 = plant.utilization_offered,
+    }
 }
 
-/// A plant's contracts, with the costs as they are known now.
-fn plan_json(plan: &PlantPlan) -> Json {
-    let rows = plan
-        .rows
-        .iter()
-        .map(|row| Json::object([("site", text(&row.site)), ("utilization", optional(row.utilization))]));
-    Json::object([
-        ("upstream", text(&plan.plant)),
-        ("ceiling", Json::Number(plan.ceiling)),
-        ("sum", Json::Number(plan.sum)),
-        ("reserve", Json::Number(plan.reserve)),
-        ("verdict", text(plan.verdict.as_str())),
-        ("guarantees", Json::List(rows.collect())),
-        ("delays", Json::List(plan.delays.iter().map(delay_json).collect())),
-    ])
+document! {
+    /// A site: its contract and what it takes.
+    SiteDocument<'a>(status: &'a Status, site: &'a SiteStatus) {
+        name: &'a str = &site.name,
+        upstream: Option<&'a str> = plant_name(status, site.plant),
+        utilization: f64 = site.utilization,
+        utilization_promised: Option<f64> = site.utilization_promised,
+        guaranteed_share: f64 = site.guaranteed_share,
+        types: Vec<TypeDocument<'a>> = site.types.iter().map(TypeDocument::new).collect(),
+    }
 }
 
-/// A delay that was promised, and what the plan says of it.
-pub fn delay_json(row: &DelayRow) -> Json {
-    Json::object([
-        ("site", text(&row.site)),
-        ("class", text(&row.class)),
-        ("delay_seconds", seconds(row.delay.target)),
-        ("percentile", optional(row.delay.percentile)),
-        ("requests_per_second", optional(row.rate)),
-        ("service_seconds", optional(row.service_seconds)),
-        ("least_seconds", optional(row.least_seconds)),
-        ("fitting_requests_per_second", optional(row.fitting_rate)),
-        ("verdict", text(row.verdict().as_str())),
-    ])
+document! {
+    /// What requests of a type cost. If costs are announced, the times are what one announced second really takes.
+    TypeDocument<'a>(costs: &'a TypeStatus) {
+        name: &'a str = &costs.name,
+        level: &'a str = &costs.level,
+        announced: bool = costs.announced,
+        requests: u64 = costs.requests,
+        mean_seconds: f64 = costs.mean,
+        deviation_seconds: f64 = costs.deviation,
+        block_seconds: f64 = costs.block,
+    }
 }
 
-/// What a class was promised of its response times, and how that is kept. Of a delay there is no weight, of a ratio
-/// there are neither quota nor late ones.
-fn response_json(row: Option<&DelayRow>, response: &ResponseStatus) -> Json {
-    let delay = row.map(|row| row.delay);
-    Json::object([
-        ("delay_seconds", delay.map_or(Json::Null, |delay| seconds(delay.target))),
-        ("percentile", optional(delay.and_then(|delay| delay.percentile))),
-        ("quota", optional(response.quota)),
-        ("mean_seconds", Json::Number(response.response)),
-        ("late_share", optional(delay.map(|_| response.late))),
-        ("missed", Json::Bool(response.missed)),
-        ("at_limit", Json::Bool(response.at_limit)),
-        ("infeasible", Json::Bool(response.infeasible)),
-        ("ratio", optional(response.ratio)),
-        ("ratio_reached", optional(response.ratio_reached)),
-        ("weight", optional(response.weight)),
-    ])
+document! {
+    /// A plant's contracts, judged by the costs as they are known now.
+    PlanDocument<'a>(plan: &'a PlantPlan) {
+        upstream: &'a str = &plan.plant,
+        ceiling: f64 = plan.ceiling,
+        sum: f64 = plan.sum,
+        reserve: f64 = plan.reserve,
+        verdict: &'static str = plan.verdict.as_str(),
+        guarantees: Vec<GuaranteeDocument<'a>> = plan.rows.iter().map(GuaranteeDocument::new).collect(),
+        delays: Vec<DelayDocument<'a>> = plan.delays.iter().map(DelayDocument::new).collect(),
+    }
 }
 
-fn class_json(status: &Status, class: &ClassStatus) -> Json {
-    let counts = &class.counts;
-    let upstream = status.plants.get(class.plant).map_or(Json::Null, |plant| text(&plant.name));
-    let levels = class.levels.iter().enumerate().map(|(index, name)| {
-        Json::object([
-            ("level", Json::Count(index as u64 + 1)),
-            ("name", text(name)),
-            ("cost_seconds", optional(class.level_cost_seconds.get(index).copied().flatten())),
-            ("served", Json::Count(counts.served.get(index + 1).copied().unwrap_or(0))),
-        ])
-    });
-    let model = Json::object([
-        ("per_request_seconds", Json::Number(class.model.per_request_seconds)),
-        ("per_byte_seconds", Json::Number(class.model.per_byte_seconds)),
-        ("confidence", Json::Number(class.model.confidence)),
-        ("frozen", Json::Bool(class.model.frozen)),
-    ]);
-    let reasons = Reason::ALL.map(|reason| (reason.as_str(), Json::Count(counts.reasons[reason as usize])));
-    let outcomes =
-        Outcome::ALL.map(|outcome| (outcome.as_str(), Json::Count(counts.outcomes[outcome as usize])));
-    Json::object([
-        ("site", text(&class.site)),
-        ("class", text(&class.class)),
-        ("upstream", upstream),
-        ("level", Json::Number(class.service_level)),
-        ("level_of_contract", optional(class.site_level)),
-        ("levels", Json::List(levels.collect())),
-        ("request_rate_per_second", Json::Number(class.request_rate)),
-        ("bandwidth_bytes_per_second", Json::Number(class.bandwidth)),
-        ("queue_delay_seconds", seconds(class.queue_delay)),
-        ("response_time_seconds", seconds(class.response_time)),
-        (
-            "promise",
-            class
-                .response
-                .as_ref()
-                .map_or(Json::Null, |response| response_json(delay_of(status, class), response)),
-        ),
-        ("deadline", class.deadline.as_ref().map_or(Json::Null, deadline_json)),
-        ("model", model),
-        ("heavy_clients", Json::Count(class.heavy_clients.into())),
-        ("arrivals", Json::Count(counts.arrivals)),
-        ("rejected", Json::Count(counts.rejected())),
-        ("in_flight", Json::Count(counts.in_flight())),
-        ("delivered_bytes", Json::Count(counts.bytes)),
-        ("reasons", Json::object(reasons)),
-        ("outcomes", Json::object(outcomes)),
-    ])
+document! {
+    /// A site's guarantee in the plan of its plant.
+    GuaranteeDocument<'a>(row: &'a ContractRow) {
+        site: &'a str = &row.site,
+        utilization: Option<f64> = row.utilization,
+    }
 }
 
-fn text(text: &str) -> Json {
-    Json::Text(text.to_owned())
+document! {
+    /// A delay that was promised, and what the plan says about it.
+    pub DelayDocument<'a>(row: &'a DelayRow) {
+        site: &'a str = &row.site,
+        class: &'a str = &row.class,
+        delay_seconds: f64 = row.delay.target.as_secs_f64(),
+        percentile: Option<f64> = row.delay.percentile,
+        requests_per_second: Option<f64> = row.rate,
+        service_seconds: Option<f64> = row.service_seconds,
+        least_seconds: Option<f64> = row.least_seconds,
+        fitting_requests_per_second: Option<f64> = row.fitting_rate,
+        verdict: &'static str = row.verdict().as_str(),
+    }
 }
 
-fn seconds(duration: Duration) -> Json {
-    Json::Number(duration.as_secs_f64())
+document! {
+    /// A class: its traffic, its promises, its model and its counters.
+    ClassDocument<'a>(status: &'a Status, class: &'a ClassStatus) {
+        site: &'a str = &class.site,
+        class: &'a str = &class.class,
+        upstream: Option<&'a str> = plant_name(status, class.plant),
+        level: f64 = class.service_level,
+        level_of_contract: Option<f64> = class.site_level,
+        levels: Vec<LevelDocument<'a>> =
+            (1..=class.levels.len()).map(|level| LevelDocument::new(class, level)).collect(),
+        request_rate_per_second: f64 = class.request_rate,
+        bandwidth_bytes_per_second: f64 = class.bandwidth,
+        queue_delay_seconds: f64 = class.queue_delay.as_secs_f64(),
+        response_time_seconds: f64 = class.response_time.as_secs_f64(),
+        promise: Option<PromiseDocument> =
+            class.response.as_ref().map(|response| PromiseDocument::new(delay_of(status, class), response)),
+        deadline: Option<DeadlineDocument> = class.deadline.as_ref().map(DeadlineDocument::new),
+        model: ModelDocument = ModelDocument::new(&class.model),
+        heavy_clients: u32 = class.heavy_clients,
+        arrivals: u64 = class.counts.arrivals,
+        rejected: u64 = class.counts.rejected(),
+        in_flight: u64 = class.counts.in_flight(),
+        delivered_bytes: u64 = class.counts.bytes,
+        #[serde(serialize_with = "by_reason")]
+        reasons: &'a Counts = &class.counts,
+        #[serde(serialize_with = "by_outcome")]
+        outcomes: &'a Counts = &class.counts,
+    }
 }
 
-fn optional(value: Option<f64>) -> Json {
-    value.map_or(Json::Null, Json::Number)
+document! {
+    /// A level of a class, from 1: what one request costs there, and how many were served there.
+    LevelDocument<'a>(class: &'a ClassStatus, number: usize) {
+        level: usize = number,
+        name: &'a str = &class.levels[number - 1],
+        cost_seconds: Option<f64> = class.level_cost_seconds.get(number - 1).copied().flatten(),
+        served: u64 = class.counts.served.get(number).copied().unwrap_or(0),
+    }
+}
+
+document! {
+    /// What a class was promised of its response times, and how the promise is kept. A delay has no weight; a ratio has
+    /// neither a quota nor a share of late requests.
+    PromiseDocument(row: Option<&DelayRow>, response: &ResponseStatus) {
+        delay_seconds: Option<f64> = row.map(|row| row.delay.target.as_secs_f64()),
+        percentile: Option<f64> = row.and_then(|row| row.delay.percentile),
+        quota: Option<f64> = response.quota,
+        mean_seconds: f64 = response.response,
+        late_share: Option<f64> = row.map(|_| response.late),
+        missed: bool = response.missed,
+        at_limit: bool = response.at_limit,
+        infeasible: bool = response.infeasible,
+        ratio: Option<f64> = response.ratio,
+        ratio_reached: Option<f64> = response.ratio_reached,
+        weight: Option<f64> = response.weight,
+    }
+}
+
+document! {
+    /// A class's deadline, and what a request would wait if it came now.
+    DeadlineDocument(deadline: &DeadlineStatus) {
+        deadline_seconds: f64 = deadline.deadline.as_secs_f64(),
+        expected_wait_seconds: f64 = deadline.wait.as_secs_f64(),
+        missed: u64 = deadline.missed,
+    }
+}
+
+document! {
+    /// The linear model of a class's content, and how well it is known.
+    ModelDocument(model: &ModelStatus) {
+        per_request_seconds: f64 = model.per_request_seconds,
+        per_byte_seconds: f64 = model.per_byte_seconds,
+        confidence: f64 = model.confidence,
+        frozen: bool = model.frozen,
+    }
+}
+
+document! {
+    /// What `POST /reload` answers with: what a reload changed.
+    pub(super) ReloadDocument<'a>(reloaded: &'a Reloaded) {
+        upstreams: DifferenceDocument<'a> = DifferenceDocument::new(&reloaded.changes.plants),
+        sites: DifferenceDocument<'a> = DifferenceDocument::new(&reloaded.changes.sites),
+        classes: DifferenceDocument<'a> = DifferenceDocument::new(&reloaded.changes.classes),
+        control: bool = reloaded.changes.control,
+        settings: &'a [&'static str] = &reloaded.settings,
+        needs_restart: &'a [&'static str] = &reloaded.needs_restart,
+    }
+}
+
+document! {
+    /// Names that a reload added, removed or changed.
+    DifferenceDocument<'a>(difference: &'a Difference) {
+        added: &'a [String] = &difference.added,
+        removed: &'a [String] = &difference.removed,
+        changed: &'a [String] = &difference.changed,
+    }
+}
+
+fn has_promises(plan: &&PlantPlan) -> bool {
+    !plan.rows.is_empty() || !plan.delays.is_empty()
+}
+
+fn plant_name(status: &Status, plant: usize) -> Option<&str> {
+    status.plants.get(plant).map(|plant| plant.name.as_str())
+}
+
+/// The delay that a class was promised; `None` without one.
+fn delay_of<'a>(status: &'a Status, class: &ClassStatus) -> Option<&'a DelayRow> {
+    let mut rows = status.plan.iter().flat_map(|plan| &plan.delays);
+    rows.find(|row| row.site == class.site && row.class == class.class)
+}
+
+fn by_reason<S: Serializer>(counts: &&Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Reason::ALL.map(|reason| (reason.as_str(), counts.reasons[reason as usize])))
+}
+
+fn by_outcome<S: Serializer>(counts: &&Counts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Outcome::ALL.map(|outcome| (outcome.as_str(), counts.outcomes[outcome as usize])))
 }

@@ -3,6 +3,7 @@
 //! Only writing is needed, of values that this program made: a small tree and its printer, keys in the order given, so
 //! that the same state prints the same text. A number that JSON cannot hold (not finite) becomes `null`.
 
+use plimsoll_core::promises::plan::DelayRow;
 use std::fmt;
 
 /// A JSON value.
@@ -92,6 +93,22 @@ fn string(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
         }
     }
     f.write_str("\"")
+}
+
+/// A delay that was promised, and what the plan says of it.
+pub fn delay_json(row: &DelayRow) -> Json {
+    let optional = |value: Option<f64>| value.map_or(Json::Null, Json::Number);
+    Json::object([
+        ("site", Json::Text(row.site.clone())),
+        ("class", Json::Text(row.class.clone())),
+        ("delay_seconds", Json::Number(row.delay.target.as_secs_f64())),
+        ("percentile", optional(row.delay.percentile)),
+        ("requests_per_second", optional(row.rate)),
+        ("service_seconds", optional(row.service_seconds)),
+        ("least_seconds", optional(row.least_seconds)),
+        ("fitting_requests_per_second", optional(row.fitting_rate)),
+        ("verdict", Json::Text(row.verdict().as_str().to_owned())),
+    ])
 }
 
 #[cfg(test)]

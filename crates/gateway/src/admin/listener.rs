@@ -1,200 +1,112 @@
 //! The admin listener: one request per connection, on a single-threaded runtime.
 //!
-//! Bounds: [`MAX_CONNECTIONS`] at once, a head of [`MAX_HEAD_BYTES`], [`TIMEOUT`] for the head and for the answer; a
-//! reload in between takes as long as it takes to read a file and to look up names.
-//! More connections than that are closed unanswered; a scraper opens one.
+//! Bounds: [`MAX_CONNECTIONS`] at once, a head of [`MAX_HEAD_BYTES`] and [`MAX_FIELDS`], [`TIMEOUT`] for the head and for
+//! the answer. A reload in between may take as long as reading a file and looking up names takes. A connection beyond the
+//! bound is closed unanswered; a scraper opens one.
 
-use super::{Page, Pulse, RELOAD, ReloadOrder, reloaded, route, text};
-use crate::reload::Reloads;
-use plimsoll_core::telemetry::status::Status;
-use std::cell::{Cell, RefCell};
+use super::operator::Desk;
+use super::{RELOAD, reloaded, route, text};
+use hyper::body::Incoming;
+use hyper::header::ORIGIN;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
-use tokio::io::AsyncWrite;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::LocalSet;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{LocalSet, spawn_blocking, spawn_local};
 use tokio::time::{sleep, timeout};
 
-const MAX_CONNECTIONS: u32 = 32;
+const MAX_CONNECTIONS: usize = 32;
 const MAX_HEAD_BYTES: usize = 8 * 1024;
+const MAX_FIELDS: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// When the process has no file descriptors left: try again, do not spin.
+/// The pause after an accept that failed: the process has no file descriptor left, and trying at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers for as long as the future lives. `source` and `reloads` are asked once per request; `order` is called on a thread where it
-/// may wait.
-pub async fn serve(
-    listener: TcpListener,
-    source: impl Fn() -> Status + 'static,
-    reloads: impl Fn() -> Reloads + 'static,
-    order: Arc<OnceLock<ReloadOrder>>,
-) -> Infallible {
-    let reloads = Box::new(reloads);
-    let shared =
-        Rc::new(Shared { source, reloads, order, pulse: RefCell::default(), connections: Cell::new(0) });
-    LocalSet::new()
-        .run_until(async move {
-            loop {
-                let Ok((stream, _)) = listener.accept().await else {
-                    sleep(ACCEPT_PAUSE).await;
-                    continue;
-                };
-                if let Some(guard) = shared.enter() {
-                    tokio::task::spawn_local(async move {
-                        // A client that is gone or too slow: nothing is lost, nobody is to be told.
-                        let _ = exchange(stream, &guard.0).await;
-                    });
-                }
+/// Answers for as long as the future lives.
+pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
+    let desk = Rc::new(desk);
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let accept = async move {
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            if let Ok(place) = places.clone().try_acquire_owned() {
+                let desk = desk.clone();
+                spawn_local(async move {
+                    // If the client is gone or too slow, nothing is lost and nobody is to be told.
+                    let _ = exchange(stream, &desk).await;
+                    drop(place);
+                });
             }
-        })
-        .await
-}
-
-struct Shared<S> {
-    source: S,
-    reloads: Box<dyn Fn() -> Reloads>,
-    order: Arc<OnceLock<ReloadOrder>>,
-    pulse: RefCell<Pulse>,
-    connections: Cell<u32>,
-}
-
-/// A place among the connections, given back when its task ends or is cancelled.
-struct Guard<S>(Rc<Shared<S>>);
-
-impl<S> Shared<S> {
-    fn enter(self: &Rc<Self>) -> Option<Guard<S>> {
-        let free = self.connections.get() < MAX_CONNECTIONS;
-        free.then(|| {
-            self.connections.set(self.connections.get() + 1);
-            Guard(self.clone())
-        })
-    }
-}
-
-impl<S> Drop for Guard<S> {
-    fn drop(&mut self) {
-        self.0.connections.set(self.0.connections.get() - 1);
-    }
-}
-
-async fn exchange<S: Fn() -> Status>(mut stream: TcpStream, shared: &Shared<S>) -> io::Result<()> {
-    let (page, is_head, allow) = match timeout(TIMEOUT, read_head(&stream)).await?? {
-        Ok(asked) if asked.method == "POST" && asked.target == RELOAD => {
-            (order(shared, &asked).await, false, "")
         }
-        Ok(Asked { method, target, .. }) => {
-            let status = (shared.source)();
-            let health = shared.pulse.borrow_mut().look(Instant::now(), &status);
-            let allow = if target == RELOAD { "POST" } else { "GET, HEAD" };
-            (route((&method, &target), &status, (shared.reloads)(), health), method == "HEAD", allow)
-        }
-        Err(page) => (page, false, ""),
     };
-    let answer = async {
-        write_all(&stream, response(&page, is_head, allow).as_bytes()).await?;
-        poll_fn(|context| Pin::new(&mut stream).poll_shutdown(context)).await?;
-        // Closing over unread bytes would reset the connection, and the answer with it: read until the client closes.
-        let mut rest = [0; 1024];
-        while read(&stream, &mut rest).await? > 0 {}
-        Ok(())
+    LocalSet::new().run_until(accept).await
+}
+
+/// One request and its answer.
+async fn exchange(stream: TcpStream, desk: &Desk) -> io::Result<()> {
+    let answered = Notify::new();
+    let service = service_fn(|request| {
+        Box::pin(async {
+            let response = answer(request, desk).await;
+            answered.notify_one();
+            Ok::<_, Infallible>(response)
+        })
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(TIMEOUT)
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_FIELDS)
+        .serve_connection(TokioIo::new(stream), service);
+    let too_slow = async {
+        answered.notified().await;
+        sleep(TIMEOUT).await;
     };
-    timeout(TIMEOUT, answer).await?
-}
-
-/// Has the configuration read again.
-async fn order<S>(shared: &Shared<S>, asked: &Asked) -> Page {
-    if asked.of_a_page {
-        return text(403, "Not from a page in a browser: a site could send it.\n".to_owned());
-    }
-    let orders = shared.order.clone();
-    let result = tokio::task::spawn_blocking(move || orders.get().map(|order| order())).await;
-    match result {
-        Ok(Some(result)) => reloaded(result),
-        Ok(None) => text(404, "This gateway was not started from a file.\n".to_owned()),
-        Err(_) => text(500, "The reload failed; the log says why.\n".to_owned()),
-    }
-}
-
-/// A head, as far as it matters here.
-struct Asked {
-    method: String,
-    target: String,
-    /// A browser sent it for a page: those say where the page came from.
-    of_a_page: bool,
-}
-
-/// The head, or the page that says what is wrong with the head.
-async fn read_head(stream: &TcpStream) -> io::Result<Result<Asked, Page>> {
-    let mut head = [0; MAX_HEAD_BYTES];
-    let mut filled = 0;
-    while filled < head.len() {
-        match read(stream, &mut head[filled..]).await? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => filled += count,
-        }
-        let mut headers = [httparse::EMPTY_HEADER; 64];
-        let mut request = httparse::Request::new(&mut headers);
-        match request.parse(&head[..filled]) {
-            Ok(httparse::Status::Partial) => {}
-            Ok(httparse::Status::Complete(_)) => {
-                let word = |part: Option<&str>| part.unwrap_or_default().to_owned();
-                let (method, target) = (word(request.method), word(request.path));
-                let of_a_page = request.headers.iter().any(|field| field.name.eq_ignore_ascii_case("origin"));
-                return Ok(Ok(Asked { method, target, of_a_page }));
+    tokio::select! {
+        result = poll_fn(|context| connection.poll_without_shutdown(context)) => {
+            if result.is_err_and(|error| error.is_timeout()) {
+                return Ok(());
             }
-            Err(httparse::Error::TooManyHeaders) => break,
-            Err(error) => return Ok(Err(text(400, format!("Not an HTTP/1.1 request: {error}.\n")))),
         }
+        () = too_slow => return Ok(()),
     }
-    Ok(Err(text(431, format!("More than {MAX_HEAD_BYTES} bytes or 64 fields of head.\n"))))
+    timeout(TIMEOUT, close(connection.into_parts().io.into_inner())).await?
 }
 
-fn response(page: &Page, is_head: bool, allow: &str) -> String {
-    let phrase = match page.status {
-        200 => "OK",
-        400 => "Bad Request",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        422 => "Unprocessable Content",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        _ => "Service Unavailable",
-    };
-    let allow = if page.status == 405 { format!("allow: {allow}\r\n") } else { String::new() };
-    format!(
-        "HTTP/1.1 {} {phrase}\r\ncontent-type: {}\r\ncontent-length: {}\r\ncache-control: no-store\r\n{allow}\
-         connection: close\r\n\r\n{}",
-        page.status,
-        page.content_type,
-        page.body.len(),
-        if is_head { "" } else { &page.body },
-    )
-}
-
-async fn read(stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        stream.readable().await?;
-        match stream.try_read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            done => return done,
-        }
-    }
-}
-
-async fn write_all(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(bytes) {
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
+/// Closing over unread bytes would reset the connection, and the answer with it: read until the client closes.
+async fn close(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut unread = [0; 1024];
+    while stream.read(&mut unread).await? > 0 {}
     Ok(())
+}
+
+async fn answer(request: Request<Incoming>, desk: &Desk) -> Response<String> {
+    let path = request.uri().path();
+    if (request.method(), path) != (&Method::POST, RELOAD) {
+        let (scrape, health) = desk.look();
+        return route(request.method(), path, scrape, health);
+    }
+    // A browser says which page a request comes from.
+    if request.headers().contains_key(ORIGIN) {
+        return text(StatusCode::FORBIDDEN, "Not from a page in a browser: a site could send it.\n");
+    }
+    let owner = desk.owner.clone();
+    match spawn_blocking(move || owner.get().map(|owner| owner.reload())).await {
+        Ok(result) => reloaded(result),
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "The reload failed; the log says why.\n"),
+    }
 }

@@ -1,87 +1,99 @@
-//! The operator's view: `/metrics` for Prometheus, `/status` as JSON, `/healthz`.
+//! The operator's view: `/metrics` for Prometheus, `/status` as JSON, `/healthz`, and `POST /reload`.
 //!
-//! Everything is rendered from one [`Status`], plain data that the engine hands out, by pure functions; [`serve`] is the
-//! small loop that puts them on a socket. It does not share the proxy's listeners, threads or limits, so that it answers
-//! while they are full. Nothing can be changed here; `POST /reload` only has the gateway read its own file again, and is
-//! refused to pages of a browser. There is nothing to authorize, then: keep it on loopback.
+//! In comes a [`Scrape`], plain data that the engine and the gateway hand out; pure functions render it. The listener has
+//! a thread of its own and shares neither the proxy's sockets nor its limits, so that it answers while they are full.
+//! Nothing can be changed here: `POST /reload` only has the gateway read its own file again, and is refused to pages of a
+//! browser. So nothing has to be authorized; keep the listener on loopback.
 //!
-//! Words are the design's: *upstream* is what the engine calls a plant, *level* is m in [0, M].
+//! Words are the operator's: *upstream* is what the engine calls a plant, *level* is m in [0, M].
 
 mod document;
 pub mod json;
 mod listener;
 mod metrics;
+mod operator;
 mod pulse;
 #[cfg(test)]
 mod tests;
 
-use crate::reload::{Reloaded, Reloads};
-pub use document::{delay_json, render_status, status_json};
-pub use listener::serve;
-pub use metrics::{render_metrics, render_reloads};
-use plimsoll_core::telemetry::status::Status;
-pub use pulse::{Health, Pulse};
+use crate::reload::Reloaded;
+pub use document::{DelayDocument, StatusDocument};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use metrics::Scrape;
+pub(crate) use operator::{Operator, OwnerCell};
+use pulse::Health;
 
-/// An answer of the admin listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// The status code.
-    pub status: u16,
-    /// The value of `content-type`.
-    pub content_type: &'static str,
-    /// The body.
-    pub body: String,
+/// What the process that runs a gateway does for the gateway's operator.
+pub trait Owner: Send + Sync {
+    /// Reads the configuration again. May wait.
+    ///
+    /// # Errors
+    /// All that is wrong, as text. Nothing changed then.
+    fn reload(&self) -> Result<Reloaded, String>;
+    /// How many lines of the log could not be written.
+    fn log_lines_dropped(&self) -> u64;
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 /// The exposition format that Prometheus has read since 2014.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 const INDEX: &str = "/metrics  for Prometheus\n/status   the same and more, as JSON\n/healthz  200 while the loops run\n\
      /reload   POST: read the configuration again\n";
 
-/// What `POST /reload` calls: reads the file again, and says what changed or everything that is wrong.
-pub type ReloadOrder = Box<dyn Fn() -> Result<Reloaded, String> + Send + Sync>;
-
 /// The path that is posted to.
 const RELOAD: &str = "/reload";
 
-/// The answer to `POST /reload`.
-fn reloaded(result: Result<Reloaded, String>) -> Page {
-    match result {
-        Ok(reloaded) => {
-            Page { status: 200, content_type: "application/json", body: format!("{:#}\n", reloaded.json()) }
-        }
-        Err(wrong) => text(422, format!("{}\n", wrong.trim_end())),
-    }
-}
-
-/// Which page a request gets that is no order. `target` is the request's target; a query is ignored.
-pub fn route((method, target): (&str, &str), status: &Status, reloads: Reloads, health: Health) -> Page {
-    let path = target.split('?').next().unwrap_or_default();
+/// The answer to a request that is no order to reload.
+fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Response<String> {
     if path == RELOAD {
-        return text(405, "Only POST.\n".to_owned());
+        return method_not_allowed("POST", "Only POST.\n");
     }
-    if !matches!(method, "GET" | "HEAD") {
-        return text(405, "Only GET and HEAD.\n".to_owned());
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return method_not_allowed("GET, HEAD", "Only GET and HEAD.\n");
     }
     match path {
-        "/metrics" => {
-            let body = render_metrics(status) + &render_reloads(reloads);
-            Page { status: 200, content_type: EXPOSITION, body }
-        }
-        "/status" => Page { status: 200, content_type: "application/json", body: render_status(status) },
+        "/metrics" => page(StatusCode::OK, EXPOSITION, metrics::render(scrape)),
+        "/status" => page(StatusCode::OK, JSON, document::render(&StatusDocument::new(&scrape.status))),
         "/healthz" => match health {
-            Health::Running => text(200, "ok\n".to_owned()),
+            Health::Running => text(StatusCode::OK, "ok\n"),
             Health::Stalled(since) => text(
-                503,
+                StatusCode::SERVICE_UNAVAILABLE,
                 format!("The control loop has not run for {} s: levels are frozen.\n", since.as_secs()),
             ),
         },
-        "/" => text(200, INDEX.to_owned()),
-        _ => text(404, format!("Not here. There is:\n{INDEX}")),
+        "/" => text(StatusCode::OK, INDEX),
+        _ => text(StatusCode::NOT_FOUND, format!("Not here. There is:\n{INDEX}")),
     }
 }
 
-fn text(status: u16, body: String) -> Page {
-    Page { status, content_type: TEXT, body }
+/// The answer to `POST /reload`; `None` if the gateway has no owner that could reload it.
+fn reloaded(result: Option<Result<Reloaded, String>>) -> Response<String> {
+    match result {
+        Some(Ok(reloaded)) => {
+            page(StatusCode::OK, JSON, document::render(&document::ReloadDocument::new(&reloaded)))
+        }
+        Some(Err(wrong)) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{}\n", wrong.trim_end())),
+        None => text(StatusCode::NOT_FOUND, "This gateway was not started from a file.\n"),
+    }
+}
+
+fn method_not_allowed(allowed: &'static str, body: &str) -> Response<String> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, body);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+fn text(status: StatusCode, body: impl Into<String>) -> Response<String> {
+    page(status, TEXT, body.into())
+}
+
+fn page(status: StatusCode, content_type: &'static str, body: String) -> Response<String> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }

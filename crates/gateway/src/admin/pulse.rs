@@ -1,15 +1,15 @@
 //! Whether the loops still run.
 //!
-//! If `tick` stalls, knobs freeze at their last value and requests pass as before, so nothing else would tell. The
-//! status says when the last tick ran, in the engine's time. If that stands still between two looks that are far enough
-//! apart, the loops stand still; no clock needs to be shared with the engine.
+//! If `tick` stalls, service levels freeze at their last value and requests pass as before, so nothing else would tell.
+//! The status says when the last tick ran, in the engine's time. If that time stands still between two looks that are far
+//! enough apart, the loops stand still. No clock is shared with the engine.
 
 use plimsoll_core::telemetry::status::Status;
 use std::time::{Duration, Instant};
 
 /// What the looks so far say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
+pub(super) enum Health {
     /// The last tick is new, or it is too early to tell.
     Running,
     /// No tick was seen for this long.
@@ -18,14 +18,14 @@ pub enum Health {
 
 /// Compares one look at the status with the last.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pulse {
+pub(super) struct Pulse {
     /// The engine's time of the last tick, and when it was first seen.
     last: Option<(plimsoll_core::time::Instant, Instant)>,
 }
 
 impl Pulse {
     /// Takes a look. Five periods without a tick, and at least five seconds, are a stall.
-    pub fn look(&mut self, now: Instant, status: &Status) -> Health {
+    pub(super) fn look(&mut self, now: Instant, status: &Status) -> Health {
         match self.last {
             Some((at, seen)) if at == status.at => {
                 let since = now.saturating_duration_since(seen);

@@ -3,8 +3,8 @@
 //! It finds a server's capacity (it always has n requests in it) and shows who is starved: answers are counted by
 //! client. It is not a model of a public site under load; that is the open loop.
 
-use super::connection::{Connection, Failure, Paths, Requests, Target};
-use super::record::{Answer, ErrorKind, Outcome, Record};
+use super::connection::{Connection, Paths, Requests, Target};
+use super::record::{Outcome, Record};
 use super::run::{LoadHandle, Run, Sink};
 use super::tally::Tally;
 use crate::Random;
@@ -108,36 +108,12 @@ impl Client {
         let arrival = run.since_start();
         let path = run.requests.draw(self.random.uniform());
         run.in_flight.fetch_add(1, Ordering::Relaxed);
-        let attempt = tokio::time::timeout(run.requests.target.timeout, self.ask(&run, path)).await;
-        run.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let outcome = match attempt {
-            Ok(Ok(answer)) => Outcome::Answer(answer),
-            Ok(Err(kind)) => Outcome::Error(kind),
-            Err(_) => Outcome::Error(ErrorKind::Timeout),
-        };
-        let latency = run.since_start().saturating_sub(arrival);
+        let mut connection = self.connection.take();
         let client = self.number;
+        let outcome = run.ask(client, path, || connection.take(), |idle| self.connection = Some(idle)).await;
+        run.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let latency = run.since_start().saturating_sub(arrival);
         run.record(&Record { client, path, arrival, lateness: Duration::ZERO, latency, outcome });
         matches!(outcome, Outcome::Error(_))
-    }
-
-    async fn ask(&mut self, run: &Run, path: u16) -> Result<Answer, ErrorKind> {
-        loop {
-            let reused = self.connection.take().filter(|connection| !connection.is_closed());
-            let fresh = reused.is_none();
-            let mut connection = match reused {
-                Some(connection) => connection,
-                None => run.requests.connect(self.number).await?,
-            };
-            match connection.exchange(&run.requests, path).await {
-                Ok(answer) => {
-                    self.connection = Some(connection);
-                    return Ok(answer);
-                }
-                Err(Failure::Unsent) if !fresh => run.count_resent(),
-                Err(Failure::Unsent) => return Err(ErrorKind::Closed),
-                Err(Failure::Error(kind)) => return Err(kind),
-            }
-        }
     }
 }

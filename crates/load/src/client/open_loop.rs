@@ -5,8 +5,8 @@
 //! idle connection of that client (the last one used) or opens one. An arrival that is dispatched late (this thread
 //! was busy) is dispatched at once, never skipped, and its lateness is recorded and contained in its latency.
 
-use super::connection::{Connection, Failure, Paths, Requests, Target};
-use super::record::{Answer, ErrorKind, Outcome, Record};
+use super::connection::{Connection, Paths, Requests, Target};
+use super::record::Record;
 use super::run::{LoadHandle, Run, Sink, first_of};
 use super::tally::Tally;
 use crate::alarm::Alarm;
@@ -143,37 +143,10 @@ impl Driver {
 /// One arrival, from its dispatch to its record.
 async fn serve_arrival(run: Arc<Run>, pool: Arc<Pool>, due: Duration, (client, path): (u32, u16)) {
     let lateness = run.since_start().saturating_sub(due);
-    let attempt = tokio::time::timeout(run.requests.target.timeout, ask(&run, &pool, client, path)).await;
-    let outcome = match attempt {
-        Ok(Ok(answer)) => Outcome::Answer(answer),
-        Ok(Err(kind)) => Outcome::Error(kind),
-        Err(_) => Outcome::Error(ErrorKind::Timeout),
-    };
+    let outcome = run.ask(client, path, || pool.take(client), |idle| pool.put(client, idle)).await;
     let latency = run.since_start().saturating_sub(due);
     run.record(&Record { client, path, arrival: due, lateness, latency, outcome });
     if run.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
         run.changed.notify_one();
-    }
-}
-
-async fn ask(run: &Run, pool: &Pool, client: u32, path: u16) -> Result<Answer, ErrorKind> {
-    loop {
-        let reused = pool.take(client);
-        let fresh = reused.is_none();
-        let mut connection = match reused {
-            Some(connection) => connection,
-            // Boxed: connecting is rare and its state large, and every arrival's task would carry it.
-            None => Box::pin(run.requests.connect(client)).await?,
-        };
-        match connection.exchange(&run.requests, path).await {
-            Ok(answer) => {
-                pool.put(client, connection);
-                return Ok(answer);
-            }
-            // The server closed it while it was idle, as it may. Each round uses up one idle connection.
-            Err(Failure::Unsent) if !fresh => run.count_resent(),
-            Err(Failure::Unsent) => return Err(ErrorKind::Closed),
-            Err(Failure::Error(kind)) => return Err(kind),
-        }
     }
 }

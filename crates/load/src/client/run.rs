@@ -1,7 +1,7 @@
 //! What every load has: a thread with a runtime, a tally that may be read meanwhile, an end.
 
-use super::connection::Requests;
-use super::record::Record;
+use super::connection::{Connection, Failure, Requests};
+use super::record::{Answer, ErrorKind, Outcome, Record};
 use super::tally::{LevelChanges, Tally};
 use std::future::poll_fn;
 use std::io;
@@ -73,8 +73,49 @@ impl Run {
         }
     }
 
-    pub(crate) fn count_resent(&self) {
-        self.books().tally.resent += 1;
+    /// Asks for a path once, in the time that the target has for it: on an idle connection that `take` gives, else on a
+    /// new one. `keep` gets the connection back after an answer.
+    pub(crate) async fn ask(
+        &self,
+        client: u32,
+        path: u16,
+        take: impl FnMut() -> Option<Connection>,
+        keep: impl FnOnce(Connection),
+    ) -> Outcome {
+        let attempt =
+            tokio::time::timeout(self.requests.target.timeout, self.exchange(client, path, take)).await;
+        match attempt {
+            Ok(Ok((answer, connection))) => {
+                keep(connection);
+                Outcome::Answer(answer)
+            }
+            Ok(Err(kind)) => Outcome::Error(kind),
+            Err(_) => Outcome::Error(ErrorKind::Timeout),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        client: u32,
+        path: u16,
+        mut take: impl FnMut() -> Option<Connection>,
+    ) -> Result<(Answer, Connection), ErrorKind> {
+        loop {
+            let idle = take().filter(|connection| !connection.is_closed());
+            let fresh = idle.is_none();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                // Boxed: connecting is rare and its state large, and the task of every arrival would carry that state.
+                None => Box::pin(self.requests.connect(client)).await?,
+            };
+            match connection.exchange(&self.requests, path).await {
+                Ok(answer) => return Ok((answer, connection)),
+                // A server may close an idle connection at any time. Each round uses up one of them.
+                Err(Failure::Unsent) if !fresh => self.books().tally.resent += 1,
+                Err(Failure::Unsent) => return Err(ErrorKind::Closed),
+                Err(Failure::Error(kind)) => return Err(kind),
+            }
+        }
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {

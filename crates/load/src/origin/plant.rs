@@ -16,37 +16,12 @@
 
 use super::ledger::{BusyLedger, BusyReading};
 use crate::Random;
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
-
-/// A job's end, on the work clock, and whatever the caller attached.
-struct Job<P> {
-    end_work: u64,
-    order: u64,
-    /// None: nobody waits for it.
-    payload: Option<P>,
-}
-
-impl<P> PartialEq for Job<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl<P> Eq for Job<P> {}
-impl<P> PartialOrd for Job<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<P> Ord for Job<P> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.end_work, other.order).cmp(&(self.end_work, self.order))
-    }
-}
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// A job that has ended: when exactly, and what was attached to it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ended<P> {
+pub(crate) struct EndedJob<P> {
     pub(crate) at_ns: u64,
     pub(crate) payload: P,
 }
@@ -64,7 +39,8 @@ pub(crate) struct PlantShape {
 pub(crate) struct Plant<P> {
     shape: PlantShape,
     free_at_work: BinaryHeap<Reverse<u64>>,
-    jobs: BinaryHeap<Job<P>>,
+    /// By end on the work clock and order of arrival: what the caller attached, or none for work that has no client.
+    jobs: BTreeMap<(u64, u64), Option<P>>,
     order: u64,
     /// How many of the jobs nobody waits for.
     unheard: usize,
@@ -80,7 +56,7 @@ impl<P> Plant<P> {
     pub(crate) fn new(shape: PlantShape) -> Self {
         Self {
             free_at_work: (0..shape.workers).map(|_| Reverse(0)).collect(),
-            jobs: BinaryHeap::new(),
+            jobs: BTreeMap::new(),
             order: 0,
             unheard: 0,
             ledger: BusyLedger::new(shape.workers),
@@ -119,20 +95,20 @@ impl<P> Plant<P> {
         let free = self.free_at_work.pop().map_or(0, |Reverse(free)| free);
         let end_work = free.max(now_work) + service_ns;
         self.free_at_work.push(Reverse(end_work));
-        self.jobs.push(Job { end_work, order: self.order, payload });
+        self.jobs.insert((end_work, self.order), payload);
         self.order += 1;
         self.ledger.enter(now_ns);
     }
 
     /// Moves to `now_ns` and puts the jobs that have ended by then into `ended`, in order.
-    pub(crate) fn advance(&mut self, now_ns: u64, ended: &mut Vec<Ended<P>>) {
+    pub(crate) fn advance(&mut self, now_ns: u64, ended: &mut Vec<EndedJob<P>>) {
         while let Some(at_ns) = self.next_end()
             && at_ns <= now_ns
-            && let Some(job) = self.jobs.pop()
+            && let Some((_, payload)) = self.jobs.pop_first()
         {
             self.ledger.leave(at_ns);
-            match job.payload {
-                Some(payload) => ended.push(Ended { at_ns, payload }),
+            match payload {
+                Some(payload) => ended.push(EndedJob { at_ns, payload }),
                 None => self.unheard -= 1,
             }
         }
@@ -141,7 +117,7 @@ impl<P> Plant<P> {
     /// When the next job ends; none if there is none, or while stalled.
     pub(crate) fn next_end(&self) -> Option<u64> {
         let speed = self.effective_speed();
-        let work = self.jobs.peek()?.end_work.saturating_sub(self.base_work);
+        let work = self.jobs.first_key_value()?.0.0.saturating_sub(self.base_work);
         (speed > 0.0).then(|| {
             let real = if speed == 1.0 { work } else { (work as f64 / speed).ceil() as u64 };
             self.base_ns.saturating_add(real)

@@ -5,7 +5,7 @@
 //! whoever comes last (the dropped future or the ended job) takes the request out of the `held` ledger, once.
 
 use super::ledger::{BusyLedger, BusyReading};
-use super::plant::{Ended, Plant, PlantShape};
+use super::plant::{EndedJob, Plant, PlantShape};
 use super::site::Site;
 use super::{ClassCount, OriginSettings, Served};
 use crate::alarm::Alarm;
@@ -64,7 +64,7 @@ struct State {
     /// When the alarm is set to ring; `u64::MAX`: it is not.
     armed_ns: u64,
     /// Reused between calls.
-    ended: Vec<Ended<Waiting>>,
+    ended: Vec<EndedJob<Waiting>>,
 }
 
 /// The plant behind HTTP. One lock; all but the handle's readings come from one thread.
@@ -194,7 +194,7 @@ impl Service {
         // Read under the lock: else two threads could bring their instants in the wrong order.
         let now_ns = self.now_ns();
         state.plant.advance(now_ns, &mut state.ended);
-        for Ended { at_ns, payload } in state.ended.drain(..) {
+        for EndedJob { at_ns, payload } in state.ended.drain(..) {
             if payload.done.send(at_ns).is_err() {
                 state.held.leave(now_ns);
                 state.counters.abandoned += 1;

@@ -19,9 +19,9 @@
 
 mod fit;
 mod overload;
+mod reported;
 mod search;
 mod stage;
-mod told;
 
 pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};

@@ -1,7 +1,7 @@
 //! One window of real load on one URL: started, watched, read, ended.
 
+use super::reported::{AnswerTimes, Reported, Reporter};
 use super::search::{Bench, OpenWindow, Window};
-use super::told::{Answers, Teller, Told};
 use super::{Progress, Stop, Subject, Watch};
 use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
 use crate::machine_time::MachineTime;
@@ -77,7 +77,7 @@ struct Reading {
     good: u64,
     bytes: u64,
     failed: u64,
-    told: Told,
+    reported: Reported,
 }
 
 impl Reading {
@@ -87,39 +87,39 @@ impl Reading {
     }
 
     fn client_cpu(&self, earlier: &Reading) -> Option<f64> {
-        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.told.processor))
+        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.reported.processor))
     }
 }
 
 impl Bench for Stage<'_> {
     fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
-        let teller = Teller::default();
+        let reporter = Reporter::default();
         let load = ClosedLoop {
             paths: Paths::one(&self.subject.path),
             most: self.budget.requests_left,
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
         };
-        let load = load.start(Some(teller.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
         let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
             let machine = MachineTime::now();
-            let mut readings = vec![stage.read(load, &teller)];
+            let mut readings = vec![stage.read(load, &reporter)];
             for _ in 0..PARTS {
                 stage.wait(load, seconds * (1.0 - BEGIN - END) / f64::from(PARTS), &what, |_| ())?;
-                readings.push(stage.read(load, &teller));
+                readings.push(stage.read(load, &reporter));
             }
             let machine_cpu = MachineTime::share_since(machine);
-            stage.patiently(load, seconds, &what, (&teller, &mut readings))?;
+            stage.patiently(load, seconds, &what, (&reporter, &mut readings))?;
             stage.must_live(load, &readings)?;
             let (first, last) = (readings[0], readings[readings.len() - 1]);
             let (good, failed) = ((last.good - first.good) as f64, (last.failed - first.failed) as f64);
             load.stop();
             let moment = |reading: &Reading| (reading.at - load.started()).as_secs_f64();
             let rate = |first: &Reading, last: &Reading| {
-                let [from, to] = [first, last].map(|reading| (moment(reading), &reading.told.answers));
-                Answers::rate(from, to)
+                let [from, to] = [first, last].map(|reading| (moment(reading), &reading.reported.answers));
+                AnswerTimes::rate(from, to)
             };
             Ok(Window {
                 rate: rate(&first, &last),
@@ -134,7 +134,7 @@ impl Bench for Stage<'_> {
     }
 
     fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
-        let teller = Teller::default();
+        let reporter = Reporter::default();
         let load = OpenLoop {
             paths: Paths::one(&self.subject.path),
             most: self.budget.requests_left,
@@ -143,17 +143,17 @@ impl Bench for Stage<'_> {
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
         };
-        let load = load.start(Some(teller.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
         let what = format!("{rate:.0} requests/s");
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
-            let first = stage.read(load, &teller);
+            let first = stage.read(load, &reporter);
             let mut under_way = Vec::new();
             let note = |load: &LoadHandle| {
                 under_way.push((first.at.elapsed().as_secs_f64(), load.in_flight() as f64));
             };
             stage.wait(load, seconds * (1.0 - BEGIN - END), &what, note)?;
-            let last = stage.read(load, &teller);
+            let last = stage.read(load, &reporter);
             let tally = load.tally();
             load.stop();
             Ok(OpenWindow {
@@ -235,23 +235,23 @@ impl Stage<'_> {
         load: &LoadHandle,
         seconds: f64,
         what: &str,
-        (teller, readings): (&Teller, &mut Vec<Reading>),
+        (reporter, readings): (&Reporter, &mut Vec<Reading>),
     ) -> Result<(), Stop> {
         let first = readings[0];
         let mut last = readings[readings.len() - 1];
         let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
         while nothing(&last) && last.at - first.at < self.timeout {
             self.wait(load, seconds, what, |_| ())?;
-            last = self.read(load, teller);
+            last = self.read(load, reporter);
             *readings = vec![first, last];
         }
         Ok(())
     }
 
-    fn read(&self, load: &LoadHandle, teller: &Teller) -> Reading {
+    fn read(&self, load: &LoadHandle, reporter: &Reporter) -> Reading {
         load.with_tally(|tally| {
             let (good, bytes, failed) = self.accept.of(tally);
-            Reading { at: Instant::now(), good, bytes, failed, told: teller.now() }
+            Reading { at: Instant::now(), good, bytes, failed, reported: reporter.now() }
         })
     }
 

@@ -29,7 +29,7 @@ struct Line<T> {
 }
 
 #[derive(PartialEq)]
-enum Place {
+enum Deviation {
     Near,
     Ahead,
     Behind,
@@ -64,7 +64,7 @@ impl<T> Clock<T> {
     pub(super) fn end(&mut self, notes: &mut LogNotes) {
         match self.held.front().map(|first| self.place(first.stamp)) {
             // The last line after a long gap.
-            Some(Place::Ahead) => self.believe(notes),
+            Some(Deviation::Ahead) => self.believe(notes),
             _ => self.give_up(notes),
         }
     }
@@ -74,11 +74,11 @@ impl<T> Clock<T> {
         if self.held.front().is_some_and(|first| self.place(first.stamp) != place) {
             self.give_up(notes);
         }
-        if place == Place::Near {
+        if place == Deviation::Near {
             return self.release(line, notes);
         }
         self.held.push_back(line);
-        if self.held.len() > if place == Place::Ahead { 1 } else { RUN } {
+        if self.held.len() > if place == Deviation::Ahead { 1 } else { RUN } {
             self.believe(notes);
         }
     }
@@ -107,7 +107,7 @@ impl<T> Clock<T> {
     /// The held lines are strays: they come at the latest time.
     fn give_up(&mut self, notes: &mut LogNotes) {
         while let Some(line) = self.held.pop_front() {
-            if self.place(line.stamp) == Place::Ahead {
+            if self.place(line.stamp) == Deviation::Ahead {
                 notes.strays += 1;
                 self.ready.push_back((self.latest, line.item));
             } else {
@@ -128,11 +128,11 @@ impl<T> Clock<T> {
         self.ready.push_back((self.latest, line.item));
     }
 
-    fn place(&self, stamp: i64) -> Place {
+    fn place(&self, stamp: i64) -> Deviation {
         match self.time(stamp).saturating_sub(self.latest) {
-            step if step < -BACK => Place::Behind,
-            step if step > GAP => Place::Ahead,
-            _ => Place::Near,
+            step if step < -BACK => Deviation::Behind,
+            step if step > GAP => Deviation::Ahead,
+            _ => Deviation::Near,
         }
     }
 

@@ -10,11 +10,11 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Pages and their shares.
 pub(super) struct Pages {
-    pages: Vec<Page>,
+    pages: Vec<CompiledPage>,
     shares: Alias,
 }
 
-struct Page {
+struct CompiledPage {
     method: String,
     host: String,
     path: Path,
@@ -37,7 +37,7 @@ const NUMBERS: u64 = 1000;
 impl Pages {
     pub(super) fn new(pages: &[workload::Page]) -> Self {
         let weights: Vec<f64> = pages.iter().map(|page| page.weight).collect();
-        Pages { pages: pages.iter().map(Page::new).collect(), shares: Alias::new(&weights) }
+        Pages { pages: pages.iter().map(CompiledPage::new).collect(), shares: Alias::new(&weights) }
     }
 
     /// Fills in one of them. Strings that are right already are left alone.
@@ -61,13 +61,13 @@ impl Pages {
     }
 }
 
-impl Page {
+impl CompiledPage {
     fn new(page: &workload::Page) -> Self {
         let path = match page.path.split_once('*') {
             Some((before, after)) => Path::Numbered(before.to_owned(), after.to_owned()),
             None => Path::Fixed(page.path.clone()),
         };
-        Page {
+        CompiledPage {
             method: page.method.clone(),
             host: page.host.clone(),
             path,

@@ -1,7 +1,6 @@
 //! Where requests come from: random processes, counts per interval, access logs.
 
 mod access_log;
-mod ahead;
 mod alias;
 mod clock;
 mod common_format;
@@ -15,6 +14,7 @@ mod logged;
 mod on_off;
 mod process;
 mod rate;
+mod read_ahead;
 mod replay;
 mod sample;
 mod skipped;
@@ -26,13 +26,13 @@ pub use views::views;
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};
-use ahead::Ahead;
 use content::Pages;
 use counts::Counts;
 use generated::{Generated, What, When};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::Instant;
 use process::Moments;
+use read_ahead::ReadAhead;
 use replay::ReplayedLog;
 use sample::Sample;
 use std::fmt;
@@ -127,7 +127,7 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
         }
         Arrivals::Log { input, format, replay } => {
             let log = ReplayedLog::open(input, format, checked(*replay)?, times)?;
-            return Ok(Box::new(Ahead::of(Box::new(log))?));
+            return Ok(Box::new(ReadAhead::of(Box::new(log))?));
         }
     };
     let (content, is_log) = match &stream.content {
@@ -136,7 +136,7 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     };
     let drawn =
         Box::new(Generated { moments, content, clients: stream.clients, random: rest, last: Instant::ZERO });
-    Ok(if is_log { Box::new(Ahead::of(drawn)?) } else { drawn })
+    Ok(if is_log { Box::new(ReadAhead::of(drawn)?) } else { drawn })
 }
 
 /// A speed of zero would never come to the second request.

@@ -34,9 +34,9 @@ pub(super) struct ReplayedLog {
     clock: Clock<usize>,
     records: Records,
     /// The line whose copies are being made.
-    line: Option<Line>,
+    line: Option<CurrentLine>,
     /// What waits.
-    due: BinaryHeap<Reverse<Due>>,
+    due: BinaryHeap<Reverse<PendingRequest>>,
     /// Requests made so far: those of equal times come in this order.
     made: u64,
     /// The last request's time, in the log's time.
@@ -46,14 +46,14 @@ pub(super) struct ReplayedLog {
 
 /// A request to be: times are the log's, not sped up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
+struct PendingRequest {
     time_ns: u64,
     order: u64,
     record: usize,
     copy: u32,
 }
 
-struct Line {
+struct CurrentLine {
     time_ns: u64,
     record: usize,
     /// Copies made, and how many there will be.
@@ -87,7 +87,7 @@ impl ReplayedLog {
     }
 
     /// The next request; `None` after the last.
-    fn pop(&mut self) -> io::Result<Option<Due>> {
+    fn pop(&mut self) -> io::Result<Option<PendingRequest>> {
         loop {
             let before = self.line.as_ref().map(|line| line.time_ns);
             let first = self.due.peek().map(|Reverse(first)| first.time_ns);
@@ -105,7 +105,7 @@ impl ReplayedLog {
         }
     }
 
-    fn take(&mut self) -> Option<Due> {
+    fn take(&mut self) -> Option<PendingRequest> {
         let Reverse(due) = self.due.pop()?;
         self.floor_ns = due.time_ns;
         Some(due)
@@ -127,19 +127,24 @@ impl ReplayedLog {
             0
         };
         let time_ns = if span > 0 { least + self.random.below(span) } else { least };
-        self.due.push(Reverse(Due { time_ns, order: self.made, record: line.record, copy: line.made }));
+        self.due.push(Reverse(PendingRequest {
+            time_ns,
+            order: self.made,
+            record: line.record,
+            copy: line.made,
+        }));
         self.records.slots[line.record].users += 1;
         line.made += 1;
         self.made += 1;
     }
 
-    fn next_line(&mut self) -> io::Result<Option<Line>> {
+    fn next_line(&mut self) -> io::Result<Option<CurrentLine>> {
         loop {
             if let Some((micros, record)) = self.clock.pop() {
                 let scale = self.replay.scale;
                 let copies = scale as u32 + u32::from(self.random.uniform() < scale.fract());
                 let time_ns = (micros as u64).saturating_mul(1_000);
-                return Ok(Some(Line { time_ns, record, made: 0, copies }));
+                return Ok(Some(CurrentLine { time_ns, record, made: 0, copies }));
             }
             if self.ended {
                 return Ok(None);

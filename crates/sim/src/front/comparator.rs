@@ -2,9 +2,9 @@
 
 use super::Front;
 use super::aces::{self, Aces};
+use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use super::limit::{Aimd, AimdSettings, Gradient, Gradient2, Gradient2Settings, GradientSettings};
 use super::limit::{Cac, Concurrency, Limited, Limiter, Rate, Sac, TailDrop, Unlimited};
-use super::words::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -50,7 +50,7 @@ pub enum Comparator {
         period: Duration,
     },
     /// AC's own scheme: so much estimated work a period and priority, two queues.
-    Aces(aces::Settings),
+    Aces(aces::AcesSettings),
     /// Adaptive concurrency by gradient, as Envoy does it.
     Gradient {
         /// Between updates of the limit.
@@ -147,7 +147,7 @@ impl Comparator {
                 period: words.option("period", POSITIVE)?.unwrap_or(SECOND),
             },
             "cac" => Comparator::Cac { period: words.option("period", POSITIVE)?.unwrap_or(SECOND) },
-            "aces" => Comparator::Aces(aces::Settings::read(&mut words)?),
+            "aces" => Comparator::Aces(aces::AcesSettings::read(&mut words)?),
             "gradient" => Comparator::Gradient {
                 update: words.option("update", POSITIVE)?.unwrap_or(UPDATE),
                 probe: words.option("probe", POSITIVE)?.unwrap_or(PROBE),
@@ -393,7 +393,7 @@ mod tests {
         let limits = Limits { initial: 1, least: 2, most: 3 };
         let wrong = [
             Comparator::Cac { period: zero },
-            Comparator::Aces(aces::Settings { period: zero, ..aces::Settings::default() }),
+            Comparator::Aces(aces::AcesSettings { period: zero, ..aces::AcesSettings::default() }),
             Comparator::Concurrency { most: 8, queue: 1, wait: zero },
             Comparator::Gradient { update: zero, probe: zero },
             Comparator::Rate { per_second: f64::NAN, burst: 0 },

@@ -1,5 +1,6 @@
 //! The gateway as plant: its own engine, driven through its own door.
 
+use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use plimsoll_core::promises::Promises;
@@ -13,8 +14,7 @@ use plimsoll_core::{Engine, Lane};
 pub struct Gateway {
     engine: Engine,
     lane: Lane,
-    /// By slot: the lower 32 bits of a token.
-    permits: Vec<Option<Permit>>,
+    permits: Slots<Option<Permit>>,
     verdicts: Verdicts,
 }
 
@@ -26,7 +26,7 @@ impl Gateway {
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         let (engine, mut lanes) = Engine::new(promises, 1, seed)?;
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        Ok(Gateway { engine, lane, permits: Vec::new(), verdicts: Verdicts::new() })
+        Ok(Gateway { engine, lane, permits: Slots::new(), verdicts: Verdicts::new() })
     }
 
     /// Hands on what the engine decided about those who waited.
@@ -43,27 +43,15 @@ impl Gateway {
             match verdict {
                 Verdict::Start(token, permit) => {
                     orders.push(Order::Start(token, start(&permit)));
-                    keep(permits, token, permit);
+                    *permits.at(token) = Some(permit);
                 }
                 Verdict::Drop { token, reason, .. } => {
-                    permits[slot(token)].take();
+                    permits.take(token);
                     orders.push(Order::Drop(token, reason));
                 }
             }
         }
     }
-}
-
-fn slot(token: Token) -> usize {
-    token.0 as u32 as usize
-}
-
-fn keep(permits: &mut Vec<Option<Permit>>, token: Token, permit: Permit) {
-    let slot = slot(token);
-    if permits.len() <= slot {
-        permits.resize_with(slot + 1, || None);
-    }
-    permits[slot] = Some(permit);
 }
 
 fn start(permit: &Permit) -> Start {
@@ -80,11 +68,11 @@ impl Front for Gateway {
         let decision = match self.lane.arrive(now, target, token, &mut self.verdicts) {
             Arrival::Serve(permit) | Arrival::Exempt(permit) => {
                 let decision = Decision::Start(start(&permit));
-                keep(&mut self.permits, token, permit);
+                *self.permits.at(token) = Some(permit);
                 decision
             }
             Arrival::Wait(permit) => {
-                keep(&mut self.permits, token, permit);
+                *self.permits.at(token) = Some(permit);
                 Decision::Wait
             }
             Arrival::Reject { reason, .. } => Decision::Reject(reason),
@@ -94,7 +82,7 @@ impl Front for Gateway {
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
-        if let Some(permit) = &mut self.permits[slot(token)] {
+        if let Some(permit) = self.permits.at(token) {
             self.lane.sent(permit, service.response_bytes);
             self.lane.release(now, permit, service, &mut self.verdicts);
         }
@@ -102,7 +90,7 @@ impl Front for Gateway {
     }
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
-        if let Some(permit) = self.permits[slot(token)].take() {
+        if let Some(permit) = self.permits.take(token) {
             self.lane.depart(now, permit, outcome, &mut self.verdicts);
         }
         self.hand_on(orders);

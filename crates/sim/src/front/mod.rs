@@ -2,12 +2,14 @@
 
 mod aces;
 mod comparator;
+mod form;
+mod full_quality;
 mod gateway;
 mod limit;
 mod pools;
-mod words;
+mod slots;
 
-pub use aces::{Aces, DropPolicy, Settings as AcesSettings, Share};
+pub use aces::{Aces, AcesSettings, DropPolicy, Share};
 pub use comparator::{Comparator, Limits};
 pub use gateway::Gateway;
 pub use pools::{PoolSettings, Pools};

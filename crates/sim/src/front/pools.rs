@@ -16,14 +16,13 @@
 //!
 //! Not here: pools that grow or shrink together, since P is the server's; more than one plant.
 
+use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use plimsoll_core::promises::Promises;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::request::{Classifier, Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
-use plimsoll_core::{Engine, Lane};
 use std::collections::VecDeque;
 
 /// How the pools are moved.
@@ -43,11 +42,10 @@ pub struct PoolSettings {
 
 /// A front of pools, before one plant.
 pub struct Pools {
-    lane: Lane,
+    classifier: Classifier,
     settings: PoolSettings,
     pools: Vec<Pool>,
-    /// By slot: the lower 32 bits of a token.
-    slots: Vec<Slot>,
+    slots: Slots<PoolStage>,
     departures: u32,
     since: Instant,
 }
@@ -67,11 +65,18 @@ struct Pool {
     error_sum: f64,
 }
 
-#[derive(Clone, Copy)]
-enum Slot {
+#[derive(Clone, Copy, Default)]
+enum PoolStage {
+    #[default]
     Free,
-    Waiting { class: usize, arrived: Instant },
-    Busy { class: usize, arrived: Instant },
+    Waiting {
+        class: usize,
+        arrived: Instant,
+    },
+    Busy {
+        class: usize,
+        arrived: Instant,
+    },
 }
 
 /// What one more period weighs in a prediction: five of them, 2 / (5 + 1).
@@ -85,28 +90,20 @@ impl Pools {
     /// # Errors
     /// What in the promises cannot be.
     pub fn new(promises: &Promises, settings: PoolSettings) -> Result<Self, Vec<String>> {
-        let (_, mut lanes) = Engine::new(promises, 1, 0)?;
-        let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
+        let classifier = Classifier::new(promises, 0)?;
         let even = vec![1.0 / settings.deltas.len() as f64; settings.deltas.len()];
         let whole = largest_remainders(&even, settings.processes);
         let pools = whole.into_iter().map(|processes| Pool { processes, ..Pool::default() }).collect();
-        Ok(Pools { lane, settings, pools, slots: Vec::new(), departures: 0, since: Instant::default() })
-    }
-
-    fn slot(&mut self, token: Token) -> &mut Slot {
-        let slot = token.0 as u32 as usize;
-        if self.slots.len() <= slot {
-            self.slots.resize(slot + 1, Slot::Free);
-        }
-        &mut self.slots[slot]
+        let (slots, since) = (Slots::new(), Instant::default());
+        Ok(Pools { classifier, settings, pools, slots, departures: 0, since })
     }
 
     /// Starts those of a class for whom there is a process.
     fn dispatch(&mut self, class: usize, orders: &mut Vec<Order>) {
         while self.pools[class].busy < self.pools[class].processes {
             let Some(token) = self.pools[class].line.pop_front() else { return };
-            if let Slot::Waiting { arrived, .. } = *self.slot(token) {
-                *self.slot(token) = Slot::Busy { class, arrived };
+            if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
+                *self.slots.at(token) = PoolStage::Busy { class, arrived };
             }
             self.pools[class].busy += 1;
             orders.push(Order::Start(token, START));
@@ -115,7 +112,7 @@ impl Pools {
 
     /// A process is free again.
     fn leave(&mut self, now: Instant, token: Token, orders: &mut Vec<Order>) {
-        let Slot::Busy { class, arrived } = std::mem::replace(self.slot(token), Slot::Free) else { return };
+        let PoolStage::Busy { class, arrived } = self.slots.take(token) else { return };
         let pool = &mut self.pools[class];
         pool.busy -= 1;
         pool.departures += 1;
@@ -199,7 +196,7 @@ fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
 
 impl Front for Pools {
     fn classify(&self, request: &Request) -> Option<Target> {
-        self.lane.classify(request)
+        self.classifier.classify(request)
     }
 
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
@@ -209,11 +206,11 @@ impl Front for Pools {
         pool.arrivals += 1;
         if pool.busy < pool.processes && pool.line.is_empty() {
             pool.busy += 1;
-            *self.slot(token) = Slot::Busy { class, arrived: now };
+            *self.slots.at(token) = PoolStage::Busy { class, arrived: now };
             return Decision::Start(START);
         }
         pool.line.push_back(token);
-        *self.slot(token) = Slot::Waiting { class, arrived: now };
+        *self.slots.at(token) = PoolStage::Waiting { class, arrived: now };
         Decision::Wait
     }
 
@@ -222,9 +219,9 @@ impl Front for Pools {
     }
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        if let Slot::Waiting { class, .. } = *self.slot(token) {
+        if let PoolStage::Waiting { class, .. } = *self.slots.at(token) {
             self.pools[class].line.retain(|waiting| *waiting != token);
-            *self.slot(token) = Slot::Free;
+            *self.slots.at(token) = PoolStage::Free;
         }
         self.leave(now, token, orders);
     }

@@ -28,7 +28,7 @@ mod tests;
 use crate::workload::{self, Discipline, Fault, FaultKind};
 use operational::OperationalTime;
 use plimsoll_core::time::{Duration, Instant};
-use schedule::{Job, Kind};
+use schedule::{Job, JobKind};
 use sharing::Sharing;
 use std::collections::{BTreeSet, VecDeque};
 use workers::Workers;
@@ -67,7 +67,7 @@ pub struct Busy {
 /// The server.
 #[derive(Debug)]
 pub struct Server {
-    stage: Stage,
+    stage: JobStage,
     /// Requests in service; charges are not counted.
     requests: usize,
     waiting: VecDeque<(u64, Work)>,
@@ -85,7 +85,7 @@ pub struct Server {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum JobStage {
     Workers { workers: usize, pool: Workers },
     Sharing { most: usize, cores: Sharing },
 }
@@ -102,10 +102,10 @@ impl Server {
     pub fn new(truth: &workload::Plant) -> Self {
         let stage = match truth.discipline {
             Discipline::Workers(workers) => {
-                Stage::Workers { workers: workers as usize, pool: Workers::default() }
+                JobStage::Workers { workers: workers as usize, pool: Workers::default() }
             }
             Discipline::Sharing { cores, most } => {
-                Stage::Sharing { most: most as usize, cores: Sharing::new(cores as usize) }
+                JobStage::Sharing { most: most as usize, cores: Sharing::new(cores as usize) }
             }
         };
         let at_start = |fault: &&Fault| !matches!(fault.kind, FaultKind::Slower(_));
@@ -156,7 +156,7 @@ impl Server {
     /// Rejections alone can thus fill the server (900 per second there) and starve everybody else: the receive livelock
     /// that UC 7.5 warns of.
     pub fn charge(&mut self, now: Instant, work: Duration) {
-        if let Stage::Workers { workers, pool } = &self.stage
+        if let JobStage::Workers { workers, pool } = &self.stage
             && pool.len() >= *workers
         {
             match self.charges.back_mut() {
@@ -164,7 +164,7 @@ impl Server {
                 _ => self.charges.push_back((work, 1)),
             }
         } else {
-            self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+            self.enter(now, work, Job { kind: JobKind::Charge, id: 0, bytes: 0 });
         }
     }
 
@@ -190,14 +190,14 @@ impl Server {
             return None;
         }
         let job = match &mut self.stage {
-            Stage::Workers { pool, .. } => pool.leave(now),
-            Stage::Sharing { cores, .. } => cores.leave(now, &self.time),
+            JobStage::Workers { pool, .. } => pool.leave(now),
+            JobStage::Sharing { cores, .. } => cores.leave(now, &self.time),
         }?;
-        self.requests -= usize::from(job.kind != Kind::Charge);
+        self.requests -= usize::from(job.kind != JobKind::Charge);
         self.fill(now);
         match (&mut self.link, job.kind) {
-            (_, Kind::Charge) => None,
-            (Some(link), Kind::Request) if job.bytes > 0 => {
+            (_, JobKind::Charge) => None,
+            (Some(link), JobKind::Request) if job.bytes > 0 => {
                 let work_ns = job.bytes as f64 * link.ns_per_byte;
                 link.responses.enter(now, &self.time, work_ns, job);
                 None
@@ -210,8 +210,8 @@ impl Server {
     pub fn busy(&mut self, now: Instant) -> Busy {
         Busy {
             servers: match &mut self.stage {
-                Stage::Workers { pool, .. } => pool.busy(now),
-                Stage::Sharing { cores, .. } => cores.busy(now),
+                JobStage::Workers { pool, .. } => pool.busy(now),
+                JobStage::Sharing { cores, .. } => cores.busy(now),
             },
             link: self.link.as_mut().map_or(Duration::ZERO, |link| link.responses.busy(now)),
         }
@@ -220,8 +220,8 @@ impl Server {
     fn has_room(&self) -> bool {
         match &self.stage {
             // A charge has a worker like everybody.
-            Stage::Workers { workers, pool } => pool.len() < *workers,
-            Stage::Sharing { most, .. } => self.requests < *most,
+            JobStage::Workers { workers, pool } => pool.len() < *workers,
+            JobStage::Sharing { most, .. } => self.requests < *most,
         }
     }
 
@@ -234,7 +234,7 @@ impl Server {
                 if *count == 0 {
                     self.charges.pop_front();
                 }
-                self.enter(now, work, Job { kind: Kind::Charge, id: 0, bytes: 0 });
+                self.enter(now, work, Job { kind: JobKind::Charge, id: 0, bytes: 0 });
             } else if let Some((job, work)) = self.waiting.pop_front() {
                 self.start(now, job, work);
             } else {
@@ -245,7 +245,7 @@ impl Server {
 
     /// Begins a request's service, or what it comes to.
     fn start(&mut self, now: Instant, id: u64, Work { mut service, bytes }: Work) {
-        let mut job = Job { kind: Kind::Request, id, bytes };
+        let mut job = Job { kind: JobKind::Request, id, bytes };
         if !self.left.is_empty() && self.left.contains(&id) {
             (service, job.bytes) = (self.failure, 0);
         } else if !self.faults.is_empty() {
@@ -253,7 +253,7 @@ impl Server {
             for fault in self.faults.iter().filter(|fault| (fault.from..fault.until).contains(&at)) {
                 match fault.kind {
                     FaultKind::Takes(time) => service = time,
-                    FaultKind::Fails(after) => (service, job.kind) = (after, Kind::Failing),
+                    FaultKind::Fails(after) => (service, job.kind) = (after, JobKind::Failing),
                     FaultKind::Slower(_) => {}
                 }
             }
@@ -266,8 +266,8 @@ impl Server {
         // Whole nanoseconds up to 104 days.
         let work_ns = work.as_secs() as f64 * 1e9 + f64::from(work.subsec_nanos());
         match &mut self.stage {
-            Stage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),
-            Stage::Sharing { cores, .. } => cores.enter(now, &self.time, work_ns, job),
+            JobStage::Workers { pool, .. } => pool.enter(now, &self.time, work_ns, job),
+            JobStage::Sharing { cores, .. } => cores.enter(now, &self.time, work_ns, job),
         }
     }
 
@@ -275,15 +275,15 @@ impl Server {
         if !self.left.is_empty() {
             self.left.remove(&job.id);
         }
-        Done { job: job.id, failed: job.kind == Kind::Failing }
+        Done { job: job.id, failed: job.kind == JobKind::Failing }
     }
 }
 
-impl Stage {
+impl JobStage {
     fn due(&self) -> Instant {
         match self {
-            Stage::Workers { pool, .. } => pool.due(),
-            Stage::Sharing { cores, .. } => cores.due(),
+            JobStage::Workers { pool, .. } => pool.due(),
+            JobStage::Sharing { cores, .. } => cores.due(),
         }
     }
 }

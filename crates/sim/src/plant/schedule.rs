@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 /// What is in service, or on the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    pub(super) kind: Kind,
+    pub(super) kind: JobKind,
     /// As offered. A charge has none.
     pub(super) id: u64,
     /// What the link is to carry.
@@ -20,7 +20,7 @@ pub(super) struct Job {
 
 /// What becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JobKind {
     /// It is answered.
     Request,
     /// It fails when its time is over.

@@ -17,7 +17,7 @@ pub(super) struct Again {
 
 /// Who will leave, and who will come again.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(super) struct ClientTimers {
     /// Those who may have been answered meanwhile too.
     leaving: BinaryHeap<Reverse<(Instant, u64)>>,
     returning: BTreeMap<(Instant, u64), Again>,
@@ -28,9 +28,9 @@ pub(super) struct Clients {
     random: Random,
 }
 
-impl Clients {
+impl ClientTimers {
     pub(super) fn new(seed: u64) -> Self {
-        Clients {
+        ClientTimers {
             leaving: BinaryHeap::new(),
             returning: BTreeMap::new(),
             due: Instant::FAR,

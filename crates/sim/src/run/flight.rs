@@ -6,7 +6,7 @@ use plimsoll_core::time::{Duration, Instant};
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum FlightStage {
     /// In the front's queue.
     #[default]
     Waiting,
@@ -23,7 +23,7 @@ pub(super) struct Flight {
     pub(super) level: u8,
     /// How often it came before.
     pub(super) attempt: u32,
-    pub(super) stage: Stage,
+    pub(super) stage: FlightStage,
     pub(super) client: u64,
     pub(super) arrived: Instant,
     /// Before its start at full quality, then at its level.
@@ -40,7 +40,7 @@ pub(super) struct Flight {
 
 /// What is left of a request that has ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct EndedFlight {
     pub(super) class: u16,
     pub(super) site: u16,
     pub(super) stream: u16,
@@ -66,7 +66,7 @@ impl Flights {
         let flight = &mut self.slots[slot as usize];
         flight.generation = flight.generation.wrapping_add(1);
         flight.under_way = true;
-        flight.stage = Stage::Waiting;
+        flight.stage = FlightStage::Waiting;
         (Token(u64::from(flight.generation) << 32 | u64::from(slot)), flight)
     }
 
@@ -77,13 +77,13 @@ impl Flights {
     }
 
     /// Ends it, unless it has ended.
-    pub(super) fn end(&mut self, token: Token) -> Option<Ended> {
+    pub(super) fn end(&mut self, token: Token) -> Option<EndedFlight> {
         let flight = self.get(token)?;
         flight.under_way = false;
         let Flight { class, site, stream, attempt, .. } = *flight;
         let again = flight.again.take();
         self.free.push(token.0 as u32);
-        Some(Ended { class, site, stream, attempt, again })
+        Some(EndedFlight { class, site, stream, attempt, again })
     }
 
     pub(super) fn count(&self) -> usize {

@@ -1,10 +1,12 @@
 //! What a run tells: while it goes on, to whoever watches, and at its end.
 
+use super::{Coming, Simulation};
 use crate::arrivals::LogNotes;
 use crate::front::{Decision, Order};
+use crate::heavy_hitters::Heavy;
+use crate::plant::{Busy, Server};
 use crate::record::{ClassRow, Row};
 use crate::request::Request;
-use crate::top::Heavy;
 use plimsoll_core::request::{Outcome, Token};
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
@@ -110,3 +112,52 @@ pub trait Watch {
 
 /// Nobody.
 impl Watch for () {}
+
+impl Simulation<'_> {
+    pub(super) fn finish(mut self, complete: bool) -> Run {
+        let busy = busy(&mut self.servers, self.now);
+        let status = self.front.status();
+        let rows = self.recorder.finish(self.now, &busy, status.as_ref());
+        Run {
+            ended: self.now,
+            complete,
+            classes: sums(&rows),
+            rows,
+            requests: self.requests,
+            retries: self.clients.returned(),
+            unmatched: self.unmatched,
+            top: self.heavy.sorted(),
+            notes: notes(&self.streams),
+            status,
+            in_flight: self.flights.count() as u64,
+        }
+    }
+}
+
+/// Of what the streams read, and of the logs that their content is drawn from.
+fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
+    let of = |(number, coming): (usize, &Coming)| {
+        let content = coming.source.content_notes().cloned();
+        [Some(coming.source.notes()), content].into_iter().flatten().map(move |notes| (number, notes))
+    };
+    streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
+}
+
+pub(super) fn busy(servers: &mut [Server], now: Instant) -> Vec<Busy> {
+    servers.iter_mut().map(|server| server.busy(now)).collect()
+}
+
+/// The sums of all rows, by class.
+fn sums(rows: &[Row]) -> Vec<ClassRow> {
+    let mut sums: Vec<ClassRow> = Vec::new();
+    let mut seconds = 0.0;
+    for row in rows {
+        let length = row.length.as_secs_f64();
+        sums.resize_with(row.classes.len(), ClassRow::default);
+        for (sum, class) in sums.iter_mut().zip(&row.classes) {
+            sum.merge(class, [seconds, length]);
+        }
+        seconds += length;
+    }
+    sums
+}

@@ -1,7 +1,8 @@
 //! Ticks of the loops and ends of periods: what happens by the clock, and alone while nobody comes.
 
+use super::Simulation;
 use super::due::Due;
-use super::{Simulation, busy};
+use super::outcome::busy;
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {

@@ -12,7 +12,7 @@ use plimsoll_sim::workload::Input;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use watch::Bar;
+use watch::SiteWatcher;
 
 /// Makes them.
 pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
@@ -31,7 +31,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let snapshots = file.snapshots.into_iter().chain(snapshots).collect();
     let views = arguments.log.as_deref().map(views).transpose()?;
     let job = Job { site, out, levels, policy, views, snapshots, sparse };
-    let bar = Bar::new("adapt", &interrupt);
+    let bar = SiteWatcher::new("adapt", &interrupt);
     let adapted = plimsoll_content::adapt(&job, &bar).map_err(failed);
     drop(bar);
     match arguments.json {

@@ -11,12 +11,12 @@
 mod chooser;
 mod counters;
 mod journal;
-pub(crate) mod page;
 mod probe;
 
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::output::text;
+use crate::service::page::PageClient;
 use crate::service::signals::{Asked, Signals};
 use chooser::Chooser;
 use counters::Source;
@@ -28,8 +28,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the first probe may take.
-const FIRST_PROBE: Duration = Duration::from_secs(10);
+/// A probe is given up after this.
+const PROBE_PATIENCE: Duration = Duration::from_secs(10);
 /// Counters that cannot be read for so long are worth a line.
 const BLIND: Duration = Duration::from_secs(5);
 
@@ -106,11 +106,11 @@ fn check(
 
 /// Asks once; if the answer is good, asks on.
 fn first_probe(agent: &Agent) -> Result<Probes, String> {
-    let place = format!("http://{}{}", agent.probe.host, agent.probe.target);
-    let server = page::look_up(&agent.probe)
+    let place = &agent.probe;
+    let client = PageClient::new(place, PROBE_PATIENCE)
         .map_err(|error| format!("{}: cannot be looked up: {error}", agent.probe.address))?;
     let started = Instant::now();
-    let page = page::get(server, &agent.probe, FIRST_PROBE).map_err(|error| {
+    let page = client.get().map_err(|error| {
         format!("the probe {place} fails: {error}; start the server, or name another page")
     })?;
     let took = started.elapsed();
@@ -129,8 +129,7 @@ fn first_probe(agent: &Agent) -> Result<Probes, String> {
             journal::time(promised)
         );
     }
-    Probes::start(server, agent.probe.clone(), agent.settings.every)
-        .map_err(|error| format!("cannot start a thread: {error}"))
+    Probes::start(client, agent.settings.every).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// A chooser that is put back when it goes, unless told otherwise.

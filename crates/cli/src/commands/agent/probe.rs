@@ -3,17 +3,12 @@
 //! How long the question under way has been open can be seen at any moment, so that nobody has to wait for an answer
 //! that never comes.
 
-use super::page;
-use plimsoll_config::HttpUrl;
+use crate::service::page::PageClient;
 use plimsoll_core::agent::Probe;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// A probe is given up after this.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct State {
@@ -30,10 +25,10 @@ pub(super) struct Probes {
 
 impl Probes {
     /// Starts asking.
-    pub(super) fn start(server: SocketAddr, url: HttpUrl, every: Duration) -> io::Result<Probes> {
+    pub(super) fn start(client: PageClient, every: Duration) -> io::Result<Probes> {
         let state = Arc::new(Mutex::new(State::default()));
         let shared = Arc::downgrade(&state);
-        let ask = move || while probe(&shared, server, &url, every).is_some() {};
+        let ask = move || while probe(&shared, &client, every).is_some() {};
         let thread = thread::Builder::new().name("probe".to_owned()).spawn(ask)?;
         Ok(Probes { state, thread })
     }
@@ -61,10 +56,10 @@ impl Probes {
 }
 
 /// One probe, and the rest of the interval; none when nobody looks any more.
-fn probe(state: &Weak<Mutex<State>>, server: SocketAddr, url: &HttpUrl, every: Duration) -> Option<()> {
+fn probe(state: &Weak<Mutex<State>>, client: &PageClient, every: Duration) -> Option<()> {
     let started = Instant::now();
     state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).since = Some(started);
-    let page = page::get(server, url, PATIENCE);
+    let page = client.get();
     let took = started.elapsed();
     {
         let state = state.upgrade()?;

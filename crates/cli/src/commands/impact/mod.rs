@@ -1,27 +1,29 @@
 //! `plimsoll impact SITE...`: what adaptation is worth.
 
+mod facts;
 mod page;
 mod pictures;
-mod text;
 
 use crate::args::ImpactArguments;
 use crate::args::source;
-use crate::commands::adapt::watch::Bar;
+use crate::commands::adapt::watch::SiteWatcher;
 use crate::commands::adapt::{failed, policy::policy, views};
 use crate::output::failure::Failure;
+use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
+use facts::Report;
 use plimsoll_content::{Costs, Impact, Question, Ratios, ratios, text_ratios};
 use std::path::Path;
 
-/// A site, and what is known of it.
+/// A site, and what was found out about it.
 pub(crate) struct Site {
     pub(crate) name: String,
     pub(crate) impact: Impact,
-    /// By name: text in the paper's sense, then the levels.
+    /// By level: text in the paper's sense, then the levels of the trees.
     pub(crate) ratios: Vec<(&'static str, Ratios)>,
 }
 
-/// Finds it out.
+/// Finds out what adaptation is worth to each site, and prints it.
 pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let costs = costs(arguments)?;
@@ -35,7 +37,7 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
             policy: policy.clone(),
             views: views.clone(),
         };
-        let bar = Bar::new("impact", &interrupt);
+        let bar = SiteWatcher::new("impact", &interrupt);
         let impact = plimsoll_content::impact(&question, &bar).map_err(failed)?;
         drop(bar);
         let mut all = vec![("text (CA)", text_ratios(&impact.full, costs))];
@@ -44,18 +46,20 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
         );
         sites.push(Site { name: site.display().to_string(), impact, ratios: all });
     }
+    let report = Report::of(&sites, costs);
+    let mut page = page::page(&sites, &report, costs);
+    match arguments.json {
+        true => json::print(&report)?,
+        false => text::print(text::page(&page))?,
+    }
     if let Some(path) = &arguments.report {
-        let mut page = page::page(&sites, costs);
         if let ([site], [folder], Some(trees)) = (&sites[..], &arguments.sites[..], &arguments.adapted) {
             page.sections.extend(pictures::pictures(folder, trees, &site.impact.examples));
         }
         let written = std::fs::write(path, page.to_html());
         written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))?;
     }
-    match arguments.json {
-        true => crate::output::text::print(text::json(&sites, costs)),
-        false => crate::output::text::print(text::text(&sites, costs).trim_end()),
-    }
+    Ok(())
 }
 
 fn costs(arguments: &ImpactArguments) -> Result<Costs, Failure> {
@@ -69,7 +73,7 @@ fn costs(arguments: &ImpactArguments) -> Result<Costs, Failure> {
     })
 }
 
-/// Of the first upstream that states them.
+/// The costs of the first upstream that states them.
 fn configured(file: &Path) -> Result<Costs, Failure> {
     let configuration = source::read(file)?;
     let stated = configuration.promises.plants.iter().find_map(|plant| plant.costs);

@@ -1,23 +1,38 @@
-//! The figures as a page with plots.
+//! The facts of an impact study as a page: tables, which text shows too, and the distribution over sites.
 
 use super::Site;
-use super::text::curves;
-use plimsoll_content::Costs;
+use super::facts::{Report, SiteFacts};
+use crate::output::facts::{Facts, list};
+use plimsoll_content::{Costs, Ratios, curve};
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, XAxis};
 
-pub(super) fn page(sites: &[Site], costs: Costs) -> Page {
-    let mut sections = vec![figures(sites), ratios(sites)];
-    if sites.len() > 1 {
-        sections.insert(0, distribution(sites));
-    }
+/// The improvements at which the curves are printed (%).
+const STEPS: [f64; 8] = [50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0];
+
+pub(super) fn page(sites: &[Site], report: &Report, costs: Costs) -> Page {
+    let full =
+        |site: &SiteFacts| [("full", site.full.clone())].into_iter().chain(site.levels.clone()).collect();
+    let figures = table("Figures", report, full);
+    let ratios = table("How many times as many visitors", report, |site| site.ratios.clone());
+    let mut sections = vec![
+        Section::new("What pages load")
+            .text("Emb: objects embedded in a page; Emb_min: objects by pages; H, I: mean bytes of a page and of an object.")
+            .table(figures),
+        Section::new("What it is worth")
+            .text(
+                "Optimistic: no visitor has a cache. Pessimistic: every visitor sees the whole site, and has a cache. `text \
+                 (CA)` is the paper's bound: the pages as they are, and nothing else.",
+            )
+            .table(ratios),
+    ];
+    sections.extend((sites.len() > 1).then(|| distribution(sites)));
+    let notes = sites.iter().flat_map(notes).fold(Section::new("What was counted"), Section::note);
+    sections.push(notes);
     let names: Vec<&str> = sites.iter().map(|site| site.name.as_str()).collect();
+    let (a, b) = (costs.per_request * 1e3, costs.per_byte * 1e3 * 1024.0);
     Page {
         title: format!("What adaptation is worth: {}", names.join(", ")),
-        subtitle: format!(
-            "a = {:.3} ms a request, b = {:.4} ms per KB",
-            costs.per_request * 1e3,
-            costs.per_byte * 1e3 * 1024.0
-        ),
+        subtitle: format!("a = {a:.3} ms a request, b = {b:.4} ms per KB"),
         lead: sites.first().filter(|_| sites.len() == 1).map(lead).unwrap_or_default(),
         sections,
         footer: format!("plimsoll {} impact", env!("CARGO_PKG_VERSION")),
@@ -26,7 +41,7 @@ pub(super) fn page(sites: &[Site], costs: Costs) -> Page {
 
 fn lead(site: &Site) -> Vec<Fact> {
     let how = if site.impact.measured { "measured" } else { "estimated" };
-    let fact = |(name, ratios): &(&'static str, plimsoll_content::Ratios)| {
+    let fact = |(name, ratios): &(&'static str, Ratios)| {
         Fact::new(format!("visitors at {name}"), format!("{:.2}", ratios.counted))
             .unit("times as many")
             .note(format!("{how}; {:.2} to {:.2} by CA 3", ratios.pessimistic, ratios.optimistic))
@@ -34,76 +49,60 @@ fn lead(site: &Site) -> Vec<Fact> {
     site.ratios.iter().map(fact).collect()
 }
 
+/// A row for each level of each site.
+fn table(title: &str, report: &Report, levels: impl Fn(&SiteFacts) -> Vec<(&'static str, Facts)>) -> Table {
+    let all: Vec<_> = report.sites.iter().map(|site| (site.name.as_str(), levels(site))).collect();
+    let rows = all.iter().flat_map(|(site, levels)| {
+        levels.iter().map(|(level, facts)| (vec![Cell::from(*site), Cell::from(*level)], facts))
+    });
+    list(title, &["site", "level"], &rows.collect::<Vec<_>>())
+}
+
+/// What the figures of a site rest on.
+fn notes(site: &Site) -> Vec<String> {
+    let impact = &site.impact;
+    let how = if impact.measured { "measured in its trees" } else { "estimated" };
+    let mut all = vec![format!("{}: the lower levels are {how}", site.name)];
+    all.extend(impact.matched.map(|(matched, of)| {
+        format!("{}: {matched} of the log's {of} requests are for pages of this site", site.name)
+    }));
+    let (dangling, external) = impact.uncounted;
+    all.extend((dangling + external > 0).then(|| {
+        format!(
+            "{}: {dangling} references to files that are not there and {external} to other hosts are not counted",
+            site.name
+        )
+    }));
+    all
+}
+
+/// CA Fig. 2 and 3, as a table and as a chart.
 fn distribution(sites: &[Site]) -> Section {
+    let count = sites.len();
+    let first = Column::text(format!("of {count} sites improve by at least"));
+    let steps = STEPS.map(|step| Column::number(format!("{step:.0} %"), "", 0));
+    let mut table = Table::new("Improvement", std::iter::once(first).chain(steps));
     let x = XAxis::Quantity { name: "improvement".to_owned(), unit: "%".to_owned() };
-    let title = format!("The part of {} sites that improves by at least so much", sites.len());
-    let chart = curves(sites)
-        .into_iter()
-        .fold(Chart::over(x, title, "%").from_zero().up_to(100.0), |chart, (name, points)| {
-            chart.series(Series::new(name, points).style(Style::Step))
-        });
-    Section::new("Sites").text("As in CA Fig. 2 (text) and 3 (light).").chart(chart)
+    let title = format!("The part of {count} sites that improves by at least so much");
+    let mut chart = Chart::over(x, title, "%").from_zero().up_to(100.0);
+    for (name, points) in curves(sites) {
+        let part = |step: f64| points.iter().find(|(x, _)| *x >= step).map_or(0.0, |(_, part)| *part);
+        let cells = STEPS.map(|step| Cell::from(format!("{:.0} %", part(step))));
+        table = table.row(std::iter::once(Cell::from(name.clone())).chain(cells));
+        chart = chart.series(Series::new(name, points).style(Style::Step));
+    }
+    Section::new("Sites").text("As in CA Fig. 2 (text) and 3 (light).").chart(chart).table(table)
 }
 
-fn figures(sites: &[Site]) -> Section {
-    let columns = [
-        Column::text("site"),
-        Column::text("level"),
-        Column::number("pages", "", 0),
-        Column::number("objects", "", 0),
-        Column::number("Emb", "", 2),
-        Column::number("Emb_min", "", 2),
-        Column::number("H", "byte", 0),
-        Column::number("I", "byte", 0),
-        Column::bars("requests a view", "", 2),
-        Column::bars("bytes a view", "", 0),
-    ];
-    let mut table = Table::new("Figures", columns);
-    for site in sites {
-        let levels = site.impact.levels.iter().map(|(level, figures)| (level.name(), figures));
-        for (name, figures) in [("full", &site.impact.full)].into_iter().chain(levels) {
-            table = table.row([
-                Cell::from(site.name.clone()),
-                name.into(),
-                figures.pages.into(),
-                figures.objects.into(),
-                figures.embedded.into(),
-                figures.embedded_least().into(),
-                figures.page_bytes.into(),
-                figures.object_bytes.into(),
-                figures.view_requests().into(),
-                figures.view_bytes.into(),
-            ]);
-        }
+/// The two curves of each level.
+fn curves(sites: &[Site]) -> Vec<(String, Vec<(f64, f64)>)> {
+    let mut all = Vec::new();
+    for (place, (name, _)) in sites.first().into_iter().flat_map(|site| site.ratios.iter().enumerate()) {
+        let over = |pick: fn(&Ratios) -> f64| {
+            curve(sites.iter().filter_map(|site| site.ratios.get(place)).map(|(_, ratios)| pick(ratios)))
+        };
+        all.push((format!("{name}, optimistic"), over(|ratios| ratios.optimistic)));
+        all.push((format!("{name}, pessimistic"), over(|ratios| ratios.pessimistic)));
     }
-    Section::new("What pages load")
-        .text("Emb: objects embedded in a page; Emb_min: objects by pages; H, I: mean bytes of a page and of an object.")
-        .table(table)
-}
-
-fn ratios(sites: &[Site]) -> Section {
-    let columns = [
-        Column::text("site"),
-        Column::text("level"),
-        Column::number("optimistic", "", 2),
-        Column::number("pessimistic", "", 2),
-        Column::bars("as counted", "", 2),
-        Column::number("weighted by views", "", 2),
-    ];
-    let mut table = Table::new("How many times as many visitors", columns);
-    for site in sites {
-        for (name, ratios) in &site.ratios {
-            table = table.row([
-                Cell::from(site.name.clone()),
-                (*name).into(),
-                ratios.optimistic.into(),
-                ratios.pessimistic.into(),
-                ratios.counted.into(),
-                ratios.popular.into(),
-            ]);
-        }
-    }
-    Section::new("What it is worth")
-        .text("Optimistic: nobody has a cache. Pessimistic: everybody sees the whole site, and has one. `text (CA)` is the paper's bound: the pages as they are, and nothing else.")
-        .table(table)
+    all
 }

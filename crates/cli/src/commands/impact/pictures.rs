@@ -5,10 +5,10 @@
 //! are shown, and a note says what is missing: a report must not depend on a browser.
 
 use crate::output::failure::Failure;
+use crate::output::json;
 use crate::service::resolve;
 use plimsoll_content::Examples;
 use plimsoll_gateway::Gateway;
-use plimsoll_gateway::admin::json::Json;
 use plimsoll_report::{Block, Picture, Section};
 use std::fs;
 use std::net::SocketAddr;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Where browsers are.
 const BROWSERS: [&str; 4] =
@@ -93,7 +94,8 @@ fn serve(folders: &[(&str, &str, PathBuf)]) -> Result<Gateway, Failure> {
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"off\"\nthreads = 1\nmode = \"off\"\n".to_owned();
     for (name, _, root) in folders {
         let root = root.canonicalize().unwrap_or_else(|_| root.clone());
-        let root = Json::Text(root.display().to_string()).to_string();
+        // A TOML string takes the escapes of a JSON string.
+        let root = json::line(&root.display().to_string());
         text += &format!(
             "[folder.{name}]\nroot = {root}\nindex = [\"index.html\", \"index.htm\"]\n[[site]]\nname = \"{name}\"\n\
              host = \"{name}.test\"\nfolder = \"{name}\"\n"
@@ -115,24 +117,22 @@ fn encoded(path: &str) -> String {
 }
 
 /// A folder for the browser's own files, gone with this value.
-struct Shots(PathBuf);
+struct Shots(TempDir);
 
 impl Shots {
     fn new() -> Result<Shots, Failure> {
-        let path = std::env::temp_dir().join(format!("plimsoll-pictures-{}", std::process::id()));
-        fs::create_dir_all(&path)
-            .map_err(|error| Failure::Failed(format!("cannot make {}: {error}", path.display())))?;
-        Ok(Shots(path))
+        let made = tempfile::Builder::new().prefix("plimsoll-pictures-").tempdir();
+        made.map(Shots).map_err(|error| Failure::Failed(format!("cannot make a temporary folder: {error}")))
     }
 
     fn take(&self, browser: &Path, server: SocketAddr, address: &str) -> Option<Vec<u8>> {
-        let file = self.0.join("page.png");
+        let file = self.0.path().join("page.png");
         let _ = fs::remove_file(&file);
         let mut child = Command::new(browser)
             .args(["--headless", "--disable-gpu", "--hide-scrollbars", "--window-size=900,700"])
             // Run by root, as in a container, it refuses to start otherwise; it sees loopback alone.
             .args(["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--timeout=15000"])
-            .arg(format!("--user-data-dir={}", self.0.join("profile").display()))
+            .arg(format!("--user-data-dir={}", self.0.path().join("profile").display()))
             .arg(format!("--host-resolver-rules=MAP * {server}"))
             .arg(format!("--screenshot={}", file.display()))
             .arg(address)
@@ -154,19 +154,14 @@ impl Shots {
     }
 }
 
-impl Drop for Shots {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn images_stand_in_where_no_page_can_be_photographed() {
-        let folder = std::env::temp_dir().join(format!("plimsoll-pictures-test-{}", std::process::id()));
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
         for root in ["site", "trees/light"] {
             fs::create_dir_all(folder.join(root)).unwrap();
             fs::write(folder.join(root).join("a.gif"), b"GIF89a").unwrap();
@@ -178,7 +173,6 @@ mod tests {
         let captions: Vec<&str> = pair.iter().map(|picture| picture.caption.as_str()).collect();
         assert_eq!(captions, ["a.gif, before: 6 bytes", "a.gif, after: 6 bytes"]);
         assert_eq!(sections[1].blocks[1], Block::Pictures(Vec::new()));
-        fs::remove_dir_all(folder).unwrap();
         assert_eq!(encoded("a b/\u{fc}.html"), "a%20b/%C3%BC.html");
     }
 }

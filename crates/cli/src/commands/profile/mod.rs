@@ -2,29 +2,29 @@
 //!
 //! ```text
 //! urls (may they be loaded?) -> probe (do they answer?) -> plimsoll_load::profile (watch: progress, Ctrl-C)
-//!     -> summary, json, page, section
+//!     -> facts (notes, section) -> JSON, or page -> text, HTML
 //! ```
 //!
 //! The measuring is in the library; here is what a user sees of it, and the consent.
 
-mod json;
+mod facts;
+mod notes;
 mod page;
 mod plot;
 mod section;
-mod summary;
 mod urls;
 mod watch;
-mod words;
 
 use crate::args::ProfileArguments;
 use crate::output::failure::Failure;
-use crate::output::text;
+use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
+use facts::Report;
 use plimsoll_load::profile::{Ended, Plan, Profile, Subject, is_page};
 use plimsoll_load::{Outcome, raise_open_files};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use watch::Watcher;
+use watch::ProfileWatcher;
 
 /// All sizes together take about so long by default (s).
 const ABOUT: f64 = 60.0;
@@ -70,7 +70,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let wrong_rejection = probe(&plan)?;
     eprintln!("{}", announcement(&plan, &servers));
     let begin = Instant::now();
-    let profile = plan.run(&mut Watcher::new(&interrupt));
+    let profile = plan.run(&mut ProfileWatcher::new(&interrupt));
     let mut profiled = Profiled {
         profile,
         servers,
@@ -96,16 +96,17 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
             Err(failure) => failures.push(failure),
         }
     }
+    let report = Report::of(profiled);
     if let Some(file) = &arguments.report {
-        let written = std::fs::write(file, page::page(profiled).to_html());
+        let written = std::fs::write(file, page::complete(profiled, &report).to_html());
         let failed = |error| Failure::Failed(format!("cannot write {}: {error}", file.display()));
         failures.extend(written.map_err(failed).err());
     }
     match arguments.json {
-        true => text::print(json::report(profiled))?,
-        false => text::print(summary::text(profiled).trim_end())?,
+        true => json::print(&report)?,
+        false => text::print(text(profiled).trim_end())?,
     }
-    if let Some(early) = summary::early_end(profiled) {
+    if let Some(early) = notes::early_end(profiled) {
         match profiled.profile.ended {
             Ended::Interrupted => eprintln!("{early}"),
             _ => failures.push(Failure::Failed(early)),
@@ -118,6 +119,26 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
         other.report();
     }
     first.map_or(Ok(()), Err)
+}
+
+/// The tables and remarks of the page, the fit as a picture of characters, and the section to paste.
+pub(crate) fn text(profiled: &Profiled) -> String {
+    let report = Report::of(profiled);
+    let mut out = text::page(&page::page(profiled, &report)) + "\n";
+    if profiled.profile.highest.is_empty() {
+        out += "Nothing was measured to its end.\n";
+    }
+    let points = profiled.profile.points();
+    if let Some(picture) = profiled.profile.fit.and_then(|fit| plot::plot(&points, &fit)) {
+        out += &format!("\n{picture}\n");
+    }
+    if let Some(section) = &report.section {
+        out += &match &profiled.written {
+            Some(file) => format!("\nWritten to {}:\n\n{section}", file.display()),
+            None => format!("\nTo paste:\n\n{section}"),
+        };
+    }
+    out
 }
 
 fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
@@ -294,15 +315,36 @@ mod tests {
     #[test]
     fn the_page_and_the_json_have_the_figures() {
         let profiled = profiled();
-        let html = page::page(&profiled).to_html();
+        let report = Report::of(&profiled);
+        let html = page::complete(&profiled, &report).to_html();
         for part in ["Service time by size", "/64k", "[upstream.app.capacity]", "320.0 Mbit/s"] {
             assert!(html.contains(part), "no {part:?}");
         }
-        let text = json::report(&profiled).to_string();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json::line(&report)).unwrap();
         assert_eq!((json["workers"].as_u64(), json["ended"].as_str()), (Some(8), Some("complete")));
         assert_eq!(json["costs"]["request"], 7.5e-4);
         assert_eq!(json["sizes"][4]["bytes"], 262_144.0);
         assert_eq!(json["sizes"][4]["fit_error"], 0.0);
+    }
+
+    #[test]
+    fn the_tables_costs_notes_and_the_section_are_there() {
+        let text = super::text(&profiled());
+        for part in [
+            "127.0.0.1:81: 12000 requests in 20 s\n",
+            "4 KiB      1248.1/s  1.0 %        801 us   801 us",
+            "at 95 %   8.01 ms",
+            "/full (rejected)",
+            "a    750 us",
+            "b'   25.0 ns",
+            "320.0 Mbit/s, what binds from 58.6 KiB on",
+            "c    375 us",
+            "T_f  -",
+            "service time by size",
+            "To paste:\n\n[upstream.app.capacity]",
+        ] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+        assert!(!text.contains("note:"), "{text}");
     }
 }

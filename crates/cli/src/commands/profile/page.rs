@@ -1,47 +1,58 @@
-//! The figures as a page with plots.
+//! The facts of a profile as a page: tables, which text shows too, and charts.
 
 use super::Profiled;
-use super::section;
-use super::summary::{costs, early_end, headline, notes};
-use plimsoll_load::profile::{Fit, Point};
+use super::facts::{Report, SizeFacts, costs};
+use crate::output::facts::{Facts, list};
+use plimsoll_load::profile::Fit;
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, Verdict, XAxis};
 
 /// Points of a fit's line.
 const STEPS: usize = 64;
 const KIB: f64 = 1024.0;
 
-pub(crate) fn page(profiled: &Profiled) -> Page {
+/// The page of a report file: that of text, how the profile ended if early, and the section to paste.
+pub(crate) fn complete(profiled: &Profiled, report: &Report<'_>) -> Page {
+    let mut page = page(profiled, report);
+    page.sections.extend(report.why.as_ref().map(|why| Section::new("It ended early").note(why)));
+    page.sections.extend(report.section.as_deref().map(to_paste));
+    page
+}
+
+/// The page that text shows.
+pub(crate) fn page(profiled: &Profiled, report: &Report<'_>) -> Page {
     let mut sections = Vec::new();
     if let Some(fit) = &profiled.profile.fit {
-        sections.push(service_time(profiled, fit));
-        sections.push(rates(profiled));
+        let costs = costs_table(profiled);
+        sections.push(
+            Section::new("Service time by size")
+                .chart(service_time(profiled, fit))
+                .table(sizes(report))
+                .table(costs),
+        );
+        sections.push(Section::new("How the highest rates were found").chart(climbs(profiled)));
     }
-    if let Some(text) = section::section(profiled) {
-        let lines = text
-            .lines()
-            .fold(Table::new("To paste", [Column::code("")]), |table, line| table.row([Cell::from(line)]));
-        sections.push(Section::new("The section").table(lines));
-    }
-    let notes: Vec<String> = early_end(profiled).into_iter().chain(notes(profiled)).collect();
-    if !notes.is_empty() {
-        let section = Section::new("What to know beside the figures");
-        sections.push(notes.into_iter().fold(section, Section::note));
-    }
+    let notes = report.notes.iter().fold(Section::new("What to know beside the figures"), Section::note);
+    sections.extend((!notes.blocks.is_empty()).then_some(notes));
+    let (requests, seconds) = (profiled.profile.requests, profiled.took.as_secs_f64());
     Page {
         title: format!("What requests cost {}", profiled.servers),
-        subtitle: headline(profiled),
+        subtitle: format!("{}: {requests} requests in {seconds:.0} s", profiled.servers),
         lead: lead(profiled),
         sections,
         footer: format!("plimsoll {} profile", env!("CARGO_PKG_VERSION")),
     }
 }
 
+fn to_paste(text: &str) -> Section {
+    let lines = Table::new("To paste", [Column::code("")]);
+    Section::new("The section").table(text.lines().fold(lines, |table, line| table.row([Cell::from(line)])))
+}
+
 fn lead(profiled: &Profiled) -> Vec<Fact> {
-    let fact = |row: Vec<String>| match row.as_slice() {
-        [symbol, value, what] => Some(Fact::new(symbol.clone(), value.clone()).note(what.clone())),
-        _ => None,
+    let tile = |cost: super::facts::Cost| {
+        Facts(vec![cost.figure]).tiles().into_iter().map(move |tile| tile.note(cost.what.clone()))
     };
-    let mut facts: Vec<Fact> = costs(profiled).into_iter().filter_map(fact).collect();
+    let mut facts: Vec<Fact> = costs(profiled).into_iter().flat_map(tile).collect();
     if let Some(fit) = &profiled.profile.fit {
         let worst = profiled.profile.points().iter().map(|point| fit.error(*point).abs()).fold(0.0, f64::max);
         let verdict = if worst < 0.05 { Verdict::Good } else { Verdict::Bad };
@@ -52,7 +63,25 @@ fn lead(profiled: &Profiled) -> Vec<Fact> {
     facts
 }
 
-fn service_time(profiled: &Profiled, fit: &Fit) -> Section {
+/// UC's Tables 1 to 3 in one.
+fn sizes(report: &Report<'_>) -> Table {
+    let row = |size: &'_ SizeFacts<'_>, what: &str| vec![Cell::from(format!("{}{what}", size.name))];
+    let sizes = report.sizes.iter().map(|size| (row(size, ""), &size.figures));
+    let rejecting = report.rejecting.iter().map(|size| (row(size, " (rejected)"), &size.figures));
+    list("Sizes", &[""], &sizes.chain(rejecting).collect::<Vec<_>>())
+}
+
+fn costs_table(profiled: &Profiled) -> Table {
+    let table = Table::new("Costs", [""; 3].map(Column::text));
+    costs(profiled).into_iter().fold(table, |table, cost| {
+        let tiles = Facts(vec![cost.figure]).tiles();
+        tiles.into_iter().fold(table, |table, tile| {
+            table.row([tile.name.into(), tile.value.into(), cost.what.clone().into()])
+        })
+    })
+}
+
+fn service_time(profiled: &Profiled, fit: &Fit) -> Chart {
     let points = profiled.profile.points();
     let largest = points.iter().map(|point| point.bytes).fold(0.0, f64::max);
     let steps = || (0..=STEPS).map(|step| largest * step as f64 / STEPS as f64);
@@ -67,49 +96,16 @@ fn service_time(profiled: &Profiled, fit: &Fit) -> Section {
         chart = chart.series(Series::new("a + b x", steps().map(|x| (x / KIB, own(x)))).style(Style::Dashed));
     }
     let measured = points.iter().map(|point| (point.bytes / KIB, ms(point.seconds)));
-    chart = chart.series(Series::new("measured", measured).style(Style::Points));
-    let columns = [
-        Column::code("path"),
-        Column::number("size", "KiB", 1),
-        Column::number("highest rate", "1/s", 1),
-        Column::number("+/-", "%", 1),
-        Column::number("service time", "ms", 4),
-        Column::number("fit", "ms", 4),
-        Column::number("error", "%", 1),
-        Column::number("clients", "", 0),
-        Column::number("sustained", "%", 0),
-        Column::number("response time", "ms", 1),
-        Column::number("client's thread", "%", 0),
-    ];
-    let rows = profiled.profile.highest.iter().zip(&profiled.subjects);
-    let table = rows.fold(Table::new("Sizes", columns), |table, (found, name)| {
-        let point = Point { bytes: found.bytes, seconds: found.service_seconds() };
-        table.row([
-            Cell::from(name.clone()),
-            (found.bytes / KIB).into(),
-            found.rate.into(),
-            found.uncertainty.is_finite().then_some(found.uncertainty * 100.0).into(),
-            ms(point.seconds).into(),
-            ms(fit.seconds(point.bytes)).into(),
-            (fit.error(point) * 100.0).into(),
-            u64::from(found.clients).into(),
-            found.sustained.map(|share| share * 100.0).into(),
-            found.response_seconds.map(ms).into(),
-            found.client_cpu.map(|share| share * 100.0).into(),
-        ])
-    });
-    Section::new("Service time by size").chart(chart).table(table)
+    chart.series(Series::new("measured", measured).style(Style::Points))
 }
 
-fn rates(profiled: &Profiled) -> Section {
+fn climbs(profiled: &Profiled) -> Chart {
     let x = XAxis::Quantity { name: "clients at once".to_owned(), unit: String::new() };
     let chart = Chart::over(x, "Closed loop", "requests/s")
         .text("Answers per second by the number of clients that each ask again after their answer.")
         .from_zero();
-    let found = profiled.profile.highest.iter().zip(&profiled.subjects);
-    let chart = found.fold(chart, |chart, (found, name)| {
+    profiled.profile.highest.iter().zip(&profiled.subjects).fold(chart, |chart, (found, name)| {
         let climb = found.climb.iter().map(|(clients, rate)| (f64::from(*clients), *rate));
         chart.series(Series::new(name.clone(), climb))
-    });
-    Section::new("How the highest rates were found").chart(chart)
+    })
 }

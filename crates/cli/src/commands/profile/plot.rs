@@ -1,5 +1,6 @@
 //! The fit as a picture of characters: service time over size, both logarithmic, as UC's Fig. 7.
 
+use crate::output::units::{size, time};
 use plimsoll_load::profile::{Fit, Point};
 
 const WIDTH: usize = 56;
@@ -49,7 +50,7 @@ pub(crate) fn plot(points: &[Point], fit: &Fit) -> Option<String> {
     let mut text = String::from("service time by size (o measured, . the fit; both axes logarithmic)\n");
     for (row, line) in cells.iter().enumerate().rev() {
         let label = if row == 0 || row == HEIGHT - 1 || row == HEIGHT / 2 {
-            super::words::time(times.value(row))
+            time(times.value(row))
         } else {
             String::new()
         };
@@ -58,7 +59,7 @@ pub(crate) fn plot(points: &[Point], fit: &Fit) -> Option<String> {
         text.push('\n');
     }
     text += &format!("{:>10} +{}\n", "", "-".repeat(WIDTH));
-    let (from, to) = (super::words::size(sizes.value(0)), super::words::size(sizes.value(WIDTH - 1)));
+    let (from, to) = (size(sizes.value(0)), size(sizes.value(WIDTH - 1)));
     text += &format!("{:>10}  {from}{to:>1$}", "", WIDTH - from.len());
     Some(text)
 }

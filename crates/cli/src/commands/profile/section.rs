@@ -1,8 +1,8 @@
 //! The `[upstream.NAME.capacity]` section to paste.
 
 use super::Profiled;
-use super::words::{quantity, rate};
 use crate::output::failure::Failure;
+use crate::output::units::{quantity, rate};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::Path;

@@ -29,7 +29,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use trace::Trace;
-use watch::Watcher;
+use watch::RunWatcher;
 
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {
@@ -100,7 +100,7 @@ fn run_one(
         }
     };
     let part = (number, inputs.contenders.len());
-    let mut watcher = Watcher::new(contender, part, interrupt, trace);
+    let mut watcher = RunWatcher::new(contender, part, interrupt, trace);
     let run = setup.run_with(&mut *front, &mut watcher).map_err(failed)?;
     if let Some(request) = watcher.untimed.take() {
         let [untimed, ..] = inputs.untimed.as_slice() else {

@@ -23,27 +23,27 @@ fn promised() -> Status {
 
 #[test]
 fn the_document_says_what_types_cost_and_what_would_be_waited() {
-    let text = status_json(&promised()).to_string();
+    let text = status_line(&promised());
     for part in [
         "\"unfinished_seconds\":1.5,",
         "\"types\":[{\"name\":\"report\",\"level\":\"full\",\"announced\":false,\"requests\":70,\
          \"mean_seconds\":0.125,\"deviation_seconds\":0.0625,\"block_seconds\":0.5},{",
-        "\"deadline\":{\"deadline_seconds\":1,\"expected_wait_seconds\":0.25,\"missed\":3},",
+        "\"deadline\":{\"deadline_seconds\":1.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
 }
 
 #[test]
-fn the_metrics_have_them_too_and_nothing_of_who_has_no_deadline() {
+fn a_class_without_a_deadline_has_no_metrics_of_one() {
     let text = render_metrics(&promised());
     exposition::lint(&text).unwrap();
     for line in [
         "plimsoll_unfinished_work_seconds{upstream=\"origin\"} 1.5",
-        "plimsoll_deadline_seconds{site=\"shop\",class=\"default\"} 1",
+        "plimsoll_deadline_seconds{site=\"shop\",class=\"default\"} 1.0",
         "plimsoll_expected_wait_seconds{site=\"shop\",class=\"default\"} 0.25",
         "plimsoll_deadline_missed_total{site=\"shop\",class=\"default\"} 3",
-        "plimsoll_type_service_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"yes\"} 2",
+        "plimsoll_type_service_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"yes\"} 2.0",
         "plimsoll_type_block_seconds{site=\"shop\",type=\"report\",level_name=\"full\",announced=\"no\"} 0.5",
     ] {
         assert!(text.lines().any(|own| own == line), "{line} is not in\n{text}");

@@ -93,7 +93,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 33, "{families:#?}");
+    assert_eq!(families.len(), 36, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -108,16 +108,16 @@ fn the_exposition_is_well_formed_and_complete() {
         "plimsoll_site_utilization{site=\"shop\",kind=\"promised\"} 0.375",
         "plimsoll_guaranteed_ratio{site=\"shop\"} 0.75",
         "plimsoll_promised_utilization{upstream=\"origin\",kind=\"ceiling\"} 0.85",
-        "plimsoll_in_service{upstream=\"origin\"} 7",
-        "plimsoll_in_service_limit{upstream=\"origin\"} 8",
+        "plimsoll_in_service{upstream=\"origin\"} 7.0",
+        "plimsoll_in_service_limit{upstream=\"origin\"} 8.0",
         "plimsoll_pressure{upstream=\"origin\"} 0.125",
-        "plimsoll_waiting{upstream=\"origin\"} 3",
+        "plimsoll_waiting{upstream=\"origin\"} 3.0",
         "plimsoll_cost_per_request_seconds{site=\"shop\",class=\"default\"} 0.005",
         "plimsoll_level_cost_seconds{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 0.00075",
-        "plimsoll_mode{mode=\"control\"} 1",
-        "plimsoll_mode{mode=\"observe\"} 0",
+        "plimsoll_mode{mode=\"control\"} 1.0",
+        "plimsoll_mode{mode=\"observe\"} 0.0",
         "plimsoll_last_tick_seconds 12.5",
-        "plimsoll_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0",
+        "plimsoll_level{site=\"\",class=\"a \\\"b\\\"\\\\\\nc\"} 0.0",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
     }
@@ -129,16 +129,16 @@ fn the_exposition_is_well_formed_and_complete() {
 }
 
 #[test]
-fn reloads_are_counted_by_their_result() {
+fn reloads_are_counted_by_their_result_and_lost_lines_of_the_log() {
     let reloads =
         Reloads { applied: 3, refused: 1, in_force_since: Duration::from_millis(1_800_000_000_250) };
-    // On one page with the rest.
-    let text = render_metrics(&sample()) + &render_reloads(reloads);
+    let text = metrics::render(Scrape { reloads, log_lines_dropped: 7, ..scrape(sample()) });
     lint(&text).unwrap();
     for expected in [
         "plimsoll_reloads_total{result=\"applied\"} 3",
         "plimsoll_reloads_total{result=\"refused\"} 1",
         "plimsoll_configuration_in_force_timestamp_seconds 1800000000.25",
+        "plimsoll_log_lines_dropped_total 7.0",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
     }

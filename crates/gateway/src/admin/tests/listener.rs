@@ -1,6 +1,8 @@
 //! The listener on a real socket, asked by blocking clients.
 
 use super::*;
+use crate::admin::listener::serve;
+use crate::admin::operator::Desk;
 use std::future::{Future, poll_fn};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +15,7 @@ fn with_listener(clients: impl FnOnce(SocketAddr) + Send + 'static) {
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut server = pin!(serve(listener, sample, Reloads::default, Default::default()));
+        let mut server = pin!(serve(listener, Desk::new(|| scrape(sample()), OwnerCell::default())));
         let mut clients = pin!(tokio::task::spawn_blocking(move || clients(address)));
         poll_fn(|context| {
             let done = clients.as_mut().poll(context);
@@ -45,11 +47,11 @@ fn pages_over_the_wire() {
         let (head, body) = metrics.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
-        assert_eq!(body, render_metrics(&sample()) + &render_reloads(Reloads::default()));
+        assert_eq!(body, render_metrics(&sample()));
         let answer = ask(address, "HEAD /status HTTP/1.1\r\n\r\n");
         assert!(answer.ends_with("\r\n\r\n") && !answer.contains("content-length: 0"), "{answer}");
         for (request, line) in [
-            ("GET /healthz HTTP/1.0\r\n\r\n".to_owned(), "HTTP/1.1 200 OK"),
+            ("GET /healthz HTTP/1.0\r\n\r\n".to_owned(), "HTTP/1.0 200 OK"),
             (
                 "POST /status HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc".to_owned(),
                 "HTTP/1.1 405 Method Not Allowed",

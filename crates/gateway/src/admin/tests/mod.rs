@@ -5,12 +5,15 @@ mod exposition;
 mod listener;
 mod response;
 
+use super::metrics::Scrape;
+use super::pulse::Pulse;
 use super::*;
+use crate::reload::Reloads;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;
 use plimsoll_core::request::Reason;
-use plimsoll_core::telemetry::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus};
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, ModelStatus, PlantStatus, SiteStatus, Status};
 use std::time::{Duration, Instant};
 
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
@@ -102,29 +105,49 @@ fn sample_plan() -> PlantPlan {
     }
 }
 
-fn ask(method: &str, target: &str) -> Page {
-    route((method, target), &sample(), Reloads::default(), Health::Running)
+fn scrape(status: Status) -> Scrape {
+    Scrape { status, reloads: Reloads::default(), log_lines_dropped: 0 }
 }
 
-fn get(target: &str) -> Page {
-    ask("GET", target)
+/// The text of `/metrics`.
+fn render_metrics(status: &Status) -> String {
+    metrics::render(scrape(status.clone()))
+}
+
+/// The text of `/status`, in one line.
+fn status_line(status: &Status) -> String {
+    serde_json::to_string(&StatusDocument::new(status)).unwrap()
+}
+
+fn ask(method: Method, path: &str) -> Response<String> {
+    route(&method, path, scrape(sample()), Health::Running)
+}
+
+fn get(path: &str) -> Response<String> {
+    ask(Method::GET, path)
 }
 
 #[test]
 fn routes() {
-    assert_eq!((get("/metrics").status, get("/metrics").content_type), (200, EXPOSITION));
-    assert_eq!((get("/status?x=1").status, get("/status?x=1").content_type), (200, "application/json"));
-    assert_eq!((get("/healthz").status, &*get("/healthz").body), (200, "ok\n"));
-    assert_eq!(get("/").body, INDEX);
-    for target in ["/metrics/", "/Metrics", "/nothing", "", "*"] {
-        assert_eq!(get(target).status, 404, "{target}");
+    let content_type = |path| (get(path).status().as_u16(), get(path).headers()[CONTENT_TYPE].clone());
+    assert_eq!(content_type("/metrics"), (200, HeaderValue::from_static(EXPOSITION)));
+    assert_eq!(content_type("/status"), (200, HeaderValue::from_static("application/json")));
+    assert_eq!((get("/healthz").status().as_u16(), &**get("/healthz").body()), (200, "ok\n"));
+    assert_eq!(get("/").body(), INDEX);
+    for path in ["/metrics/", "/Metrics", "/nothing", "", "*"] {
+        assert_eq!(get(path).status(), 404, "{path}");
     }
-    assert_eq!(ask("HEAD", "/metrics").status, 200);
-    assert_eq!(ask("POST", "/metrics").status, 405);
-    let stalled =
-        route(("GET", "/healthz"), &sample(), Reloads::default(), Health::Stalled(Duration::from_secs(12)));
-    assert_eq!(stalled.status, 503);
-    assert!(stalled.body.contains("12 s"));
+    assert_eq!(ask(Method::HEAD, "/metrics").status(), 200);
+    let refused = ask(Method::POST, "/metrics");
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()[ALLOW]),
+        (405, &HeaderValue::from_static("GET, HEAD"))
+    );
+    assert_eq!(get("/reload").headers()[ALLOW], "POST");
+    let stalled = Health::Stalled(Duration::from_secs(12));
+    let stalled = route(&Method::GET, "/healthz", scrape(sample()), stalled);
+    assert_eq!(stalled.status(), 503);
+    assert!(stalled.body().contains("12 s"));
 }
 
 #[test]
@@ -147,25 +170,25 @@ fn a_stall_is_a_tick_that_does_not_come() {
 fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
-"at_seconds":12.5,"mode":"control","period_seconds":1,"rejection_cost_seconds":null,
+"at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "level":1.25,"trim":-0.01,"pressure":0.125,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
 "service_time_seconds":0.04}],
 "sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[]}],
-"plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0,"verdict":"fits",
+"plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],
 "classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,"level_of_contract":1.125,
 "levels":[{"level":1,"name":"light","cost_seconds":0.00075,"served":60},
 {"level":2,"name":"full","cost_seconds":null,"served":20}],
-"request_rate_per_second":50,"bandwidth_bytes_per_second":1000000,
+"request_rate_per_second":50.0,"bandwidth_bytes_per_second":1000000.0,
 "queue_delay_seconds":0.002,"response_time_seconds":0.042,"promise":null,"deadline":null,
-"model":{"per_request_seconds":0.005,"per_byte_seconds":0.000000001,"confidence":0.9,"frozen":false},
+"model":{"per_request_seconds":0.005,"per_byte_seconds":1e-9,"confidence":0.9,"frozen":false},
 "heavy_clients":1,"arrivals":100,"rejected":10,"in_flight":20,"delivered_bytes":9007199254740993,
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
-    assert_eq!(status_json(&status).to_string(), expected.replace('\n', ""));
-    let text = render_status(&status);
+    assert_eq!(status_line(&status), expected.replace('\n', ""));
+    let text = document::render(&StatusDocument::new(&status));
     assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
 }
 
@@ -176,10 +199,10 @@ fn a_status_before_the_first_tick_renders() {
     status.classes[0].levels = vec![String::new(); MAX_LEVELS];
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
-    assert!(render_status(&status).contains("\"offered\": null"));
+    assert!(document::render(&StatusDocument::new(&status)).contains("\"offered\": null"));
     let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (plants, sites, plan, classes) = nothing;
     let empty = Status { plants, sites, plan, classes, ..sample() };
     exposition::lint(&render_metrics(&empty)).unwrap();
-    assert_eq!(status_json(&empty).to_string().matches("[]").count(), 4);
+    assert_eq!(status_line(&empty).matches("[]").count(), 4);
 }

@@ -53,17 +53,17 @@ fn promised() -> Status {
 
 #[test]
 fn the_document_says_what_was_promised_and_how_it_is_kept() {
-    let text = status_json(&promised()).to_string();
+    let text = status_line(&promised());
     for part in [
         "\"workers\":8,\"workers_found\":true,\"limit\":8,",
         // Infinite: not to be kept at all.
-        "\"delays\":[{\"site\":\"shop\",\"class\":\"premium\",\"delay_seconds\":0.2,\"percentile\":95,\
-         \"requests_per_second\":100,\"service_seconds\":0.04,\"least_seconds\":null,\
-         \"fitting_requests_per_second\":80,\"verdict\":\"exceeds\"}]",
-        "\"promise\":{\"delay_seconds\":0.2,\"percentile\":95,\"quota\":2.5,\"mean_seconds\":0.125,\
+        "\"delays\":[{\"site\":\"shop\",\"class\":\"premium\",\"delay_seconds\":0.2,\"percentile\":95.0,\
+         \"requests_per_second\":100.0,\"service_seconds\":0.04,\"least_seconds\":null,\
+         \"fitting_requests_per_second\":80.0,\"verdict\":\"exceeds\"}]",
+        "\"promise\":{\"delay_seconds\":0.2,\"percentile\":95.0,\"quota\":2.5,\"mean_seconds\":0.125,\
          \"late_share\":0.0625,\"missed\":true,\"at_limit\":true,\"infeasible\":false,\"ratio\":null,\"ratio_reached\":null,\"weight\":null}",
         "\"promise\":{\"delay_seconds\":null,\"percentile\":null,\"quota\":null,\"mean_seconds\":0.15,\
-         \"late_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"ratio\":2,\"ratio_reached\":3,\"weight\":0.5}",
+         \"late_share\":null,\"missed\":false,\"at_limit\":false,\"infeasible\":true,\"ratio\":2.0,\"ratio_reached\":3.0,\"weight\":0.5}",
         "\"promise\":null",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
@@ -75,18 +75,18 @@ fn each_promise_has_the_metrics_that_concern_it() {
     let text = render_metrics(&promised());
     let (_, series) = exposition::lint(&text).unwrap();
     for expected in [
-        "plimsoll_workers_found{upstream=\"origin\"} 1",
+        "plimsoll_workers_found{upstream=\"origin\"} 1.0",
         "plimsoll_promised_delay_seconds{site=\"shop\",class=\"premium\"} 0.2",
         "plimsoll_planned_delay_seconds{site=\"shop\",class=\"premium\"} +Inf",
         "plimsoll_quota_workers{site=\"shop\",class=\"premium\"} 2.5",
         "plimsoll_window_response_time_seconds{site=\"shop\",class=\"premium\"} 0.125",
         "plimsoll_window_response_time_seconds{site=\"shop\",class=\"plain\"} 0.15",
         "plimsoll_late_ratio{site=\"shop\",class=\"premium\"} 0.0625",
-        "plimsoll_promise_missed{site=\"shop\",class=\"premium\"} 1",
-        "plimsoll_quota_at_limit{site=\"shop\",class=\"premium\"} 1",
-        "plimsoll_ratio_infeasible{site=\"shop\",class=\"gold\"} 1",
-        "plimsoll_promised_ratio{site=\"shop\",class=\"gold\"} 2",
-        "plimsoll_reached_ratio{site=\"shop\",class=\"plain\"} 3",
+        "plimsoll_promise_missed{site=\"shop\",class=\"premium\"} 1.0",
+        "plimsoll_quota_at_limit{site=\"shop\",class=\"premium\"} 1.0",
+        "plimsoll_ratio_infeasible{site=\"shop\",class=\"gold\"} 1.0",
+        "plimsoll_promised_ratio{site=\"shop\",class=\"gold\"} 2.0",
+        "plimsoll_reached_ratio{site=\"shop\",class=\"plain\"} 3.0",
         "plimsoll_weight{site=\"shop\",class=\"gold\"} 1.5",
     ] {
         assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");

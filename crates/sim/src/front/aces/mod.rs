@@ -17,47 +17,51 @@
 //! share an account. Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate
 //! times the mean estimate of late. Exempt requests pass and are not counted, as before the other comparators.
 
-mod door;
+mod admission;
 mod quanta;
 mod queues;
 mod settings;
 
 pub use queues::DropPolicy;
-pub use settings::Settings;
+pub use settings::AcesSettings;
 
+use super::full_quality::FullQuality;
+use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
 use crate::workload::Workload;
-use door::{Admitted, Door};
+use admission::{Admitted, PlantAdmission};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 pub use plimsoll_core::promises::Share;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
-use plimsoll_core::{Engine, Lane};
 use queues::Place;
 
 /// AC in front of the plants.
 pub struct Aces {
-    lane: Lane,
-    /// By site: its plant, and its highest level.
-    sites: Vec<(usize, u8)>,
+    full: FullQuality,
     /// By class: the place of its priority among those of its plant; 0 is the highest.
     places: Vec<usize>,
-    doors: Vec<Door>,
-    /// By slot: the lower 32 bits of a token.
-    slots: Vec<Slot>,
+    /// By plant.
+    plants: Vec<PlantAdmission>,
+    slots: Slots<AcesStage>,
     arrivals: u64,
 }
 
-#[derive(Clone, Copy)]
-enum Slot {
+#[derive(Clone, Copy, Default)]
+enum AcesStage {
+    #[default]
     Free,
     Exempt,
-    Waiting { plant: usize, place: Place },
-    InService { plant: usize },
+    Waiting {
+        plant: usize,
+        place: Place,
+    },
+    InService {
+        plant: usize,
+    },
 }
 
 impl Aces {
@@ -67,20 +71,15 @@ impl Aces {
     /// What in the promises cannot be; plants without their truth; a quantum whose time nobody knows; trends that cannot be
     /// read.
     pub fn new(
-        settings: &Settings,
+        settings: &AcesSettings,
         promises: &Promises,
         workload: &Workload,
         seed: u64,
     ) -> Result<Self, Vec<String>> {
-        let (_, mut lanes) = Engine::new(promises, 1, seed)?;
-        let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        let (wanted, known) = (promises.plants.len(), workload.plants.len());
-        if wanted != known {
-            return Err(vec![format!("{wanted} plants are promised, but the workload tells of {known}")]);
-        }
+        let full = FullQuality::new(promises, workload, seed)?;
         let trends = read_trends(settings).map_err(|wrong| vec![wrong])?;
         let mut places = Vec::new();
-        let mut doors = Vec::new();
+        let mut plants = Vec::new();
         for (number, plant) in workload.plants.iter().enumerate() {
             let unit = settings.unit.unwrap_or(plant.service);
             if unit.is_zero() {
@@ -90,9 +89,9 @@ impl Aces {
                 ]);
             }
             let priorities = priorities_at(promises, number);
-            doors.push(Door::new(settings, unit, plant.discipline.servers(), priorities.len()));
+            plants.push(PlantAdmission::new(settings, unit, plant.discipline.servers(), priorities.len()));
             if number == 0 {
-                doors[0].remember(&trends);
+                plants[0].remember(&trends);
             }
         }
         for site in &promises.sites {
@@ -102,34 +101,19 @@ impl Aces {
             let all = own.chain([site.default_priority, site.default_priority]);
             places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
         }
-        Ok(Aces {
-            lane,
-            sites: promises.sites.iter().map(|site| (site.plant, site.levels.len() as u8)).collect(),
-            places,
-            doors,
-            slots: Vec::new(),
-            arrivals: 0,
-        })
+        Ok(Aces { full, places, plants, slots: Slots::new(), arrivals: 0 })
     }
 
     /// The trends that were learned at the first plant, as `trends=FILE` reads them.
     pub fn learned(&self) -> String {
-        self.doors.first().map(Door::trends).unwrap_or_default().to_string()
-    }
-
-    fn slot(&mut self, token: Token) -> &mut Slot {
-        let slot = token.0 as u32 as usize;
-        if self.slots.len() <= slot {
-            self.slots.resize(slot + 1, Slot::Free);
-        }
-        &mut self.slots[slot]
+        self.plants.first().map(PlantAdmission::trends).unwrap_or_default().to_string()
     }
 
     /// Begins new periods; drops whom that leaves no room.
     fn advance(&mut self, now: Instant, orders: &mut Vec<Order>) {
-        for plant in 0..self.doors.len() {
-            for dropped in self.doors[plant].advance(now) {
-                *self.slot(dropped.token) = Slot::Free;
+        for plant in 0..self.plants.len() {
+            for dropped in self.plants[plant].advance(now) {
+                *self.slots.at(dropped.token) = AcesStage::Free;
                 orders.push(Order::Drop(dropped.token, Reason::QueueFull));
             }
         }
@@ -138,16 +122,13 @@ impl Aces {
     /// A worker is free.
     fn leave(&mut self, now: Instant, plant: usize, token: Token, orders: &mut Vec<Order>) {
         self.advance(now, orders);
-        self.doors[plant].end(now, token);
-        while let Some(waiter) = self.doors[plant].start_next(now) {
-            *self.slot(waiter.token) = Slot::InService { plant };
-            orders.push(Order::Start(waiter.token, full(plant, waiter.level)));
+        self.plants[plant].end(now, token);
+        while let Some(waiter) = self.plants[plant].start_next(now) {
+            *self.slots.at(waiter.token) = AcesStage::InService { plant };
+            let start = Start { plant, level: waiter.level, reason: Reason::Full };
+            orders.push(Order::Start(waiter.token, start));
         }
     }
-}
-
-fn full(plant: usize, level: u8) -> Start {
-    Start { plant, level, reason: Reason::Full }
 }
 
 /// The priorities of all classes at a plant, the highest first.
@@ -163,7 +144,7 @@ fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     all
 }
 
-fn read_trends(settings: &Settings) -> Result<RateForecasts, String> {
+fn read_trends(settings: &AcesSettings) -> Result<RateForecasts, String> {
     let Some(path) = &settings.trends else { return Ok(RateForecasts::default()) };
     match std::fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| format!("{}: {wrong}", path.display())),
@@ -174,26 +155,27 @@ fn read_trends(settings: &Settings) -> Result<RateForecasts, String> {
 
 impl Front for Aces {
     fn classify(&self, request: &Request) -> Option<Target> {
-        self.lane.classify(request)
+        self.full.classifier.classify(request)
     }
 
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
         let Arriving { request, target, token } = arrival;
-        let (plant, level) = self.sites[usize::from(target.site)];
+        let start = self.full.start(&target);
         if target.exempt {
-            *self.slot(token) = Slot::Exempt;
-            return Decision::Start(Start { plant, level, reason: Reason::Exempt });
+            *self.slots.at(token) = AcesStage::Exempt;
+            return Decision::Start(start);
         }
+        let Start { plant, level, .. } = start;
         self.advance(now, orders);
         self.arrivals += 1;
         let place = (self.places[usize::from(target.class)], self.arrivals);
-        match self.doors[plant].admit(now, request, place, (token, level)) {
+        match self.plants[plant].admit(now, request, place, (token, level)) {
             Ok(Admitted::Starts) => {
-                *self.slot(token) = Slot::InService { plant };
-                Decision::Start(full(plant, level))
+                *self.slots.at(token) = AcesStage::InService { plant };
+                Decision::Start(start)
             }
             Ok(Admitted::Waits) => {
-                *self.slot(token) = Slot::Waiting { plant, place };
+                *self.slots.at(token) = AcesStage::Waiting { plant, place };
                 Decision::Wait
             }
             Err(reason) => Decision::Reject(reason),
@@ -201,23 +183,23 @@ impl Front for Aces {
     }
 
     fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
-        if let Slot::InService { plant } = *self.slot(token) {
-            *self.slot(token) = Slot::Free;
+        if let AcesStage::InService { plant } = *self.slots.at(token) {
+            *self.slots.at(token) = AcesStage::Free;
             self.leave(now, plant, token, orders);
         }
     }
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        match std::mem::replace(self.slot(token), Slot::Free) {
-            Slot::Free | Slot::Exempt => {}
-            Slot::Waiting { plant, place } => self.doors[plant].forget(place),
-            Slot::InService { plant } => self.leave(now, plant, token, orders),
+        match self.slots.take(token) {
+            AcesStage::Free | AcesStage::Exempt => {}
+            AcesStage::Waiting { plant, place } => self.plants[plant].forget(place),
+            AcesStage::InService { plant } => self.leave(now, plant, token, orders),
         }
     }
 
     fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
         self.advance(now, orders);
-        self.doors.iter().map(Door::next_period).min().unwrap_or(Instant::FAR)
+        self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }
 
     fn learned(&self) -> Option<String> {

@@ -18,7 +18,7 @@ const SWITCHING: f64 = 0.18;
 
 /// The paper's four types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectType {
     Static,
     Dynamic,
     Audio,
@@ -29,8 +29,8 @@ const AUDIO: [&str; 9] = ["au", "wav", "mp3", "ra", "ram", "mid", "aif", "aiff",
 const VIDEO: [&str; 8] = ["mpg", "mpeg", "mov", "qt", "avi", "mp4", "webm", "m4v"];
 const PROGRAMS: [&str; 9] = ["cgi", "pl", "perl", "php", "asp", "aspx", "jsp", "fcgi", "py"];
 
-impl Kind {
-    pub(super) fn of(request: &Request) -> Kind {
+impl ObjectType {
+    pub(super) fn of(request: &Request) -> ObjectType {
         let path = request.path.split('?').next().unwrap_or_default();
         let file = path.rsplit('/').next().unwrap_or_default();
         let ending = file.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -41,23 +41,23 @@ impl Kind {
             || path.split('/').any(|folder| folder == "cgi-bin")
             || is_one_of(&PROGRAMS)
         {
-            Kind::Dynamic
+            ObjectType::Dynamic
         } else if is_one_of(&VIDEO) {
-            Kind::Video
+            ObjectType::Video
         } else if is_one_of(&AUDIO) {
-            Kind::Audio
+            ObjectType::Audio
         } else {
-            Kind::Static
+            ObjectType::Static
         }
     }
 
     /// Table 2.
     pub(super) fn quanta(self) -> f64 {
         match self {
-            Kind::Static => 1.0,
-            Kind::Dynamic => 10.0,
-            Kind::Audio => 20.0,
-            Kind::Video => 100.0,
+            ObjectType::Static => 1.0,
+            ObjectType::Dynamic => 10.0,
+            ObjectType::Audio => 20.0,
+            ObjectType::Video => 100.0,
         }
     }
 }
@@ -74,9 +74,9 @@ pub(super) struct Quanta {
 impl Quanta {
     /// Service time (s) on one worker.
     pub(super) fn estimate(&self, request: &Request) -> f64 {
-        let kind = Kind::of(request);
+        let kind = ObjectType::of(request);
         let quanta = match self.processes {
-            Some(processes) if kind != Kind::Dynamic => of_size(request.bytes, processes),
+            Some(processes) if kind != ObjectType::Dynamic => of_size(request.bytes, processes),
             _ => kind.quanta(),
         };
         quanta * self.unit_seconds
@@ -92,20 +92,23 @@ pub(super) fn of_size(bytes: u64, processes: u32) -> f64 {
 mod tests {
     use super::*;
 
-    fn kind(method: &str, path: &str) -> Kind {
-        Kind::of(&Request { method: method.into(), path: path.into(), ..Request::default() })
+    fn kind(method: &str, path: &str) -> ObjectType {
+        ObjectType::of(&Request { method: method.into(), path: path.into(), ..Request::default() })
     }
 
     #[test]
     fn the_type_is_in_the_path() {
         for path in ["/", "/index.html", "/a.b/logo.GIF", "/cgi-binary/x", "/mpg", "/pl"] {
-            assert_eq!(kind("GET", path), Kind::Static, "{path}");
+            assert_eq!(kind("GET", path), ObjectType::Static, "{path}");
         }
         for path in ["/cgi-bin/imagemap/x", "/search.php", "/a?b=c.mpg", "/x.PL"] {
-            assert_eq!(kind("GET", path), Kind::Dynamic, "{path}");
+            assert_eq!(kind("GET", path), ObjectType::Dynamic, "{path}");
         }
-        assert_eq!(kind("POST", "/index.html"), Kind::Dynamic);
-        assert_eq!((kind("", "/a.wav"), kind("HEAD", "/v/launch.mpg")), (Kind::Audio, Kind::Video));
+        assert_eq!(kind("POST", "/index.html"), ObjectType::Dynamic);
+        assert_eq!(
+            (kind("", "/a.wav"), kind("HEAD", "/v/launch.mpg")),
+            (ObjectType::Audio, ObjectType::Video)
+        );
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! `aces:1ms,period=1s,queue=1000,drop=all,shares=0-1/0-1,processes=60,hour=3600s,trends=FILE`; all may be left out.
 
 use super::{DropPolicy, Share};
-use crate::front::words::{AT_LEAST_ONE, POSITIVE, Read, Span, Words};
+use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Span, Words};
 use plimsoll_core::time::Duration;
 use std::fmt;
 use std::path::PathBuf;
 
 /// How AC is set. Table 1's values are the defaults.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct AcesSettings {
     /// The time of one quantum. `None`: the fixed part of the server's service.
     pub unit: Option<Duration>,
     /// T, the bound of the response time too.
@@ -29,9 +29,9 @@ pub struct Settings {
     pub trends: Option<PathBuf>,
 }
 
-impl Default for Settings {
+impl Default for AcesSettings {
     fn default() -> Self {
-        Settings {
+        AcesSettings {
             unit: None,
             period: Duration::from_secs(1),
             queue: 1000,
@@ -44,10 +44,10 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
-    pub(in crate::front) fn read(words: &mut Words<'_>) -> Result<Settings, String> {
-        let usual = Settings::default();
-        Ok(Settings {
+impl AcesSettings {
+    pub(in crate::front) fn read(words: &mut Words<'_>) -> Result<AcesSettings, String> {
+        let usual = AcesSettings::default();
+        Ok(AcesSettings {
             unit: words.value(POSITIVE)?,
             period: words.option("period", POSITIVE)?.unwrap_or(usual.period),
             queue: words.option("queue", AT_LEAST_ONE)?.unwrap_or(usual.queue),
@@ -60,9 +60,9 @@ impl Settings {
     }
 }
 
-impl fmt::Display for Settings {
+impl fmt::Display for AcesSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = Settings::default();
+        let usual = AcesSettings::default();
         f.write_str("aces")?;
         if let Some(unit) = self.unit {
             write!(f, ":{}", Span(unit))?;
@@ -124,16 +124,16 @@ fn shares(text: &str) -> Option<Vec<Share>> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Settings, String> {
+    fn read(text: &str) -> Result<AcesSettings, String> {
         let mut words = Words::new(text)?;
-        let settings = Settings::read(&mut words)?;
+        let settings = AcesSettings::read(&mut words)?;
         words.done()?;
         Ok(settings)
     }
 
     #[test]
     fn what_is_usual_is_left_out_and_the_rest_is_read_back() {
-        assert_eq!(read("aces").as_ref(), Ok(&Settings::default()));
+        assert_eq!(read("aces").as_ref(), Ok(&AcesSettings::default()));
         let long = "aces:1500us,period=250ms,queue=50,drop=oldest,shares=0.2-1/0-0.5,processes=60,hour=5s,\
                     trends=week.txt";
         let all = ["aces", "aces:1ms", "aces,drop=costliest", long];

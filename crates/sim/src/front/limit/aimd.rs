@@ -7,14 +7,14 @@
 //! Its default time-out of 5 s lies above most clients' patience and its least limit of 20 above a small pool; both can
 //! be set, so that a comparison can be fair.
 
-use super::{Ask, Ended, Limiter, Sample};
+use super::{Ask, Departure, Limiter, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 const BACKOFF_RATIO: f64 = 0.9;
 
 /// The bounds of the limit, and what counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct Settings {
+pub(in crate::front) struct AimdSettings {
     pub(in crate::front) initial: u32,
     pub(in crate::front) least: u32,
     pub(in crate::front) most: u32,
@@ -24,11 +24,11 @@ pub(in crate::front) struct Settings {
 /// Additive increase, multiplicative decrease.
 pub(in crate::front) struct Aimd {
     limit: u32,
-    settings: Settings,
+    settings: AimdSettings,
 }
 
 impl Aimd {
-    pub(in crate::front) fn new(settings: Settings) -> Self {
+    pub(in crate::front) fn new(settings: AimdSettings) -> Self {
         Aimd { limit: settings.initial, settings }
     }
 }
@@ -38,11 +38,11 @@ impl Limiter for Aimd {
         ask.in_flight < self.limit
     }
 
-    fn released(&mut self, now: Instant, sample: Sample) {
-        if sample.ended == Ended::Left {
+    fn released(&mut self, now: Instant, sample: RoundTrip) {
+        if sample.ended == Departure::Left {
             return;
         }
-        if sample.ended == Ended::Failed || now.since(sample.started) > self.settings.timeout {
+        if sample.ended == Departure::Failed || now.since(sample.started) > self.settings.timeout {
             self.limit = (f64::from(self.limit) * BACKOFF_RATIO) as u32;
         } else if sample.in_flight.saturating_mul(2) >= self.limit {
             self.limit += 1;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     fn limiter() -> Aimd {
-        Aimd::new(Settings { initial: 20, least: 10, most: 30, timeout: Duration::from_secs(1) })
+        Aimd::new(AimdSettings { initial: 20, least: 10, most: 30, timeout: Duration::from_secs(1) })
     }
 
     #[test]
@@ -80,9 +80,9 @@ mod tests {
         let late = after(at(10.0), Duration::from_millis(1001), 20);
         limiter.released(at(10.0), late);
         assert_eq!(limiter.limit, 18);
-        limiter.released(at(10.0), Sample { ended: Ended::Left, ..late });
+        limiter.released(at(10.0), RoundTrip { ended: Departure::Left, ..late });
         assert_eq!(limiter.limit, 18);
-        let failed = Sample { ended: Ended::Failed, ..after(at(10.0), Duration::from_millis(1), 20) };
+        let failed = RoundTrip { ended: Departure::Failed, ..after(at(10.0), Duration::from_millis(1), 20) };
         limiter.released(at(10.0), failed);
         assert_eq!(limiter.limit, 16);
         (0..100).for_each(|_| limiter.released(at(10.0), failed));

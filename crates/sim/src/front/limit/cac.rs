@@ -15,7 +15,7 @@
 //! Unfinished work falls at `min(n, s)` service-seconds per second, n in flight, and is none when n is 0. Where the
 //! server itself draws service times, only their mean is known.
 
-use super::{Ask, Limiter, Sample};
+use super::{Ask, Limiter, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 /// A budget of work a period.
@@ -75,7 +75,7 @@ impl Limiter for Cac {
         true
     }
 
-    fn released(&mut self, now: Instant, _sample: Sample) {
+    fn released(&mut self, now: Instant, _sample: RoundTrip) {
         self.advance(now);
         self.in_flight = self.in_flight.saturating_sub(1);
         if self.in_flight == 0 {

@@ -15,7 +15,7 @@
 //! quantiles are a histogram's with two digits; here they are exact. A client that leaves gives no sample
 //! (`cancelLatencySample`), a failed response gives one.
 
-use super::{Ask, Ended, Limiter, Sample};
+use super::{Ask, Departure, Limiter, RoundTrip};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const PROBE_AGAIN_AFTER: u32 = 5;
 
 /// How often it does what.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct Settings {
+pub(in crate::front) struct GradientSettings {
     /// Between updates of the limit.
     pub(in crate::front) update: Duration,
     /// Between measurements of minRTT, without jitter.
@@ -37,7 +37,7 @@ pub(in crate::front) struct Settings {
 
 /// Follows the ratio of an ideal round trip, measured by probing, to the present one.
 pub(in crate::front) struct Gradient {
-    settings: Settings,
+    settings: GradientSettings,
     random: Random,
     limit: u32,
     min_rtt_us: u64,
@@ -51,7 +51,7 @@ pub(in crate::front) struct Gradient {
 }
 
 impl Gradient {
-    pub(in crate::front) fn new(settings: Settings, seed: u64) -> Self {
+    pub(in crate::front) fn new(settings: GradientSettings, seed: u64) -> Self {
         let mut new = Gradient {
             settings,
             random: Random::new(seed),
@@ -120,8 +120,8 @@ impl Limiter for Gradient {
         ask.in_flight < self.limit
     }
 
-    fn released(&mut self, now: Instant, sample: Sample) {
-        if sample.ended == Ended::Left || sample.started < self.epoch {
+    fn released(&mut self, now: Instant, sample: RoundTrip) {
+        if sample.ended == Departure::Left || sample.started < self.epoch {
             return;
         }
         self.samples_us.push(now.since(sample.started).as_micros() as u64);
@@ -157,7 +157,8 @@ mod tests {
     use super::*;
 
     fn limiter() -> Gradient {
-        let settings = Settings { update: Duration::from_millis(100), probe: Duration::from_secs(60) };
+        let settings =
+            GradientSettings { update: Duration::from_millis(100), probe: Duration::from_secs(60) };
         Gradient::new(settings, 7)
     }
 
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(windows, 5);
         // Those started before do not count.
         let epoch = limiter.epoch;
-        let old = Sample { started: at(1.0), in_flight: 3, ended: Ended::Answered };
+        let old = RoundTrip { started: at(1.0), in_flight: 3, ended: Departure::Answered };
         limiter.released(epoch + Duration::from_millis(10), old);
         assert!(limiter.samples_us.is_empty());
     }

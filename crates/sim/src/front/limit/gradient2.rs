@@ -14,7 +14,7 @@
 //! thrown away. A failure is not looked at, a client that left gives no sample. A `window` of zero updates with each
 //! request, as the class does without the wrapper.
 
-use super::{Ask, Ended, Limiter, Sample};
+use super::{Ask, Departure, Limiter, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 const SMOOTHING: f64 = 0.2;
@@ -27,7 +27,7 @@ const LEAST_RTT: Duration = Duration::from_micros(100);
 
 /// The bounds of the limit, and how long is averaged.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct Settings {
+pub(in crate::front) struct Gradient2Settings {
     pub(in crate::front) initial: u32,
     pub(in crate::front) least: u32,
     pub(in crate::front) most: u32,
@@ -36,7 +36,7 @@ pub(in crate::front) struct Settings {
 
 /// Follows the ratio of a long-term to a short-term mean round trip.
 pub(in crate::front) struct Gradient2 {
-    settings: Settings,
+    settings: Gradient2Settings,
     limit: f64,
     long: LongTerm,
     window: Window,
@@ -74,7 +74,7 @@ struct Window {
 }
 
 impl Gradient2 {
-    pub(in crate::front) fn new(settings: Settings) -> Self {
+    pub(in crate::front) fn new(settings: Gradient2Settings) -> Self {
         Gradient2 {
             settings,
             limit: settings.initial.into(),
@@ -105,9 +105,9 @@ impl Limiter for Gradient2 {
         ask.in_flight < self.limit as u32
     }
 
-    fn released(&mut self, now: Instant, sample: Sample) {
+    fn released(&mut self, now: Instant, sample: RoundTrip) {
         let rtt = now.since(sample.started);
-        if sample.ended == Ended::Left || rtt.is_zero() {
+        if sample.ended == Departure::Left || rtt.is_zero() {
             return;
         }
         if self.settings.window.is_zero() {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn limiter(window: Duration) -> Gradient2 {
-        Gradient2::new(Settings { initial: 20, least: 20, most: 200, window })
+        Gradient2::new(Gradient2Settings { initial: 20, least: 20, most: 200, window })
     }
 
     /// A second of samples at this round trip.
@@ -192,7 +192,7 @@ mod tests {
         limiter.released(now, after(now, Duration::from_millis(400), 20));
         let expected = 21.6 * 0.8 + 0.2 * (21.6 * 0.7 + 4.0);
         assert!((limiter.limit - expected).abs() < 1e-9, "{}", limiter.limit);
-        let left = Sample { ended: Ended::Left, ..after(now, Duration::from_millis(400), 20) };
+        let left = RoundTrip { ended: Departure::Left, ..after(now, Duration::from_millis(400), 20) };
         limiter.released(now, left);
         assert!((limiter.limit - expected).abs() < 1e-9);
     }

@@ -9,22 +9,22 @@ mod cac;
 mod concurrency;
 mod gradient;
 mod gradient2;
+mod limited;
 mod none;
 mod rate;
 mod sac;
-mod shell;
 mod tail_drop;
 mod truth;
 
-pub(super) use aimd::{Aimd, Settings as AimdSettings};
+pub(super) use aimd::{Aimd, AimdSettings};
 pub(super) use cac::Cac;
 pub(super) use concurrency::Concurrency;
-pub(super) use gradient::{Gradient, Settings as GradientSettings};
-pub(super) use gradient2::{Gradient2, Settings as Gradient2Settings};
+pub(super) use gradient::{Gradient, GradientSettings};
+pub(super) use gradient2::{Gradient2, Gradient2Settings};
+pub(super) use limited::Limited;
 pub(super) use none::Unlimited;
 pub(super) use rate::Rate;
 pub(super) use sac::Sac;
-pub(super) use shell::Limited;
 pub(super) use tail_drop::TailDrop;
 
 use plimsoll_core::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub(super) trait Limiter {
     fn admit(&mut self, now: Instant, ask: Ask) -> bool;
 
     /// One that was started is gone from the plant.
-    fn released(&mut self, _now: Instant, _sample: Sample) {}
+    fn released(&mut self, _now: Instant, _sample: RoundTrip) {}
 
     /// Runs what is due; says when to come again. Called at the time it said, or earlier.
     fn tick(&mut self, _now: Instant) -> Instant {
@@ -59,18 +59,18 @@ pub(super) struct Ask {
 
 /// A request that is gone from the plant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(super) struct RoundTrip {
     /// When it was started.
     pub(super) started: Instant,
     /// In flight when it was started, with itself.
     pub(super) in_flight: u32,
     /// How it ended.
-    pub(super) ended: Ended,
+    pub(super) ended: Departure,
 }
 
 /// How a request left the plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum Departure {
     /// With its response.
     Answered,
     /// It failed, or was lost in a full listen queue.
@@ -90,7 +90,7 @@ pub(super) struct Queue {
 
 #[cfg(test)]
 pub(super) mod tests {
-    pub(in crate::front) use super::shell::tests::{promises, workload};
+    pub(in crate::front) use super::limited::tests::{promises, workload};
     use super::*;
 
     pub(in crate::front) fn at(seconds: f64) -> Instant {
@@ -102,8 +102,8 @@ pub(super) mod tests {
     }
 
     /// Its round trip took so long and ends at `now`.
-    pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> Sample {
+    pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> RoundTrip {
         let started = Instant::from_nanos(now.as_nanos() - rtt.as_nanos() as u64);
-        Sample { started, in_flight, ended: Ended::Answered }
+        RoundTrip { started, in_flight, ended: Departure::Answered }
     }
 }

@@ -58,7 +58,7 @@ mod tests {
         let plant = crate::workload::Plant {
             service: Duration::from_millis(10),
             service_per_byte: 1e-6,
-            ..crate::front::limit::shell::tests::truth()
+            ..crate::front::limit::limited::tests::truth()
         };
         let mut workload = Workload { plants: vec![plant], ..Workload::default() };
         let mut request = Request { bytes: 5000, ..Request::default() };

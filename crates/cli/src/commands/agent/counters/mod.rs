@@ -3,7 +3,6 @@
 mod log;
 mod status;
 
-use super::page;
 use log::FollowedLog;
 use plimsoll_config::{Agent, CountersAt};
 use plimsoll_core::agent::Counters;
@@ -27,10 +26,8 @@ impl Source {
             CountersAt::ServerStatus(url) => (url, Format::Apache),
             CountersAt::StubStatus(url) => (url, Format::Nginx),
         };
-        let server =
-            page::look_up(url).map_err(|error| format!("{}: cannot be looked up: {error}", url.address))?;
         let every = agent.settings.period / plimsoll_core::agent::SAMPLES;
-        StatusPage::open(server, url.clone(), format, (agent.sense, every)).map(Source::Page)
+        StatusPage::open(url, format, (agent.sense, every)).map(Source::Page)
     }
 
     /// How they moved since the last look, and in how many seconds; none if they could not be read meanwhile.

@@ -3,10 +3,9 @@
 //! It is asked for by a thread of its own, because in overload the page waits like all others. What a look sees is how
 //! the totals moved between the two latest answers; without a new one it sees nothing.
 
-use crate::commands::agent::page;
+use crate::service::page::PageClient;
 use plimsoll_config::HttpUrl;
 use plimsoll_core::agent::{Counters, LoadSense};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,16 +39,18 @@ pub(crate) struct StatusPage {
 impl StatusPage {
     /// Asks once, and goes on if the answer says what `sense` needs.
     pub(super) fn open(
-        server: SocketAddr,
-        url: HttpUrl,
+        url: &HttpUrl,
         format: Format,
         (sense, every): (LoadSense, Duration),
     ) -> Result<StatusPage, String> {
-        let first = read(server, &url, format)?;
+        let client = PageClient::new(url, PATIENCE)
+            .map_err(|error| format!("{}: cannot be looked up: {error}", url.address))?;
+        let place = url.to_string();
+        let first = read(&client, &place, format)?;
         lacks(&first, sense, format).map_or(Ok(()), Err)?;
         let latest = Arc::new(Mutex::new(Some((Instant::now(), first))));
         let shared = Arc::downgrade(&latest);
-        let ask = move || while ask(&shared, (server, &url), format, every).is_some() {};
+        let ask = move || while ask(&shared, (&client, &place), format, every).is_some() {};
         let thread = thread::Builder::new().name("status".to_owned()).spawn(ask);
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(StatusPage { latest, seen: None })
@@ -80,12 +81,12 @@ fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) 
 /// One question, and the rest of the interval; none when nobody looks any more.
 fn ask(
     latest: &Weak<Latest>,
-    (server, url): (SocketAddr, &HttpUrl),
+    (client, place): (&PageClient, &str),
     format: Format,
     every: Duration,
 ) -> Option<()> {
     let started = Instant::now();
-    let totals = read(server, url, format);
+    let totals = read(client, place, format);
     let latest = latest.upgrade()?;
     if let Ok(totals) = totals {
         *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
@@ -95,9 +96,8 @@ fn ask(
     Some(())
 }
 
-fn read(server: SocketAddr, url: &HttpUrl, format: Format) -> Result<Totals, String> {
-    let place = format!("http://{}{}", url.host, url.target);
-    let page = page::get(server, url, PATIENCE).map_err(|error| format!("{place}: {error}"))?;
+fn read(client: &PageClient, place: &str, format: Format) -> Result<Totals, String> {
+    let page = client.get().map_err(|error| format!("{place}: {error}"))?;
     if page.status != 200 {
         let how = match format {
             Format::Apache => "`SetHandler server-status` in a `<Location>` that this host may read",

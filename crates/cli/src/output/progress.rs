@@ -1,0 +1,43 @@
+//! A progress bar on stderr: only on a terminal, and only for work that takes a while.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// The bar's resolution.
+const STEPS: u64 = 1000;
+/// How often the bar is drawn in a second.
+const REDRAWS: u8 = 5;
+
+/// A bar that is drawn from a moment on, and cleared when it is dropped.
+pub(crate) struct ProgressLine {
+    bar: ProgressBar,
+    from: Instant,
+}
+
+impl ProgressLine {
+    /// Shows nothing of work that takes less than `patience`.
+    pub(crate) fn new(patience: Duration) -> ProgressLine {
+        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS);
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        ProgressLine { bar, from: Instant::now() + patience }
+    }
+
+    /// Shows the part that is done, if it is known, and `text`.
+    pub(crate) fn show(&self, done: Option<f64>, text: impl FnOnce() -> String) {
+        if self.bar.is_hidden() || Instant::now() < self.from {
+            return;
+        }
+        let template = if done.is_some() { "[{bar:30}] {percent:>3} % {wide_msg}" } else { "{wide_msg}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("## "));
+        }
+        self.bar.set_message(text());
+        self.bar.set_position((done.unwrap_or_default() * STEPS as f64) as u64);
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

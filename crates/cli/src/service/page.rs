@@ -1,0 +1,176 @@
+//! One page over HTTP or HTTPS, on a connection of its own.
+//!
+//! Each request opens a connection, because that is what waits in the server's listen queue: an idle connection that is
+//! used again passes by all requests that wait. The server's name is looked up once, at the start, so that a slow or
+//! failing name service is not taken for a slow server. Certificates are judged by the roots that this machine trusts.
+
+use plimsoll_config::HttpUrl;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+use ureq::config::Config;
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+
+/// The longest body that is read.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// A page's address, looked up, and how to ask for the page.
+#[derive(Clone, Debug)]
+pub(crate) struct PageClient {
+    url: HttpUrl,
+    client: ureq::Agent,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl PageClient {
+    /// Looks up the page's server. A request gives up when `patience` is over.
+    ///
+    /// # Errors
+    /// The name is not known.
+    pub(crate) fn new(url: &HttpUrl, patience: Duration) -> io::Result<PageClient> {
+        let none = || io::Error::other("it has no address");
+        let server = url.address.to_socket_addrs()?.next().ok_or_else(none)?;
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::PlatformVerifier)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let config = ureq::Agent::config_builder()
+            .tls_config(tls.build())
+            .proxy(None)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(0)
+            .timeout_global(Some(patience))
+            .user_agent("plimsoll-agent")
+            .build();
+        let client = ureq::Agent::with_parts(config, DefaultConnector::new(), Known(server));
+        Ok(PageClient { url: url.clone(), client })
+    }
+
+    /// Asks for the page.
+    ///
+    /// # Errors
+    /// No connection, no complete answer in time, or one that is not HTTP.
+    pub(crate) fn get(&self) -> io::Result<Page> {
+        self.answer().map_err(|error| match error {
+            ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
+            ureq::Error::BodyExceedsLimit(_) => {
+                io::Error::other("the page is larger than 4 MiB: name a smaller one")
+            }
+            ureq::Error::Protocol(_) => io::Error::other("what it answers is not HTTP"),
+            error => error.into_io(),
+        })
+    }
+
+    fn answer(&self) -> Result<Page, ureq::Error> {
+        let mut answer = self.client.get(self.url.to_string()).header("connection", "close").call()?;
+        let status = answer.status().as_u16();
+        let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string()?;
+        Ok(Page { status, body })
+    }
+}
+
+/// A server whose address is known.
+#[derive(Debug)]
+struct Known(SocketAddr);
+
+impl Resolver for Known {
+    fn resolve(
+        &self,
+        _: &ureq::http::Uri,
+        _: &Config,
+        _: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let mut addresses = self.empty();
+        addresses.push(self.0);
+        Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_config::Scheme;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn client(address: SocketAddr, scheme: Scheme, patience: u64) -> PageClient {
+        let url =
+            HttpUrl { scheme, address: address.to_string(), host: "a".to_owned(), target: "/x?y".to_owned() };
+        PageClient::new(&url, Duration::from_millis(patience)).unwrap()
+    }
+
+    #[test]
+    fn an_answer_and_a_server_that_says_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 1024];
+            let read = stream.read(&mut head).unwrap();
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\na: b\r\n\r\nbody").unwrap();
+            drop(stream);
+            // The next one is let in, and hears nothing.
+            let silent = listener.accept().unwrap();
+            (String::from_utf8_lossy(&head[..read]).into_owned(), silent)
+        });
+        let page = client(address, Scheme::Http, 10_000).get().unwrap();
+        assert_eq!((page.status, page.body.as_str()), (404, "body"));
+        let error = client(address, Scheme::Http, 50).get().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let (asked, _silent) = server.join().unwrap();
+        let asked = asked.to_ascii_lowercase();
+        assert!(asked.starts_with("get /x?y http/1.1\r\n"), "{asked}");
+        for field in ["\r\nhost: a\r\n", "\r\nconnection: close\r\n", "\r\nuser-agent: plimsoll-agent\r\n"] {
+            assert!(asked.contains(field), "no {field:?} in {asked}");
+        }
+    }
+
+    #[test]
+    fn every_request_has_a_connection_of_its_own_and_redirects_are_answers() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            // The connections stay open: a client that kept one would ask on it again.
+            let serve = |stream: std::io::Result<std::net::TcpStream>| {
+                let mut stream = stream.unwrap();
+                assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+                let answer = b"HTTP/1.1 302 Found\r\nlocation: /y\r\ncontent-length: 2\r\n\r\nok";
+                stream.write_all(answer).unwrap();
+                stream
+            };
+            listener.incoming().take(2).map(serve).collect::<Vec<_>>().len()
+        });
+        let client = client(address, Scheme::Http, 10_000);
+        for _ in 0..2 {
+            let page = client.get().unwrap();
+            assert_eq!((page.status, page.body.as_str()), (302, "ok"));
+        }
+        assert_eq!(server.join().unwrap(), 2);
+    }
+
+    #[test]
+    fn https_begins_with_a_handshake() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut first = [0; 3];
+            stream.read_exact(&mut first).unwrap();
+            first
+        });
+        assert!(client(address, Scheme::Https, 10_000).get().is_err());
+        // A handshake record of TLS.
+        assert_eq!(server.join().unwrap(), [22, 3, 1]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The start of a request's service, and the busy time that each change of the gate ends.
+
+use crate::engine::state::PublishedState;
+use crate::promises::Mode;
+use crate::request::{Permit, Reason, Stage};
+use crate::scheduling::gate::{GateChange, MOST_IN_SERVICE};
+use crate::scheduling::queue::Standing;
+use crate::telemetry::counters::{LaneCounters, load_bin};
+use crate::time::Instant;
+
+/// A start whose change of the gate was won.
+pub(super) struct Start {
+    pub(super) now: Instant,
+    /// The level that the service level gave.
+    pub(super) decided: u8,
+    pub(super) change: GateChange,
+}
+
+/// The most requests in service at once: the promised connections, or, without control, what the gate can count.
+pub(super) fn limit(shared: &PublishedState, plant: usize) -> u32 {
+    if shared.mode == Mode::Control { shared.plants[plant].capacity.limit() } else { MOST_IN_SERVICE }
+}
+
+/// Accounts the start of a request.
+pub(super) fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, start: Start) {
+    permit.stage = Stage::InService;
+    permit.started = start.now;
+    permit.in_service_at_start = start.change.after;
+    account_busy_time(shared, counters, permit.plant(), start.change);
+    if let Some(work) = &permit.work {
+        shared.plants[permit.plant()].unfinished.start(start.now, work);
+    }
+    if permit.counted
+        && let Some(quota) = &shared.classes[usize::from(permit.class)].quota
+    {
+        quota.enter();
+    }
+    let class = &counters.classes[usize::from(permit.class)];
+    class.served[usize::from(start.decided)].add(1);
+    class.reasons[permit.reason as usize].add(1);
+    class.started.add(1);
+    class.queue_delay_ns.add(start.now.nanos_since(permit.arrived));
+}
+
+/// Accounts the interval that a change of the gate ended: min(in service, s) workers were busy in it.
+pub(super) fn account_busy_time(
+    shared: &PublishedState,
+    counters: &LaneCounters,
+    plant: usize,
+    change: GateChange,
+) {
+    let capacity = &shared.plants[plant].capacity;
+    let busy_servers = u64::from(change.before.min(capacity.workers()));
+    let counters = &counters.plants[plant];
+    counters.busy_ns.add(busy_servers * change.elapsed_ns);
+    if capacity.found && change.before > 0 {
+        counters.by_load.time_ns[load_bin(change.before)].add(change.elapsed_ns);
+    }
+}
+
+/// Why a request has the level that was decided.
+pub(super) fn reason(decided: u8, top_level: u8, standing: Standing) -> Reason {
+    match decided {
+        _ if standing == Standing::Exempt => Reason::Exempt,
+        _ if standing == Standing::Guaranteed => Reason::Guaranteed,
+        0 => Reason::Overload,
+        level if level < top_level => Reason::Degraded,
+        _ => Reason::Full,
+    }
+}

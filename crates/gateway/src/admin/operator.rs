@@ -1,0 +1,83 @@
+//! The thread of the admin listener, apart from the workers.
+
+use super::listener::serve;
+use super::pulse::{Health, Pulse};
+use super::{Owner, Scrape};
+use crate::worker::Shared;
+use plimsoll_core::Engine;
+use std::cell::RefCell;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+
+/// The gateway's owner, once it has said that it is there.
+pub(crate) type OwnerCell = Arc<OnceLock<Box<dyn Owner>>>;
+
+/// What the listener may ask: the gateway for what there is to show, its owner for a reload.
+pub(super) struct Desk {
+    scrape: Box<dyn Fn() -> Scrape + Send>,
+    pulse: RefCell<Pulse>,
+    pub(super) owner: OwnerCell,
+}
+
+impl Desk {
+    pub(super) fn new(scrape: impl Fn() -> Scrape + Send + 'static, owner: OwnerCell) -> Self {
+        Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner }
+    }
+
+    /// What there is to show now.
+    pub(super) fn look(&self) -> (Scrape, Health) {
+        let scrape = (self.scrape)();
+        let health = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
+        (scrape, health)
+    }
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Operator {
+    pub address: SocketAddr,
+    stop: Arc<Notify>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Operator {
+    pub(crate) fn start(
+        address: SocketAddr,
+        engine: Arc<Mutex<Engine>>,
+        shared: Arc<Shared>,
+        owner: OwnerCell,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let stop = Arc::<Notify>::default();
+        let stopped = stop.clone();
+        let named = owner.clone();
+        let desk = Desk::new(move || Scrape::take(&engine, &shared, named.get().map(Box::as_ref)), owner);
+        let thread = thread::Builder::new().name("plimsoll-admin".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                tokio::select! {
+                    never = serve(listener, desk) => match never {},
+                    () = stopped.notified() => {}
+                }
+            });
+        })?;
+        Ok(Operator { address, stop, thread: Some(thread) })
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stop.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported by its thread; nothing is left to do here.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A source that is read ahead, on a thread of its own.
+//!
+//! To parse a log, or to draw from one, takes as long as a good part of all that is simulated of a request, and waits for
+//! memory meanwhile. What comes is the same and in the same order; the thread only runs ahead of it, by [`BATCHES`]. A
+//! batch has all text in one string: what another processor wrote is fetched quickly only where it lies in order, and in
+//! one go.
+
+use super::content::set;
+use super::{LogNotes, Source};
+use crate::request::Request;
+use plimsoll_core::time::{Duration, Instant};
+use std::io;
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+/// Requests in a batch.
+const BATCH: usize = 1024;
+/// Batches that wait.
+const BATCHES: usize = 2;
+
+/// The requests of another source.
+pub(super) struct ReadAhead {
+    full: Receiver<Batch>,
+    /// Back to the thread.
+    empty: Sender<Batch>,
+    batch: Batch,
+    /// Its next row, and where the row's text begins.
+    next: usize,
+    text: usize,
+    content_notes: Option<LogNotes>,
+}
+
+#[derive(Default)]
+struct Batch {
+    rows: Vec<BatchRow>,
+    /// Methods, hosts and paths.
+    text: String,
+    /// What comes after the rows: of the last batch its end, or why there is no more.
+    end: Option<io::Result<()>>,
+    /// As they were at its end.
+    notes: LogNotes,
+    progress: Option<f64>,
+}
+
+/// A request, but for its text. It has no headers: logs tell none.
+#[derive(Clone, Copy)]
+struct BatchRow {
+    due: Instant,
+    /// Lengths of method, host and path.
+    lengths: [u32; 3],
+    client: IpAddr,
+    bytes: u64,
+    service: Option<Duration>,
+    work: Option<f64>,
+}
+
+impl ReadAhead {
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    #[expect(clippy::disallowed_methods, reason = "it reads, and what comes of it is in order")]
+    pub(super) fn of(source: Box<dyn Source>) -> io::Result<Self> {
+        let ((full_sender, full), (empty, empty_receiver)) = (sync_channel(BATCHES), channel());
+        let content_notes = source.content_notes().cloned();
+        let thread = thread::Builder::new().name("arrivals".to_owned());
+        thread.spawn(move || read(source, &full_sender, &empty_receiver))?;
+        Ok(ReadAhead { full, empty, batch: Batch::default(), next: 0, text: 0, content_notes })
+    }
+}
+
+/// Until the source ends, or nobody wants to know.
+fn read(mut source: Box<dyn Source>, full: &SyncSender<Batch>, empty: &Receiver<Batch>) {
+    let mut request = Request::default();
+    let mut ended = false;
+    while !ended {
+        let mut batch = empty.try_recv().unwrap_or_default();
+        batch.fill(&mut *source, &mut request);
+        ended = batch.end.is_some();
+        if full.send(batch).is_err() {
+            return;
+        }
+    }
+}
+
+impl Batch {
+    fn fill(&mut self, source: &mut dyn Source, request: &mut Request) {
+        self.rows.clear();
+        self.text.clear();
+        while self.rows.len() < BATCH && self.end.is_none() {
+            match source.next(request) {
+                Ok(Some(due)) => self.push(due, request),
+                Ok(None) => self.end = Some(Ok(())),
+                Err(error) => self.end = Some(Err(error)),
+            }
+        }
+        (self.notes, self.progress) = (source.notes(), source.progress());
+    }
+
+    fn push(&mut self, due: Instant, request: &Request) {
+        let Request { method, host, path, client, bytes, service, work, .. } = request;
+        let parts = [method, host, path];
+        parts.iter().for_each(|part| self.text.push_str(part));
+        let lengths = parts.map(|part| part.len() as u32);
+        let (client, bytes, service, work) = (*client, *bytes, *service, *work);
+        self.rows.push(BatchRow { due, lengths, client, bytes, service, work });
+    }
+}
+
+impl ReadAhead {
+    /// Copies a batch, and gives it back: read in one go, what another processor wrote comes as fast as memory can, and not
+    /// line by line whenever a request is due.
+    fn take(&mut self, mut full: Batch) {
+        let Batch { rows, text, end, notes, progress } = &mut self.batch;
+        rows.clone_from(&full.rows);
+        text.clone_from(&full.text);
+        (*end, *notes, *progress) = (full.end.take(), std::mem::take(&mut full.notes), full.progress);
+        (self.next, self.text) = (0, 0);
+        // Its reader may have read all, and be gone.
+        let _ = self.empty.send(full);
+    }
+}
+
+impl Source for ReadAhead {
+    fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
+        while self.next == self.batch.rows.len() {
+            if let Some(end) = &mut self.batch.end {
+                return std::mem::replace(end, Ok(())).map(|()| None);
+            }
+            let Ok(batch) = self.full.recv() else { return Err(io::Error::other("its reader died")) };
+            self.take(batch);
+        }
+        let row = &self.batch.rows[self.next];
+        let [method, host, path] = row.lengths.map(|length| length as usize);
+        let text = &self.batch.text[self.text..];
+        set(&mut request.method, &text[..method]);
+        set(&mut request.host, &text[method..method + host]);
+        // Mostly another than the last: not worth comparing.
+        request.path.clear();
+        request.path.push_str(&text[method + host..method + host + path]);
+        request.headers.clear();
+        (request.client, request.bytes) = (row.client, row.bytes);
+        (request.service, request.work) = (row.service, row.work);
+        let due = row.due;
+        self.next += 1;
+        self.text += method + host + path;
+        Ok(Some(due))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.batch.progress
+    }
+
+    fn notes(&self) -> LogNotes {
+        self.batch.notes.clone()
+    }
+
+    fn content_notes(&self) -> Option<&LogNotes> {
+        self.content_notes.as_ref()
+    }
+}

@@ -1,0 +1,283 @@
+//! One plant's door: who is in service, who waits, and the accounts of the period.
+
+use super::quanta::Quanta;
+use super::queues::{Place, Queues, Waiter};
+use super::settings::AcesSettings;
+use crate::request::Request;
+use plimsoll_core::admission::aces::{Account, HOURS, RateForecast, RateForecasts, RequestedWork, left};
+use plimsoll_core::promises::Share;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::Token;
+use plimsoll_core::time::{Duration, Instant};
+
+/// A thousand quanta of a thousandth fit into one second, for all the rounding.
+const ROUNDING: f64 = 1e-9;
+/// The first plant's trends are kept, without its name.
+const PLANT: &str = "";
+
+/// A plant's.
+pub(super) struct PlantAdmission {
+    servers: u32,
+    period_ns: u64,
+    hour_ns: u64,
+    quanta: Quanta,
+    shares: Vec<Share>,
+    /// The number of the period that lasts.
+    period: u64,
+    /// By place of priority, as all that follows.
+    accounts: Vec<Account>,
+    demands: Vec<Demand>,
+    queues: Queues,
+    in_service: Vec<InService>,
+}
+
+/// What is asked for in this period, and will be in the next.
+#[derive(Clone, Debug, Default)]
+struct Demand {
+    forecast: RateForecast,
+    asked: RequestedWork,
+}
+
+struct InService {
+    place: usize,
+    waiter: Waiter,
+    started: Instant,
+}
+
+/// What becomes of one that is admitted.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admitted {
+    Starts,
+    Waits,
+}
+
+impl PlantAdmission {
+    pub(super) fn new(settings: &AcesSettings, unit: Duration, servers: u32, priorities: usize) -> Self {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        PlantAdmission {
+            servers,
+            period_ns: ns(settings.period),
+            hour_ns: ns(settings.hour),
+            quanta: Quanta { unit_seconds: unit.as_secs_f64(), processes: settings.processes },
+            shares: settings.shares.clone(),
+            period: 0,
+            accounts: vec![Account::default(); priorities],
+            demands: vec![Demand::default(); priorities],
+            queues: Queues::new(settings.queue as usize, settings.drop),
+            in_service: Vec::new(),
+        }
+    }
+
+    /// Takes over what was learned before.
+    pub(super) fn remember(&mut self, trends: &RateForecasts) {
+        for (rank, demand) in (0..).zip(&mut self.demands) {
+            demand.forecast =
+                trends.get(PLANT, rank).cloned().map_or_else(RateForecast::default, RateForecast::of);
+        }
+    }
+
+    pub(super) fn trends(&self) -> RateForecasts {
+        let mut trends = RateForecasts::default();
+        for (rank, demand) in (0..).zip(&self.demands) {
+            trends.set(PLANT, rank, demand.forecast.day().clone());
+        }
+        trends
+    }
+
+    pub(super) fn next_period(&self) -> Instant {
+        Instant::from_nanos(self.period_ns.saturating_mul(self.period + 1))
+    }
+
+    /// Begins the periods up to now. Returned are those who are dropped for it.
+    pub(super) fn advance(&mut self, now: Instant) -> Vec<Waiter> {
+        let mut dropped = Vec::new();
+        while now >= self.next_period() {
+            dropped.append(&mut self.turn());
+        }
+        dropped
+    }
+
+    fn hour(&self) -> usize {
+        (self.period.saturating_mul(self.period_ns) / self.hour_ns % HOURS as u64) as usize
+    }
+
+    fn period_seconds(&self) -> f64 {
+        self.period_ns as f64 / 1e9
+    }
+
+    /// What may be admitted of a priority now.
+    fn left(&self, place: usize) -> f64 {
+        let capacity = f64::from(self.servers) * self.period_seconds();
+        left(capacity, self.accounts.iter().copied(), &self.shares, place) + ROUNDING
+    }
+
+    /// A period ends, and the next one begins.
+    fn turn(&mut self) -> Vec<Waiter> {
+        let ended = self.hour();
+        self.period += 1;
+        let (begun, seconds) = (self.hour(), self.period_seconds());
+        let dropped = self.queues.turn();
+        for (account, demand) in self.accounts.iter_mut().zip(&mut self.demands) {
+            let asked = std::mem::take(&mut demand.asked);
+            let predicted = demand.forecast.turn(&asked, seconds, (ended, begun));
+            *account = Account { predicted, used: 0.0, carried: 0.0 };
+        }
+        let start = Instant::from_nanos(self.period.saturating_mul(self.period_ns));
+        for (place, waiter) in self.queues.waiting() {
+            self.accounts[place.0].carried += waiter.estimate;
+        }
+        for serving in &self.in_service {
+            let spent = start.since(serving.started).as_secs_f64();
+            self.accounts[serving.place].carried += (serving.waiter.estimate - spent).max(0.0);
+        }
+        dropped
+    }
+
+    /// Admits a request, or says why not.
+    pub(super) fn admit(
+        &mut self,
+        now: Instant,
+        request: &Request,
+        place: Place,
+        (token, level): (Token, u8),
+    ) -> Result<Admitted, Reason> {
+        let estimate = self.quanta.estimate(request);
+        let asked = &mut self.demands[place.0].asked;
+        *asked = RequestedWork { requests: asked.requests + 1, seconds: asked.seconds + estimate };
+        if estimate > self.left(place.0) {
+            return Err(Reason::Overload);
+        }
+        let starts = self.in_service.len() < self.servers as usize && self.queues.is_empty();
+        if !starts && self.queues.is_full() {
+            return Err(Reason::QueueFull);
+        }
+        self.accounts[place.0].used += estimate;
+        let waiter = Waiter { token, level, estimate, period: self.period };
+        if starts {
+            self.in_service.push(InService { place: place.0, waiter, started: now });
+            return Ok(Admitted::Starts);
+        }
+        self.queues.push(place, waiter);
+        Ok(Admitted::Waits)
+    }
+
+    /// Starts the next one, if a worker is free.
+    pub(super) fn start_next(&mut self, now: Instant) -> Option<Waiter> {
+        if self.in_service.len() >= self.servers as usize {
+            return None;
+        }
+        let (place, waiter) = self.queues.pop()?;
+        self.in_service.push(InService { place: place.0, waiter, started: now });
+        Some(waiter)
+    }
+
+    /// A worker is free again. What it truly took takes the place of the estimate, if this period is charged for it.
+    pub(super) fn end(&mut self, now: Instant, token: Token) {
+        let Some(found) = self.in_service.iter().position(|serving| serving.waiter.token == token) else {
+            return;
+        };
+        let InService { place, waiter, started } = self.in_service.swap_remove(found);
+        if waiter.period == self.period {
+            let used = &mut self.accounts[place].used;
+            *used = (*used + now.since(started).as_secs_f64() - waiter.estimate).max(0.0);
+        }
+    }
+
+    /// The client of one that waits has left.
+    pub(super) fn forget(&mut self, place: Place) {
+        self.queues.remove(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::limit::tests::at;
+
+    fn admission(settings: &AcesSettings, priorities: usize) -> PlantAdmission {
+        PlantAdmission::new(settings, Duration::from_millis(10), 1, priorities)
+    }
+
+    fn page(path: &str) -> Request {
+        Request { path: path.into(), ..Request::default() }
+    }
+
+    /// So many of a priority from now on, with tokens from this one on; how many were admitted.
+    fn offer(admission: &mut PlantAdmission, now: f64, place: usize, tokens: std::ops::Range<u64>) -> usize {
+        let admitted =
+            |token: &u64| admission.admit(at(now), &page("/"), (place, *token), (Token(*token), 1)).is_ok();
+        tokens.filter(admitted).count()
+    }
+
+    /// Serves so many, each for so long, from now on.
+    fn serve(admission: &mut PlantAdmission, mut now: f64, each: f64, count: usize) -> f64 {
+        for _ in 0..count {
+            let token = admission.in_service[0].waiter.token;
+            now += each;
+            admission.end(at(now), token);
+            admission.start_next(at(now));
+        }
+        now
+    }
+
+    #[test]
+    fn a_period_admits_its_work_and_not_more() {
+        let mut admission = admission(&AcesSettings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..500), 100);
+        assert!(admission.advance(at(1.0)).is_empty());
+        // All was carried over but what the one in service has done.
+        assert_eq!(offer(&mut admission, 1.0, 0, 500..600), 1);
+        serve(&mut admission, 1.0, 0.01, 60);
+        assert!(admission.advance(at(2.0)).is_empty());
+        assert!((admission.accounts[0].carried - 0.4).abs() < 1e-9);
+        // A request of a hundred quanta does not fit in what is left, sixty of a single one do.
+        assert!(admission.admit(at(2.0), &page("/v.mpg"), (0, 700), (Token(700), 1)).is_err());
+        assert_eq!(offer(&mut admission, 2.0, 0, 701..900), 60);
+    }
+
+    #[test]
+    fn what_it_truly_took_is_counted() {
+        let mut admission = admission(&AcesSettings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 50);
+        // Each takes half of its estimate: what was saved may be used.
+        serve(&mut admission, 0.0, 0.005, 50);
+        assert_eq!(offer(&mut admission, 0.3, 0, 50..500), 75);
+    }
+
+    #[test]
+    fn lower_priorities_get_what_is_predicted_to_remain() {
+        let mut admission = admission(&AcesSettings::default(), 2);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..70), 70);
+        serve(&mut admission, 0.0, 0.01, 70);
+        admission.advance(at(1.0));
+        assert_eq!(offer(&mut admission, 1.0, 1, 100..500), 30);
+        // The highest has the whole, whatever the others were given.
+        assert_eq!(offer(&mut admission, 1.0, 0, 500..900), 100);
+        // And is served first: behind the one in service.
+        admission.end(at(1.1), Token(100));
+        assert_eq!(admission.start_next(at(1.1)).map(|waiter| waiter.token), Some(Token(500)));
+    }
+
+    #[test]
+    fn a_full_queue_turns_away_and_a_full_backup_is_cleared() {
+        let settings = AcesSettings { queue: 20, ..AcesSettings::default() };
+        let mut admission = admission(&settings, 1);
+        // One in service, twenty wait.
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 21);
+        assert_eq!(admission.admit(at(0.5), &page("/"), (0, 60), (Token(60), 1)), Err(Reason::QueueFull));
+        assert!(admission.advance(at(1.0)).is_empty());
+        assert_eq!(offer(&mut admission, 1.0, 0, 100..110), 10);
+        assert_eq!(admission.advance(at(2.0)).len(), 20);
+        assert_eq!(admission.queues.waiting().count(), 10);
+    }
+
+    #[test]
+    fn a_client_that_left_is_no_longer_carried() {
+        let mut admission = admission(&AcesSettings::default(), 1);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..3), 3);
+        admission.forget((0, 1));
+        admission.advance(at(1.0));
+        // The one in service has used up its estimate.
+        assert!((admission.accounts[0].carried - 0.01).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,40 @@
+//! Where each request goes with a comparator: to its site's plant, at the highest level.
+
+use super::Start;
+use crate::workload::Workload;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::request::{Classifier, Reason, Target};
+
+/// The classification of the gateway, and the full version of each site.
+pub(super) struct FullQuality {
+    pub(super) classifier: Classifier,
+    /// By site.
+    starts: Vec<Start>,
+}
+
+impl FullQuality {
+    /// Classes and clients have the numbers that an engine of the same promises and seed gives them, so that a comparison
+    /// compares the same classes.
+    ///
+    /// # Errors
+    /// Promises that contradict each other, or plants that the workload does not describe.
+    pub(super) fn new(promises: &Promises, workload: &Workload, seed: u64) -> Result<Self, Vec<String>> {
+        let classifier = Classifier::new(promises, seed)?;
+        let (promised, known) = (promises.plants.len(), workload.plants.len());
+        if promised != known {
+            return Err(vec![format!("{promised} plants are promised, but the workload tells of {known}")]);
+        }
+        let starts = promises.sites.iter().map(|site| Start {
+            plant: site.plant,
+            level: site.levels.len() as u8,
+            reason: Reason::Full,
+        });
+        Ok(FullQuality { classifier, starts: starts.collect() })
+    }
+
+    /// How a request starts. An exempt one passes and is not counted, as by a location without a limit.
+    pub(super) fn start(&self, target: &Target) -> Start {
+        let start = self.starts[usize::from(target.site)];
+        if target.exempt { Start { reason: Reason::Exempt, ..start } } else { start }
+    }
+}

@@ -1,0 +1,167 @@
+//! Who was degraded or turned away most: the heaviest paths, in bounded memory.
+//!
+//! Space-Saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of counters; a path without one takes the smallest
+//! over, with its count, which is then the bound of its error. What has more than a [`COUNTERS`]th of everything is
+//! certain to be there.
+
+use std::collections::BTreeMap;
+
+/// How many paths are counted at once.
+pub const COUNTERS: usize = 512;
+
+/// A path and what happened to its requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heavy {
+    /// The path.
+    pub path: String,
+    /// Requests served at a lower level.
+    pub degraded: u64,
+    /// Requests turned away.
+    pub rejected: u64,
+    /// At most so many of both may belong to other paths.
+    pub error: u64,
+}
+
+impl Heavy {
+    fn weight(&self) -> u64 {
+        self.degraded + self.rejected + self.error
+    }
+}
+
+/// What happened to a request that got less than the full quality.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Degraded,
+    Rejected,
+}
+
+/// Counters of the heaviest paths.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeavyHitters {
+    counters: Vec<Heavy>,
+    /// From a path's hash to its counter. Two paths of one hash are one: with 64 bits nobody will see that.
+    places: BTreeMap<u64, usize>,
+    hashes: Vec<u64>,
+    last: (u64, usize),
+    /// No counter is smaller than this; and where the search for one that is not larger goes on.
+    floor: u64,
+    cursor: usize,
+}
+
+impl HeavyHitters {
+    pub(crate) fn note(&mut self, path: &str, fate: Fate) {
+        let hash = hash(path);
+        let place = if self.last.0 == hash && !self.counters.is_empty() {
+            self.last.1
+        } else {
+            self.place(hash, path)
+        };
+        self.last = (hash, place);
+        match fate {
+            Fate::Degraded => self.counters[place].degraded += 1,
+            Fate::Rejected => self.counters[place].rejected += 1,
+        }
+    }
+
+    fn place(&mut self, hash: u64, path: &str) -> usize {
+        if let Some(place) = self.places.get(&hash) {
+            return *place;
+        }
+        let place = if self.counters.len() < COUNTERS {
+            self.counters.push(Heavy::default());
+            self.hashes.push(hash);
+            self.counters.len() - 1
+        } else {
+            let place = self.smallest();
+            self.places.remove(&self.hashes[place]);
+            self.counters[place] = Heavy { error: self.floor, ..Heavy::default() };
+            self.hashes[place] = hash;
+            place
+        };
+        path.clone_into(&mut self.counters[place].path);
+        self.places.insert(hash, place);
+        place
+    }
+
+    /// A counter that none is smaller than. Counters only grow, so one round finds all that are at the floor, one after
+    /// the other, and only then does the floor rise: a path that is new costs a step, not a walk over all.
+    fn smallest(&mut self) -> usize {
+        loop {
+            let counters = &self.counters;
+            let at_floor = |place: &usize| counters[*place].weight() <= self.floor;
+            if let Some(place) = (self.cursor..counters.len()).find(at_floor) {
+                self.cursor = place + 1;
+                return place;
+            }
+            self.floor = counters.iter().map(Heavy::weight).min().unwrap_or(0);
+            self.cursor = 0;
+        }
+    }
+
+    /// The heaviest first.
+    pub(crate) fn sorted(self) -> Vec<Heavy> {
+        let mut all = self.counters;
+        all.sort_by(|a, b| {
+            let certain = |heavy: &Heavy| heavy.degraded + heavy.rejected;
+            certain(b).cmp(&certain(a)).then_with(|| a.path.cmp(&b.path))
+        });
+        all
+    }
+}
+
+/// Eight bytes at a time, each word multiplied by an odd number and folded: quick, and nobody gains by a collision.
+fn hash(text: &str) -> u64 {
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
+        (product as u64) ^ (product >> 64) as u64
+    };
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let hash = words.iter().fold(text.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(hash, u64::from_le_bytes(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heavy_are_found_among_many() {
+        let mut top = HeavyHitters::default();
+        for round in 0..20_000_u64 {
+            top.note(&format!("/once/{round}"), Fate::Degraded);
+            if round % 4 == 0 {
+                top.note("/often", Fate::Degraded);
+            }
+            if round % 10 == 0 {
+                top.note("/refused", Fate::Rejected);
+            }
+        }
+        let sorted = top.sorted();
+        assert_eq!(sorted.len(), COUNTERS);
+        assert_eq!((sorted[0].path.as_str(), sorted[1].path.as_str()), ("/often", "/refused"));
+        assert!(
+            sorted[0].degraded + sorted[0].error >= 5000 && sorted[0].degraded <= 5000,
+            "{:?}",
+            sorted[0]
+        );
+        assert!(
+            sorted[1].rejected + sorted[1].error >= 2000 && sorted[1].rejected <= 2000,
+            "{:?}",
+            sorted[1]
+        );
+    }
+
+    #[test]
+    fn few_paths_are_counted_exactly() {
+        let mut top = HeavyHitters::default();
+        for _ in 0..3 {
+            top.note("/a", Fate::Rejected);
+            top.note("/b", Fate::Degraded);
+        }
+        top.note("/b", Fate::Rejected);
+        let b = Heavy { path: "/b".into(), degraded: 3, rejected: 1, error: 0 };
+        assert_eq!(top.sorted()[0], b);
+    }
+}

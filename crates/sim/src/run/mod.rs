@@ -1,0 +1,289 @@
+//! One run: requests in order of time, a front that decides, plants that serve, clients that lose their patience.
+//!
+//! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
+//! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
+//! function of what it is given, byte for byte.
+
+mod clients;
+mod due;
+mod flight;
+mod outcome;
+mod requests;
+mod service;
+mod ticks;
+
+pub use outcome::{Error, Event, Progress, Run, Watch};
+
+use crate::arrivals::{self, Source};
+use crate::front::{Front, Gateway, Order};
+use crate::heavy_hitters::HeavyHitters;
+use crate::plant::Server;
+use crate::record::Recorder;
+use crate::request::Request;
+use crate::workload::Workload;
+use clients::ClientTimers;
+use due::{Due, Next};
+use flight::Flights;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::random::Random;
+use plimsoll_core::request::{Outcome, Service, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::{Duration, Instant};
+use service::ServicePlan;
+
+/// What is simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// What was promised.
+    pub promises: &'a Promises,
+    /// Everything else.
+    pub workload: &'a Workload,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Setup<'_> {
+    /// Runs it with the gateway's own engine.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn run(&self) -> Result<Run, Error> {
+        let mut gateway = Gateway::new(self.promises, self.seed).map_err(Error::Promises)?;
+        self.run_with(&mut gateway, &mut ())
+    }
+
+    /// Runs it with any front, watched.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn run_with(&self, front: &mut dyn Front, watch: &mut dyn Watch) -> Result<Run, Error> {
+        let mut simulation = Simulation::new(self, front, watch)?;
+        let complete = simulation.play()?;
+        Ok(simulation.finish(complete))
+    }
+}
+
+/// A stream's source and its next request.
+struct Coming {
+    source: Box<dyn Source>,
+    due: Instant,
+    /// In a box that is taken out while it is at the door: a request is too long to be moved twice an arrival.
+    request: Option<Box<Request>>,
+}
+
+/// A request at the door, for the first time or again.
+#[derive(Clone, Copy)]
+struct Visit {
+    stream: usize,
+    attempt: u32,
+}
+
+/// Events between two looks of the watcher.
+const LOOK: u32 = 1 << 16;
+
+struct Simulation<'a> {
+    setup: &'a Setup<'a>,
+    front: &'a mut dyn Front,
+    watch: &'a mut dyn Watch,
+    streams: Vec<Coming>,
+    /// When the next request comes for the first time, and of which stream.
+    arrival: (Instant, usize),
+    servers: Vec<Server>,
+    flights: Flights,
+    clients: ClientTimers,
+    orders: Vec<Order>,
+    /// A buffer to change places with the one before.
+    obeyed: Vec<Order>,
+    readings: Readings,
+    /// There is something to read for the engine's senses.
+    senses: bool,
+    /// Some clients come again.
+    may_return: bool,
+    recorder: Recorder,
+    heavy: HeavyHitters,
+    plan: ServicePlan,
+    /// Of service times that are drawn by the server's law.
+    work: Random,
+    now: Instant,
+    tick_due: Instant,
+    /// Busy time of each plant when its last report was read, and when.
+    reported: Vec<(Instant, Duration)>,
+    requests: u64,
+    unmatched: u64,
+    /// What a rejection costs where it costs most (s of the whole machine); 0 where it costs nothing.
+    rejection_seconds: f64,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(setup: &'a Setup<'a>, front: &'a mut dyn Front, watch: &'a mut dyn Watch) -> Result<Self, Error> {
+        let (promises, workload) = (setup.promises, setup.workload);
+        let (wanted, given) = (promises.plants.len(), workload.plants.len());
+        if wanted != given {
+            return Err(Error::Workload(format!("{wanted} servers are promised and {given} are described")));
+        }
+        let mut seeds = Random::new(setup.seed ^ 0x0073_696d);
+        let work = Random::new(seeds.bits());
+        let clients = ClientTimers::new(seeds.bits());
+        let mut streams = Vec::new();
+        for stream in &workload.streams {
+            let unreadable = |error| Error::Stream(stream.name.clone(), error);
+            let mut source = arrivals::source(stream, seeds.bits()).map_err(unreadable)?;
+            let mut request = Request::default();
+            let due = source.next(&mut request).map_err(unreadable)?.unwrap_or(Instant::FAR);
+            streams.push(Coming { source, due, request: Some(Box::new(request)) });
+        }
+        let classes = promises.sites.iter().map(|site| site.classes.len() + 2).sum();
+        let rejection_seconds = rejection_seconds(promises, workload);
+        let servers = workload.plants.iter().map(|plant| plant.discipline.servers()).collect();
+        Ok(Simulation {
+            setup,
+            front,
+            watch,
+            arrival: first_arrival(&streams),
+            streams,
+            servers: workload.plants.iter().map(Server::new).collect(),
+            flights: Flights::default(),
+            clients,
+            orders: Vec::new(),
+            obeyed: Vec::new(),
+            readings: Readings::default(),
+            senses: rejection_seconds > 0.0 || workload.plants.iter().any(|plant| plant.reports),
+            may_return: workload.streams.iter().any(|stream| stream.retry.is_some()),
+            recorder: Recorder::new(promises.control.period, servers, classes),
+            heavy: HeavyHitters::default(),
+            plan: ServicePlan::new(promises, workload),
+            work,
+            now: Instant::ZERO,
+            tick_due: Instant::ZERO,
+            reported: vec![(Instant::ZERO, Duration::ZERO); wanted],
+            requests: 0,
+            unmatched: 0,
+            rejection_seconds,
+        })
+    }
+
+    /// Until the end; false if it was stopped before.
+    fn play(&mut self) -> Result<bool, Error> {
+        let end = self.setup.workload.duration.map_or(Instant::FAR, |duration| Instant::ZERO + duration);
+        let mut to_look = LOOK;
+        loop {
+            let due = self.due();
+            let (at, next) = due.next(self.tick_due);
+            if at > end {
+                self.now = end;
+                return Ok(true);
+            }
+            self.now = at;
+            match next {
+                Next::Plant(plant) => self.step_plant(plant),
+                Next::Client => self.step_client(),
+                Next::Tick => self.tick(&due, end),
+                Next::Period => {
+                    self.end_periods(&due, end);
+                    if self.is_over() {
+                        return Ok(true);
+                    }
+                }
+                Next::Stream(stream) => self.step_stream(stream)?,
+            }
+            to_look -= 1;
+            if to_look == 0 {
+                to_look = LOOK;
+                if self.watch.progress(&self.progress(end)).is_break() {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// What is due, but for the tick.
+    fn due(&self) -> Due {
+        Due {
+            plant: first(self.servers.iter().map(Server::due)),
+            client: self.clients.due(),
+            period: self.recorder.due(),
+            arrival: self.arrival,
+        }
+    }
+
+    /// Nothing will come any more, and nobody is left.
+    fn is_over(&self) -> bool {
+        self.arrival.0 == Instant::FAR
+            && self.setup.workload.duration.is_none()
+            && self.flights.count() == 0
+            && self.clients.nobody_returns()
+    }
+
+    fn progress(&self, end: Instant) -> Progress {
+        let by_time = self.now.as_secs_f64() / end.as_secs_f64();
+        let read = self.streams.iter().filter_map(|coming| coming.source.progress()).reduce(f64::min);
+        let timed = self.setup.workload.duration.map(|_| by_time);
+        let done = timed.into_iter().chain(read).reduce(f64::max);
+        Progress { now: self.now, requests: self.requests, done }
+    }
+
+    fn step_stream(&mut self, stream: usize) -> Result<(), Error> {
+        let Some(mut request) = self.streams[stream].request.take() else {
+            unreachable!("a stream's request is back before the next one comes")
+        };
+        self.arrive(&request, Visit { stream, attempt: 0 });
+        let coming = &mut self.streams[stream];
+        let next = coming.source.next(&mut request);
+        coming.request = Some(request);
+        let name = || self.setup.workload.streams[stream].name.clone();
+        coming.due = next.map_err(|error| Error::Stream(name(), error))?.unwrap_or(Instant::FAR);
+        self.arrival = first_arrival(&self.streams);
+        Ok(())
+    }
+
+    fn step_client(&mut self) {
+        if let Some(token) = self.clients.who_leaves(self.now) {
+            self.leave(token);
+        } else if let Some(again) = self.clients.who_returns(self.now) {
+            self.arrive(&again.request, Visit { stream: again.stream, attempt: again.attempt });
+        }
+    }
+
+    fn step_plant(&mut self, plant: usize) {
+        let Some(done) = self.servers[plant].step(self.now) else { return };
+        let token = Token(done.job);
+        // A client that has left is not answered.
+        let Some(flight) = self.flights.get(token) else { return };
+        if done.failed {
+            return self.end(token, Outcome::Failed);
+        }
+        let (class, client, level, bytes) = (flight.class, flight.client, flight.level, flight.bytes);
+        let response_ns = self.now.nanos_since(flight.arrived);
+        self.recorder.completed(class, client, level);
+        let row = &mut self.recorder.row.classes[usize::from(class)];
+        row.bytes += bytes;
+        row.response.record_ns(response_ns);
+        let service = Service { response_bytes: bytes, representative: true, cost: None };
+        self.front.release(self.now, token, service, &mut self.orders);
+        self.end(token, Outcome::Completed);
+    }
+}
+
+fn first_arrival(streams: &[Coming]) -> (Instant, usize) {
+    first(streams.iter().map(|coming| coming.due))
+}
+
+/// The earliest, the first of equals, and its number.
+fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
+    let mut first = (Instant::FAR, 0);
+    for (number, due) in all.enumerate() {
+        if due < first.0 {
+            first = (due, number);
+        }
+    }
+    first
+}
+
+/// What a rejection costs where gateway and plant share a machine and it costs most (s of that machine).
+fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
+    let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
+    let seconds = |plant: &crate::workload::Plant| {
+        plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
+    };
+    costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max)
+}

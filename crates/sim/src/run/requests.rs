@@ -1,0 +1,175 @@
+//! The way of a request through the front and its plant: arrival, start, rejection, end, and its client's next attempt.
+
+use super::clients::Again;
+use super::flight::{EndedFlight, FlightStage};
+use super::{Event, Simulation, Visit};
+use crate::front::{Arriving, Decision, Order, Start};
+use crate::heavy_hitters::Fate;
+use crate::request::Request;
+use plimsoll_core::request::{Outcome, Reason, Target, Token};
+
+impl Simulation<'_> {
+    pub(super) fn arrive(&mut self, request: &Request, visit: Visit) {
+        self.requests += 1;
+        let Some(target) = self.front.classify(request) else {
+            self.unmatched += 1;
+            return;
+        };
+        self.recorder.row.classes[usize::from(target.class)].arrivals += 1;
+        let token = self.begin(request, visit, target);
+        let arriving = Arriving { request, target, token };
+        let decision = self.front.arrive(self.now, arriving, &mut self.orders);
+        self.watch.event(self.now, &Event::Arrived { token, request, class: target.class, decision });
+        match decision {
+            Decision::Start(start) => {
+                if self.plan.is_degraded(target.site, start.level) {
+                    self.heavy.note(&request.path, Fate::Degraded);
+                }
+                self.start(token, start);
+            }
+            Decision::Wait => {
+                if let Some(flight) = self.flights.get(token) {
+                    request.path.clone_into(&mut flight.path);
+                }
+            }
+            Decision::Reject(reason) => {
+                self.heavy.note(&request.path, Fate::Rejected);
+                self.refuse(token, reason);
+            }
+        }
+        if self.flights.get(token).is_some() {
+            let stream = &self.setup.workload.streams[visit.stream];
+            if let Some(patience) = stream.patience {
+                self.clients.waits(token, self.now + patience);
+            }
+        }
+        self.obey();
+    }
+
+    /// Notes what is known of a request at its arrival.
+    fn begin(&mut self, request: &Request, visit: Visit, target: Target) -> Token {
+        let stream = &self.setup.workload.streams[visit.stream];
+        // Drawn for everybody in the order of arrival, whatever is decided: two fronts meet the same work.
+        let work = request.work.unwrap_or_else(|| self.plan.draw(target.site, &mut self.work));
+        let (token, flight) = self.flights.begin();
+        flight.class = target.class;
+        flight.site = target.site;
+        flight.client = target.client;
+        flight.stream = visit.stream as u16;
+        flight.attempt = visit.attempt;
+        flight.arrived = self.now;
+        flight.bytes = request.bytes;
+        flight.service = request.service;
+        flight.work = work;
+        let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
+        // It comes again with the same work: what is drawn for those who come after is then the same before every front.
+        flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
+        token
+    }
+
+    /// Hands a request to its plant.
+    fn start(&mut self, token: Token, start: Start) {
+        let Some(flight) = self.flights.get(token) else {
+            unreachable!("a request that is not there was started")
+        };
+        self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
+        flight.stage = FlightStage::Served(start.plant);
+        flight.level = start.level;
+        let work = self.plan.work(flight, start);
+        flight.bytes = work.bytes;
+        if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
+            self.recorder.row.plants[start.plant].lost += 1;
+            self.end(token, Outcome::Failed);
+        }
+    }
+
+    /// Turns away one that arrives or waits.
+    fn refuse(&mut self, token: Token, reason: Reason) {
+        let Some(flight) = self.flights.end(token) else { return };
+        let row = &mut self.recorder.row.classes[usize::from(flight.class)];
+        row.reasons[reason as usize] += 1;
+        row.rejected += 1;
+        let plant = self.setup.promises.sites[usize::from(flight.site)].plant;
+        let cost = self.setup.workload.plants[plant].rejection;
+        if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
+            self.servers[plant].charge(self.now, cost);
+        }
+        self.come_again(flight);
+    }
+
+    fn come_again(&mut self, flight: EndedFlight) {
+        let stream = usize::from(flight.stream);
+        let retry = self.setup.workload.streams[stream].retry;
+        if let (Some(request), Some(retry)) = (flight.again, retry) {
+            self.clients.returns(
+                self.now,
+                retry.after,
+                Again { request, stream, attempt: flight.attempt + 1 },
+            );
+        }
+    }
+
+    /// A client's patience is at its end.
+    pub(super) fn leave(&mut self, token: Token) {
+        let Some(flight) = self.flights.get(token) else { return };
+        match flight.stage {
+            FlightStage::Waiting => {
+                self.recorder.row.classes[usize::from(flight.class)].reasons[Reason::ClientLeft as usize] +=
+                    1;
+                self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+                self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
+                if let Some(flight) = self.flights.end(token) {
+                    self.come_again(flight);
+                }
+                self.obey();
+            }
+            FlightStage::Served(plant) => {
+                self.servers[plant].abandon(token.0);
+                self.end(token, Outcome::Abandoned);
+            }
+        }
+    }
+
+    /// A started request's end.
+    pub(super) fn end(&mut self, token: Token, outcome: Outcome) {
+        let Some(flight) = self.flights.end(token) else { return };
+        self.recorder.row.classes[usize::from(flight.class)].outcomes[outcome as usize] += 1;
+        self.front.depart(self.now, token, outcome, &mut self.orders);
+        self.watch.event(self.now, &Event::Ended { token, outcome });
+        if outcome != Outcome::Completed {
+            self.come_again(flight);
+        }
+        self.obey();
+    }
+
+    /// Does what the front decided about those who waited, and about those whom that let start.
+    pub(super) fn obey(&mut self) {
+        while !self.orders.is_empty() {
+            let mut orders = std::mem::replace(&mut self.orders, std::mem::take(&mut self.obeyed));
+            for order in orders.drain(..) {
+                self.watch.event(self.now, &Event::Ordered(order));
+                match order {
+                    Order::Start(token, start) => self.start_waiting(token, start),
+                    Order::Drop(token, reason) => {
+                        if let Some(flight) = self.flights.get(token) {
+                            self.heavy.note(&flight.path, Fate::Rejected);
+                        }
+                        self.refuse(token, reason);
+                    }
+                }
+            }
+            self.obeyed = orders;
+        }
+    }
+
+    fn start_waiting(&mut self, token: Token, start: Start) {
+        let Some(flight) = self.flights.get(token) else {
+            // It left in the instant of its start.
+            return self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
+        };
+        if self.plan.is_degraded(flight.site, start.level) {
+            self.heavy.note(&flight.path, Fate::Degraded);
+        }
+        self.start(token, start);
+    }
+}

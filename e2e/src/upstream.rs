@@ -1,0 +1,59 @@
+//! An upstream that a test plays itself, byte for byte: it sees what the gateway sends, and answers when the test says so.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// A listening upstream without a server behind it.
+#[derive(Debug)]
+pub struct PlayedUpstream {
+    listener: TcpListener,
+}
+
+impl PlayedUpstream {
+    /// Listens on a port of its own. Panics if it cannot.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a listening socket is no default value")]
+    pub fn new() -> PlayedUpstream {
+        let listener = TcpListener::bind("127.0.0.1:0");
+        PlayedUpstream {
+            listener: listener.unwrap_or_else(|error| panic!("cannot listen on 127.0.0.1: {error}")),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().unwrap_or_else(|error| panic!("a listener without an address: {error}"))
+    }
+
+    /// Waits for the next connection and the head of its first request.
+    #[must_use]
+    pub fn request(&self) -> (TcpStream, String) {
+        let accepted = self.listener.accept();
+        let (mut stream, _) = accepted.unwrap_or_else(|error| panic!("cannot accept: {error}"));
+        let limit = stream.set_read_timeout(Some(Duration::from_secs(10)));
+        limit.unwrap_or_else(|error| panic!("no time limit: {error}"));
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+            head.push(byte[0]);
+        }
+        (stream, String::from_utf8_lossy(&head).into_owned())
+    }
+
+    /// Whether a connection is waiting to be accepted.
+    #[must_use]
+    pub fn was_asked(&self) -> bool {
+        drop(self.listener.set_nonblocking(true));
+        let asked = self.listener.accept().is_ok();
+        drop(self.listener.set_nonblocking(false));
+        asked
+    }
+}
+
+/// Answers a request with 200 and this text. The gateway may have left.
+pub fn answer(mut stream: &TcpStream, text: &str) {
+    let length = text.len();
+    drop(write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}"));
+}

