@@ -10,9 +10,11 @@ use commands::{
     adapt, agent, check, completions, demo, explain, impact, manual, profile, run, schema, simulate,
 };
 use output::failure::Failure;
+use service::log;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let _written = log::AtEnd;
     match args::parse(std::env::args_os().skip(1)) {
         Ok(command) => execute(command).map_or_else(Failure::report, |()| ExitCode::SUCCESS),
         Err(page) => {

@@ -1,27 +1,19 @@
-//! The files of Plimsoll, configuration, workload, the adapter's policy and the agent's file: TOML in, plain structs or
-//! exact diagnostics out.
+//! The file formats of Plimsoll: configuration, workload, the adapter's policy and the agent's file.
 //!
 //! ```text
-//! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> Configuration
+//! text -> toml (tree with spans) -> keys (typed, located) -> resolve (names to numbers, meaning) -> plain structs
 //! ```
 //!
-//! One table of keys (`keys.rs`) makes the reading, the suggestions, the reference ([`reference()`]) and the JSON Schema
-//! ([`json_schema`]), so they cannot drift. All errors of a file are reported at once ([`Diagnostics`]). A workload for
-//! the simulator is read in the same way, from a table of its own (`workload/keys.rs`), against the promises that a
-//! configuration makes ([`parse_workload`]), and so is the file of an agent ([`parse_agent`]).
-//!
-//! The parser is `toml`'s `DeTable::parse_recoverable`: it keeps the span of every key and value and goes on after an
-//! error of syntax. `toml-span` is smaller but stops at the first error and knows no dates; `toml_edit` keeps comments
-//! and layout, which nobody here needs; serde is not used at all (see `field`).
-//!
-//! Nothing here touches the file system or the network: names are looked up and folders opened by whoever serves.
+//! Each format has a room with a table of keys, from which its reading, suggestions, reference and JSON Schema are made,
+//! so that they cannot drift. All errors of a file are reported at once ([`Diagnostics`]). A workload is read against the
+//! promises that a configuration makes ([`parse_workload`]). Nothing here touches the file system or the network: the
+//! caller looks up names and opens folders.
 
 mod adaptation;
 mod agent;
 mod diagnostic;
 mod emit;
 mod gateway;
-mod http;
 mod syntax;
 mod workload;
 
@@ -50,7 +42,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::understand(source, name, |file: &gateway::keys::File, findings| {
-        gateway::resolve::resolve(file, name, findings)
+    syntax::understand(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
+        gateway::file::resolve(file, name, findings)
     })
 }

@@ -125,7 +125,7 @@ struct Images {
     files: BTreeMap<String, (Image, Vec<u8>)>,
     /// Widths before, of those with fewer pixels now.
     widths: BTreeMap<String, usize>,
-    /// By what every image that was tried is known again.
+    /// The key of every image that was tried, by path.
     keys: BTreeMap<String, String>,
     wrong: BTreeMap<String, String>,
     unreduced: usize,
@@ -140,7 +140,7 @@ struct Writer<'a> {
     output: &'a Output,
 }
 
-/// One image that was tried.
+/// An image that was tried.
 struct Tried {
     key: String,
     again: bool,
@@ -169,7 +169,7 @@ fn reduce_images(
         let result = image::reduced(&bytes, *reduction).map(|found| {
             found.map(|found| {
                 let (before, after) = (bytes.len() as u64, found.written.len() as u64);
-                // As it is written in the manifest, so that the next run reads the same.
+                // Rounded as in the manifest, so that the next run reads the same.
                 let similarity = (found.similarity * 1e4).round() / 1e4;
                 (Image { before, after, similarity }, found.written)
             })
@@ -210,7 +210,7 @@ fn write_tree(writer: &Writer<'_>, level: Level, watch: &dyn Watch) -> io::Resul
         };
         let (size, written) = match &outcome {
             Outcome::Missing => return Ok((None, 0)),
-            // At full the page is made anew for everybody; a file that has its path stands for its program.
+            // At full the page is made anew for every request; a file at its path stands for its program.
             Outcome::Same if site.tree.snapshots.contains_key(*path) => match level {
                 Level::Full if !site.tree.root.join(path).is_file() => return Ok((None, 0)),
                 Level::Full => (site.bytes(path), output.copy(&site.tree.root.join(path), &place)?),

@@ -21,7 +21,7 @@ pub(crate) struct Decisions<'a> {
     pub(crate) level: Level,
     /// Images that are cosmetic.
     pub(crate) cosmetic: BTreeSet<&'a str>,
-    /// Of images on several pages, the page that keeps it.
+    /// For each image on several pages, the page that keeps it.
     pub(crate) owner: BTreeMap<&'a str, &'a str>,
     /// Pages that are too many links away.
     pub(crate) cut: BTreeSet<&'a str>,

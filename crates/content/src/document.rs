@@ -11,7 +11,7 @@ use crate::reference::{Target, folder, resolve};
 pub(crate) enum Use {
     /// `<img src>`.
     Image,
-    /// One of several candidates for an image: `srcset`.
+    /// A candidate among several for an image: `srcset`.
     Candidate,
     /// `<input type=image>`, `<object>`, `<embed>`: what is shown as part of the page, and not to be replaced.
     Part,
@@ -25,7 +25,7 @@ pub(crate) enum Use {
     Frame,
     /// `background` attributes of old.
     Background,
-    /// In a `style` attribute or element.
+    /// A URL in a `style` attribute or element.
     Style,
     /// What a browser may load early, or not at all: a preload, a video, a manifest.
     Hint,

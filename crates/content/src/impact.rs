@@ -137,7 +137,7 @@ pub fn ratios(full: &Figures, level: &Figures, costs: Costs) -> Ratios {
 /// A site, at full and below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Impact {
-    /// As it is.
+    /// The site as it is.
     pub full: Figures,
     /// Text and light.
     pub levels: Vec<(Level, Figures)>,
@@ -168,7 +168,7 @@ const EXAMPLES: usize = 3;
 pub struct Question {
     /// The site's folder.
     pub site: PathBuf,
-    /// Its trees, if there are any.
+    /// The site's trees, if there are any.
     pub adapted: Option<PathBuf>,
     /// How its levels would be made.
     pub policy: Policy,
@@ -406,7 +406,7 @@ mod tests {
         assert!((ratios.optimistic - expected(5.0)).abs() < 1e-9);
         assert!((ratios.pessimistic - expected(0.5)).abs() < 1e-9);
         assert!((ratios.counted - ratios.optimistic).abs() < 1e-9, "objects of one size: no difference");
-        // Two requests of 3 KB in place of one of 1 KB: who looks at the small pages gains less.
+        // Two requests of 3 KB in place of one of 1 KB: a visitor of the small pages gains less.
         let popular = ratios.popular.expect("it is weighted");
         assert!((popular - (2.0 * a + 3.0 * b) / (a + b)).abs() < 1e-9, "{popular}");
     }

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// By the ending, in any case.
+    /// The kind by the ending of a path, in any case.
     pub(crate) fn of(path: &str) -> Kind {
         let name = path.rsplit('/').next().unwrap_or(path);
         let Some((stem, ending)) = name.rsplit_once('.') else { return Kind::Other };

@@ -11,13 +11,13 @@ use std::ops::Range;
 /// An element, or a tag that has no end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Element {
-    /// In lower case.
+    /// The name in lower case.
     pub(crate) name: String,
-    /// Its start tag.
+    /// The start tag.
     pub(crate) tag: Range<usize>,
-    /// In the order in which they stand.
+    /// Attributes in the order in which they stand.
     pub(crate) attributes: Vec<Attribute>,
-    /// Its end tag; `None` for an element without content, or one that nothing closes.
+    /// The end tag; `None` for an element without content, or one that nothing closes.
     pub(crate) end: Option<Range<usize>>,
     /// The element around it.
     pub(crate) parent: Option<usize>,
@@ -28,7 +28,7 @@ pub(crate) struct Element {
 /// An attribute of a start tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attribute {
-    /// In lower case.
+    /// The name in lower case.
     pub(crate) name: String,
     /// Decoded.
     pub(crate) value: String,
@@ -52,7 +52,8 @@ impl Element {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    /// From its start tag to its end; the tag alone where it has no content. `None` where nobody knows its end.
+    /// The span from the start tag to the end of the element; the tag alone where it has no content. `None` where the
+    /// end is not known.
     pub(crate) fn whole(&self) -> Option<Range<usize>> {
         match &self.end {
             Some(end) => Some(self.tag.start..end.end),
@@ -80,7 +81,7 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                     .attributes
                     .iter()
                     .map(|(name, value)| {
-                        // Of a value without quotes the span has the letter that ended it, too.
+                        // The span of a value without quotes also has the letter that ended it.
                         let range = value.span.start..value.span.end.min(tag.span.end - 1);
                         let trimmed = text[range.clone()].trim_end().len();
                         Attribute {

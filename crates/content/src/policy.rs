@@ -9,15 +9,15 @@ pub enum Level {
     Text,
     /// The policies of CA 3.3, and more in their spirit.
     Light,
-    /// As it is.
+    /// The site as it is.
     Full,
 }
 
 impl Level {
-    /// From lowest to highest quality.
+    /// All levels, from lowest to highest quality.
     pub const ALL: [Level; 3] = [Level::Text, Level::Light, Level::Full];
 
-    /// Its name, and its folder's.
+    /// The level's name, and its folder's.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Text => "text",
@@ -51,7 +51,7 @@ pub enum Step {
     OnePage,
     /// Small backgrounds of style sheets, and `background` attributes, go.
     Backgrounds,
-    /// Of the candidates for several screens only the smallest is left.
+    /// The smallest of the candidates for several screens stays alone.
     Responsive,
     /// Images below the first few load when they come into view.
     Lazy,
@@ -81,7 +81,7 @@ impl Step {
         Step::Vector,
     ];
 
-    /// Its name on the command line.
+    /// The step's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Images => "images",
@@ -119,7 +119,7 @@ impl Tag {
     /// All of them.
     pub const ALL: [Tag; 3] = [Tag::Expendable, Tag::Degradable, Tag::Important];
 
-    /// As it is written.
+    /// The tag as it is written.
     pub const fn name(self) -> &'static str {
         match self {
             Tag::Expendable => "expendable",
@@ -153,9 +153,9 @@ pub struct Policy {
     pub image_limit_bytes: u64,
     /// Images above this size are of medium size (byte).
     pub medium_limit_bytes: u64,
-    /// By this factor in bytes.
+    /// The factor by which bytes are reduced.
     pub factor: f64,
-    /// But not to a structural similarity below this.
+    /// The least structural similarity to the original.
     pub similarity: f64,
     /// AVIFs too, by programs that have to be there, and slowly.
     pub avif: bool,

@@ -175,14 +175,14 @@ impl<'a> Rewriter<'a> {
         let words = words(element, file);
         let text = match (element.get("alt").map(str::trim), linked) {
             (Some(alt), _) if !alt.is_empty() => escaped(alt),
-            // A link that nobody sees would be a dead one.
+            // A link that a page does not show would be a dead one.
             (_, Some(link)) if !self.document.elements[link].has_text => escaped(&words),
             (_, None) if matches!(instead, Instead::Link) => escaped(&words),
             _ => String::new(),
         };
         let text = match (instead, linked) {
             (Instead::Link, None) => {
-                // As the page wrote it: a base, a query and all.
+                // The reference stays as the page wrote it, with base and query.
                 let src =
                     element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
                 format!("<a href=\"{}\">{text}</a>", escaped(&src))
@@ -206,7 +206,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Of several candidates the smallest, with what is said of it: so the page is laid out as before.
+    /// The smallest of several candidates, with its descriptor, so that the page is laid out as before.
     fn responsive(&mut self, element: &Element) {
         let Some(srcset) = element.get("srcset") else { return };
         let weight = |said: &str| said[..said.len().saturating_sub(1)].parse::<f64>().unwrap_or(1.0);

@@ -15,13 +15,13 @@ use std::io::{self, Read};
 pub(crate) struct Site {
     pub(crate) tree: Tree,
     pub(crate) survey: Survey,
-    /// Width and height, of the images whose head says so.
+    /// Width and height of the images whose head says so.
     pub(crate) dimensions: BTreeMap<String, (usize, usize)>,
     /// What is wrong with files: the path, and what.
     pub(crate) problems: Vec<(String, String)>,
 }
 
-/// Of an image's file, so much is read for its size; metadata may come before it.
+/// The bytes of an image's file that are read for its size; metadata may come before it.
 const HEAD: u64 = 256 * 1024;
 
 /// What was found in one file.

@@ -13,11 +13,11 @@ pub(crate) struct Page {
     pub(crate) bytes: u64,
     /// Files that a view of it loads, each once.
     pub(crate) embedded: BTreeSet<String>,
-    /// Those of them that are images in the text, which another page may show in its place.
+    /// Embedded files that are images in the text, which another page may show in its place.
     pub(crate) images: BTreeSet<String>,
     /// Pages that it leads to.
     pub(crate) links: BTreeSet<String>,
-    /// Those whose link is tagged important.
+    /// Pages whose link is tagged important.
     pub(crate) important_links: BTreeSet<String>,
     /// References to files that are not there.
     pub(crate) dangling: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Page {
 /// How a file is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// As an image whose size on the page can be told by an attribute.
+    /// The file is used as an image whose size on the page an attribute can give.
     pub(crate) sizable: bool,
     /// Where its own size counts.
     pub(crate) fixed: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Usage {
 pub(crate) struct Survey {
     pub(crate) pages: BTreeMap<String, Page>,
     pub(crate) usage: BTreeMap<String, Usage>,
-    /// Of each sheet, the sheets that it loads.
+    /// Sheets that a sheet loads.
     pub(crate) imports: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -92,7 +92,7 @@ impl Survey {
         let chosen = element.get("srcset").is_some() || parent.is_some_and(|parent| parent.name == "picture");
         let usage = self.usage.entry(file.to_owned()).or_default();
         match purpose {
-            // One of several candidates, or with places on it to click at, an image has to keep its size.
+            // An image has to keep its size if it is one of several candidates, or has places on it to click at.
             Use::Image if element.get("usemap").is_none() && !chosen => usage.sizable = true,
             Use::Link | Use::Hint => {}
             _ => usage.fixed = true,

@@ -14,7 +14,7 @@ pub(crate) fn element(document: &Document, at: usize, edits: &mut Edits) {
         "script" | "style" | "svg" | "canvas" => drop_whole(element, edits),
         "link" => link(element, edits),
         "video" | "audio" | "embed" | "iframe" => media(document, at, edits),
-        // What is in it is for those who cannot show it.
+        // The element's content is for browsers that cannot show the element itself.
         "object" | "map" => unwrap(element, edits),
         "param" => edits.replace(element.tag.clone(), ""),
         "area" => area(element, edits),

@@ -5,15 +5,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// Who watches: a progress bar, Ctrl-C.
+/// A watcher: a progress bar, Ctrl-C.
 pub trait Watch: Sync {
-    /// So many files of this step are done.
+    /// `done` of `of` files of this step are done.
     fn progress(&self, done: usize, of: usize);
     /// The user wants it to end.
     fn stopped(&self) -> bool;
 }
 
-/// Nobody does.
+/// No watcher.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 

@@ -1,11 +1,11 @@
-//! What one decision costs: `arrive` and `depart` of a request that need not wait, with its release between.
+//! The cost of one decision: `arrive`, `release` and `depart` of a request that need not wait.
 //!
 //! `cargo bench -p plimsoll-core` prints nanoseconds (median of 31 rounds), on one thread and on two that share the
-//! gate. `… -- --count N` makes N decisions and prints nothing: run under callgrind, the difference of two counts is
-//! the instructions of a decision, which do not drift with the machine (`make instructions`).
+//! gate. `… -- --count N` makes N decisions and prints nothing: under callgrind the difference of two counts is the
+//! number of instructions of a decision, which does not drift with the machine (`make instructions`).
 //!
-//! It prints too what a decision and a control step cost where a hundred sites with five classes each share a plant,
-//! every other one with a contract, all of them busy.
+//! It also prints the cost of a decision and of a control step where a hundred busy sites with five classes each share
+//! a plant, every other one with a contract.
 
 use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, Site};
 use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
@@ -115,7 +115,7 @@ fn many() -> Promises {
     Promises { sites: (0..SITES).map(site).collect(), ..Promises::of(plant, Site::new("", &["full"])) }
 }
 
-/// Nanoseconds of a decision, and of a control step with its samples: medians of as many periods.
+/// Nanoseconds of a decision, and of a control step with its samples: medians over this many periods.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn among_many() -> (f64, f64) {
     const PERIODS: u64 = 101;
@@ -154,8 +154,8 @@ fn among_many() -> (f64, f64) {
     (median(decisions), median(steps))
 }
 
-/// Nanoseconds of a request that waits behind so many others, in two classes with a delay and best effort, and is started when
-/// one of those ends: its arrival, a release with its dispatch, and its departure. Medians.
+/// Nanoseconds of a request that waits behind this many others, in two classes with a delay and best effort, and starts
+/// when one of those ends: its arrival, a release with its dispatch, and its departure. Medians.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn waits(behind: u64) -> f64 {
     const EACH: u64 = 20_000;

@@ -1,10 +1,15 @@
-//! The decisions of Plimsoll: promises, monitors, models, controllers, actuators, scheduler, engine.
+//! The decisions of Plimsoll: promises, telemetry, models, control laws, actuators, scheduling, and the engine that
+//! runs them.
 //!
-//! Pure: no clock, no socket, no thread, no randomness of its own. Time is an argument, a seed is an argument, and
-//! what needs input or output is a reading pushed into [`Engine::tick`]. The gateway drives this in real time, the
-//! simulator in virtual time, through the same calls ([`request`]).
+//! The crate is pure: no clock, no socket, no thread, no randomness of its own. Time and seed are arguments, and input
+//! from outside is a reading pushed into [`Engine::tick`]. The gateway drives it in real time, the simulator in virtual
+//! time, through the same calls ([`request`]).
 //!
-//! `#![no_std]` with alloc makes that a fact of the build: std is named in `sync/lock.rs` only, for its mutex.
+//! The rooms are layers: `time`, `random`, `sync`; `model`; `promises`; `actuator`; `request`; `scheduling`;
+//! `admission`; `telemetry`; `control`; `agent`; `engine`. Each uses only those before it, and `.ci/layers` checks
+//! that.
+//!
+//! `#![no_std]` with alloc lets the compiler check that std is named only in `sync/lock.rs`, for its mutex.
 #![no_std]
 
 extern crate alloc;

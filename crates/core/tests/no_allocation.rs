@@ -1,4 +1,4 @@
-//! The fast path allocates nothing: counted, not believed.
+//! The fast path allocates nothing: a counting allocator shows it.
 
 use plimsoll_core::promises::{Plant, Promises, Site};
 use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};

@@ -4,8 +4,7 @@
 mod support;
 
 use plimsoll_core::promises::{Promises, QueueBounds, Sense};
-use plimsoll_gateway::files::FilesSettings;
-use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -53,9 +52,9 @@ fn a_rejection_says_why_and_keeps_the_connection() {
         assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=queue-full"));
         assert_eq!(field(&head, "connection"), None);
         assert!(field(&head, "date").is_some_and(|date| date.ends_with(" GMT")));
-        assert_eq!(second.body(&head), b"The site is busy. Please try again in a moment.\n");
+        assert_eq!(second.body(&head), b"This site is busy right now. Please try again in a moment.\n");
     }
-    // Who waits for leave to send will not send, or will: nobody knows where the next request begins.
+    // A client that waits for `100 Continue` may send its body or not: the next request cannot be found.
     second
         .send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         .expect("sent");

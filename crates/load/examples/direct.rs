@@ -2,14 +2,16 @@
 //!
 //! `cargo run --release -p plimsoll-load --example direct -- [requests per second] [seconds] [clients]`
 
-use plimsoll_load::{OpenLoop, Origin, OriginSettings, Target, raise_open_files};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use plimsoll_load::{OpenLoop, Origin, OriginSettings, Target};
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<f64>());
     let mut number = |default: f64| numbers.next().unwrap_or(Ok(default));
     let (rate, seconds, clients) = (number(6000.0)?, number(5.0)?, number(1000.0)? as u32);
-    raise_open_files()?;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     // 64 workers of 8 ms: 8000 full pages a second.
     let origin = Origin::start(OriginSettings { workers: 64, ..OriginSettings::default() })?;
     println!(

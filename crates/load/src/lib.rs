@@ -11,20 +11,16 @@ mod body;
 mod client;
 mod congestion;
 mod machine_time;
-mod open_files;
 mod origin;
 pub mod profile;
-mod steady;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
     Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
     Slot, Tally, Target, client_address,
 };
-pub use open_files::raise_open_files;
 pub use origin::{
     BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
 };
 pub use plimsoll_core::random::Random;
 pub use plimsoll_core::telemetry::Histogram;
-pub use steady::on_a_steady_machine;

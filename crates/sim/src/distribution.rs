@@ -39,7 +39,7 @@ enum Shape {
 }
 
 impl Distribution {
-    /// Of this shape.
+    /// A distribution of this shape.
     pub(crate) fn new(law: &Law) -> Self {
         Distribution(match law {
             Law::Deterministic => Shape::Deterministic,

@@ -1,4 +1,4 @@
-//! Who was degraded or turned away most: the heaviest paths, in bounded memory.
+//! Paths whose requests were degraded or rejected most, in bounded memory.
 //!
 //! Space-Saving (Metwally, Agrawal, El Abbadi 2005): a fixed number of counters; a path without one takes the smallest
 //! over, with its count, which is then the bound of its error. What has more than a [`COUNTERS`]th of everything is
@@ -18,7 +18,7 @@ pub struct Heavy {
     pub degraded: u64,
     /// Requests turned away.
     pub rejected: u64,
-    /// At most so many of both may belong to other paths.
+    /// The most requests of both kinds that may belong to other paths.
     pub error: u64,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeavyHitters {
     counters: Vec<Heavy>,
-    /// From a path's hash to its counter. Two paths of one hash are one: with 64 bits nobody will see that.
+    /// From a path's hash to its counter. Two paths with one hash share a counter, which 64 bits make unlikely.
     places: BTreeMap<u64, usize>,
     hashes: Vec<u64>,
     last: (u64, usize),
@@ -109,7 +109,8 @@ impl HeavyHitters {
     }
 }
 
-/// Eight bytes at a time, each word multiplied by an odd number and folded: quick, and nobody gains by a collision.
+/// Hashes eight bytes at a time: each word is multiplied by an odd number and folded. Nothing is gained by a collision,
+/// so that the hash need not be keyed.
 fn hash(text: &str) -> u64 {
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;

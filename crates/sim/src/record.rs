@@ -18,13 +18,13 @@ pub const MOST_ROWS: usize = 2400;
 /// A stretch of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// Its beginning.
+    /// The beginning of the row.
     pub from: Instant,
-    /// Its length.
+    /// The length of the row.
     pub length: Duration,
-    /// By plant.
+    /// Plants, in the order of the promises.
     pub plants: Vec<PlantRow>,
-    /// By class, numbered as in [`Target::class`](plimsoll_core::request::Target::class).
+    /// Classes, numbered as in [`Target::class`](plimsoll_core::request::Target::class).
     pub classes: Vec<ClassRow>,
 }
 
@@ -35,7 +35,7 @@ pub struct PlantRow {
     pub utilization: f64,
     /// That of the link alone; 0 without one.
     pub link: f64,
-    /// As the engine measured it at the end; NaN with a comparator.
+    /// Utilization as the engine measured it at the end of the row; NaN with a comparator.
     pub measured: f64,
     /// The offered load as the engine sees it at the end; NaN with a comparator.
     pub offered: f64,
@@ -43,7 +43,7 @@ pub struct PlantRow {
     pub waiting: u32,
     /// Requests lost at the plant's listen queue.
     pub lost: u64,
-    /// Its workers as the engine knows them at the end, told or found; 0 with a comparator.
+    /// Workers as the engine knows them at the end of the row, configured or found; 0 with a comparator.
     pub workers: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct ClassRow {
     pub response: Histogram,
     /// Requests of clients that were served another level than at their last request.
     pub changes: u64,
-    /// Of a class that was promised a delay or a ratio; `None` with a comparator.
+    /// How a promise of response times is held; `None` for a class without one, and with a comparator.
     pub held: Option<Held>,
 }
 
@@ -130,7 +130,7 @@ impl ClassRow {
 }
 
 impl Row {
-    /// One row out of two that follow each other.
+    /// Merges two rows that follow each other.
     fn merge(&mut self, other: &Row) {
         let weights = [self.length.as_secs_f64(), other.length.as_secs_f64()];
         for (mine, theirs) in self.plants.iter_mut().zip(&other.plants) {
@@ -256,7 +256,7 @@ impl Recorder {
         }
     }
 
-    /// Of each two rows one.
+    /// Merges each two rows into one.
     fn halve(&mut self) {
         let rows = std::mem::take(&mut self.rows);
         let pairs = rows.chunks_exact(2).map(|pair| {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// A request. One value is reused for many: a source fills it in again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// As sent.
+    /// The method as sent.
     pub method: String,
     /// Without port; empty where the request names none.
     pub host: String,

@@ -1,4 +1,4 @@
-//! What a simulation is given besides the promises, as plain data: what arrives, who asks, and the truth about servers.
+//! What a simulation is given besides the promises, as plain data: arrivals, clients, and the truth about servers.
 //!
 //! The gateway under test sees none of the truth: it learns from what it serves, as in life. Times of service are one
 //! worker's, alone; shapes of distributions stand apart from their means ([`Law`]), so that a mean can move and the
@@ -18,20 +18,20 @@ pub struct Workload {
     /// What a request takes at levels 1..=M of each site, relative to the full one: one list per site. A site without
     /// a list is served at full cost at every level.
     pub versions: Vec<Vec<Version>>,
-    /// When it ends. `None`: when the streams have ended and everybody was answered.
+    /// The end of the run. `None`: the run ends when the streams have ended and no request is under way.
     pub duration: Option<Duration>,
 }
 
 /// A flow of requests.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Its name, for messages.
+    /// A name for messages.
     pub name: String,
     /// When they come.
     pub arrivals: Arrivals,
     /// What they ask for. A log brings its own.
     pub content: Content,
-    /// Who asks. A log brings its own.
+    /// The clients that ask. A log brings its own.
     pub clients: Clients,
     /// A client leaves when it has waited this long without its answer.
     pub patience: Option<Duration>,
@@ -61,9 +61,9 @@ pub enum Arrivals {
     },
     /// An access log.
     Log {
-        /// Its lines.
+        /// The lines of the log.
         input: Input,
-        /// Their format.
+        /// The format of the lines.
         format: LogFormat,
         /// How fast, how many times.
         replay: Replay,
@@ -76,7 +76,7 @@ pub enum Process {
     /// Independent of each other.
     #[default]
     Poisson,
-    /// At equal distances.
+    /// Requests at equal distances.
     Deterministic,
     /// Independent intervals with a heavy tail, P(X > x) ~ x^-shape.
     Pareto {
@@ -105,7 +105,7 @@ pub enum Process {
 /// A stretch of time with its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Phase {
-    /// From when on.
+    /// The beginning of the phase.
     pub from: Duration,
     /// The rate at its beginning [1/s].
     pub rate: f64,
@@ -176,9 +176,9 @@ pub struct JsonFields {
 /// What requests ask for.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// One of these, by weight.
+    /// One of these pages, by weight.
     Pages(Vec<Page>),
-    /// One of an access log's requests, each as likely as another.
+    /// One of the requests of an access log, each as likely as another.
     Log(Input, LogFormat),
 }
 
@@ -193,13 +193,13 @@ pub struct Page {
     pub path: String,
     /// Request headers.
     pub headers: Vec<(String, String)>,
-    /// Its share of the requests, relative to the others'.
+    /// The page's share of the requests, relative to other pages.
     pub weight: f64,
     /// Mean body bytes of a full response.
     pub bytes: f64,
     /// How bytes vary around it.
     pub bytes_law: Law,
-    /// Its own mean service time at full quality, where it is not the server's fixed and per-byte part.
+    /// The page's own mean service time at full quality, where it is not the server's fixed and per-byte part.
     pub service: Option<Duration>,
     /// How its service time varies, where it is not as the server says.
     pub service_law: Option<Law>,
@@ -225,11 +225,11 @@ pub enum Law {
         /// Standard deviation over mean, above 0.
         variation: f64,
     },
-    /// One of these values, each as likely, scaled to the mean. None may be negative; not all may be zero.
+    /// One of these values, each as likely, scaled to the mean. No value may be negative; not all may be zero.
     Empirical(Arc<[f64]>),
 }
 
-/// Who asks.
+/// The clients of a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clients {
     /// How many share the stream. At least 1.
@@ -252,7 +252,7 @@ pub struct Retry {
 /// A server as it truly is.
 #[derive(Clone, Debug)]
 pub struct Plant {
-    /// Who is served when.
+    /// The order of service.
     pub discipline: Discipline,
     /// The most requests that wait in its listen queue; one more is lost.
     pub listen_queue: usize,
@@ -262,11 +262,11 @@ pub struct Plant {
     pub service_per_byte: f64,
     /// How service times vary.
     pub law: Law,
-    /// Its network link, which a response passes after its service, shared by all [bytes/s].
+    /// The server's network link, which a response passes after its service, shared by all responses [bytes/s].
     pub link: Option<f64>,
     /// c: what a rejection takes of a worker, where the gateway shares its machine.
     pub rejection: Duration,
-    /// T_f: what a request takes of a worker whose client left before its service began (UC 7.5).
+    /// T_f: what a request takes of a worker if its client left before service began (UC 7.5).
     pub failure: Duration,
     /// What goes wrong, and when.
     pub faults: Vec<Fault>,
@@ -274,12 +274,12 @@ pub struct Plant {
     pub reports: bool,
 }
 
-/// Who is served when.
+/// The order of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// So many workers, one request each, first come first served (a process pool: UC 6.1).
+    /// Workers, each with one request, first come first served (a process pool: UC 6.1).
     Workers(u32),
-    /// So many cores, shared evenly by everybody in service (an event loop, or more processes than cores).
+    /// Cores, shared evenly by all requests in service (an event loop, or more processes than cores).
     Sharing {
         /// Cores: a request alone gets one.
         cores: u32,
@@ -322,9 +322,9 @@ pub enum FaultKind {
 /// A level of service, as it truly is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Version {
-    /// Its service time relative to the full one. `None`: what the server takes for its bytes.
+    /// Service time relative to the full version. `None`: what the server takes for the level's bytes.
     pub cost: Option<f64>,
-    /// Its body bytes relative to the full ones.
+    /// Body bytes relative to the full version.
     pub bytes: f64,
 }
 

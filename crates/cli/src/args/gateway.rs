@@ -87,6 +87,12 @@ pub(crate) struct DemoArguments {
     /// Print the figures as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Where the report goes, a page with plots [default: for the show a new file in the temporary folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the picture of the README instead, from the show in virtual time
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) picture: Option<PathBuf>,
 }
 
 const SIMULATE_AFTER: &str = "\

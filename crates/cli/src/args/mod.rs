@@ -132,7 +132,15 @@ mod tests {
     fn options_are_taken_in_any_order() {
         let check = Command::Check(CheckArguments { file: "a.toml".into(), json: true });
         assert_eq!(parsed("check --json a.toml").unwrap(), check);
-        let demo = DemoArguments { seconds: Some(30), load: 2.5, capacity: Some(500), seed: 7, json: true };
+        let demo = DemoArguments {
+            seconds: Some(30),
+            load: 2.5,
+            capacity: Some(500),
+            seed: 7,
+            json: true,
+            report: None,
+            picture: None,
+        };
         assert_eq!(
             parsed("demo --capacity 500 --load=2.5 --seed 7 --json --seconds 30").unwrap(),
             Command::Demo(demo)

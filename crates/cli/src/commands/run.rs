@@ -3,26 +3,27 @@
 use crate::args::RunArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::service::journal::Journal;
+use crate::service::events::EventLog;
+use crate::service::open_files::raise_open_files;
 use crate::service::reload::Reload;
 use crate::service::signals::{Asked, Signals};
 use crate::service::trends::TrendFile;
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{resolve, trends};
+use crate::service::{log, resolve, trends};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::{Gateway, Settings};
-use plimsoll_load::raise_open_files;
 use std::io;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How often the journal looks.
+/// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs it.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
+    log::start(signals);
     let configuration = source::read(&arguments.file)?;
     let mut settings = resolve::settings(&configuration)?;
     let trends = configuration.gateway.trends.as_deref();
@@ -30,10 +31,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     enough_open_files(&mut settings, &configuration.promises);
     let gateway = Gateway::start(settings, &configuration.promises).map_err(|error| not_started(&error))?;
     for address in gateway.local_addrs() {
-        eprintln!("listening on {address}");
+        tracing::info!("listening on {address}");
     }
     if let Some(address) = gateway.admin_addr() {
-        eprintln!("admin on {address}");
+        tracing::info!("admin on {address}");
     }
     let reload = Reload {
         file: arguments.file.clone(),
@@ -67,7 +68,7 @@ fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Fai
     };
     let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
     thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
-    let mut journal = Journal::default();
+    let mut events = EventLog::default();
     loop {
         match asked.recv_timeout(LOOK) {
             // What is wrong was said; it goes on as it was.
@@ -76,18 +77,19 @@ fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Fai
             Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
         reload.trends.look(&reload.gateway);
-        for line in journal.look(&gateway.status()) {
-            eprintln!("{line}");
+        for line in events.look(&gateway.status()) {
+            tracing::info!("{line}");
         }
     }
 }
 
 /// Lets requests under way finish; a second signal ends the process at once.
 fn drain(gateway: Gateway, signals: Signals, limit: Duration) {
-    eprintln!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
+    tracing::info!("stopping: requests under way have {} s to finish", limit.as_secs_f64());
     let impatient = thread::Builder::new().name("second-signal".to_owned()).spawn(move || {
         signals.wait_for_stop();
-        eprintln!("stopped at once: requests under way are cut off");
+        tracing::warn!("stopped at once: requests under way are cut off");
+        log::finish();
         std::process::exit(1);
     });
     if impatient.is_err() {
@@ -95,7 +97,7 @@ fn drain(gateway: Gateway, signals: Signals, limit: Duration) {
         return gateway.shutdown();
     }
     if !gateway.drain(limit) {
-        eprintln!("some requests were not finished in time");
+        tracing::warn!("some requests were not finished in time");
     }
 }
 
@@ -105,13 +107,13 @@ pub(crate) fn enough_open_files(settings: &mut Settings, promises: &Promises) {
     let upstreams = promises.plants.iter().map(|plant| u64::from(plant.max_connections)).sum();
     let limit = match raise_open_files() {
         Ok(limit) => limit,
-        Err(error) => return eprintln!("note: the limit of open files cannot be raised: {error}"),
+        Err(error) => return tracing::warn!("note: the limit of open files cannot be raised: {error}"),
     };
     let wanted = settings.limits.connections as u64;
     let left = left_for_clients(limit, upstreams);
     if left < wanted {
         settings.limits.connections = left as usize;
-        eprintln!(
+        tracing::warn!(
             "note: this process may open {limit} files, too few for {wanted} connections: it accepts {left}; raise \
              the limit (systemd: `LimitNOFILE={}`), or write `connections = {left}` under [limits]",
             wanted.saturating_mul(2).max(wanted + upstreams + OWN_FILES),

@@ -1,5 +1,6 @@
 //! How a command fails: what is printed, and the exit code.
 
+use crate::service::log;
 use std::process::ExitCode;
 
 /// Why a command did not do what was asked.
@@ -25,7 +26,7 @@ impl Failure {
             Failure::Input(text) => (text, 2),
             Failure::Failed(text) => (text, 1),
         };
-        eprintln!("{}", text.trim_end());
+        log::tell(text.trim_end());
         ExitCode::from(code)
     }
 }

@@ -6,9 +6,9 @@
 use crate::args::source;
 use crate::commands::run::enough_open_files;
 use crate::output::failure::Failure;
-use crate::service::resolve;
 use crate::service::trends::TrendFile;
 use crate::service::worker_counts::WorkerCounts;
+use crate::service::{log, resolve};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Owner for Reload {
         self.now()
     }
     fn log_lines_dropped(&self) -> u64 {
-        0
+        log::dropped()
     }
 }
 
@@ -41,8 +41,8 @@ impl Reload {
     pub(crate) fn now(&self) -> Result<Reloaded, String> {
         let result = self.try_now();
         match &result {
-            Ok(reloaded) => eprintln!("reloaded {}: {reloaded}", self.file.display()),
-            Err(wrong) => eprintln!("not reloaded, everything stays as it was:\n{wrong}"),
+            Ok(reloaded) => tracing::info!("reloaded {}: {reloaded}", self.file.display()),
+            Err(wrong) => tracing::warn!("not reloaded, everything stays as it was:\n{wrong}"),
         }
         result
     }

@@ -76,7 +76,7 @@ impl TrendFile {
         state.hour = hour();
         let Some(path) = &state.path else { return };
         if let Err(error) = write(path, &gateway.trends().to_string()) {
-            eprintln!("cannot write {}: {error}; the next try is in an hour", path.display());
+            tracing::warn!("cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }
 

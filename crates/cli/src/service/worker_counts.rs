@@ -63,10 +63,10 @@ impl WorkerCounts {
         let Asked { upstream, page, answers } = asked;
         let counted = ask(page);
         if *answers != Some(counted.is_ok()) {
-            eprintln!("{}", line(asked, &counted));
+            tracing::info!("{}", line(asked, &counted));
         }
         if let Ok(workers) = counted {
-            gateway.tell_workers(upstream, workers);
+            gateway.report_workers(upstream, workers);
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter_mut().find(|known| known.upstream == *upstream && known.page == *page) {

@@ -1,10 +1,10 @@
-//! The table of a policy's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of a policy's keys, as those of the configuration are in `crate::gateway`.
 
 use crate::syntax::{Many, OneOrMany, Size, Text, Whole, numbers, section, words};
 
 section! { "the file"
     /// How lighter copies of a site are made.
-    File {
+    AdaptationKeys {
         /// The content trees to make. Default: all.
         levels: OneOrMany<LevelWord>, optional;
         /// Steps to leave out of the light level.
@@ -16,7 +16,7 @@ section! { "the file"
         medium_limit: Size, optional;
         /// Images below this size are cosmetic and give way to their text. Default: 1 KiB.
         cosmetic_limit: Size, optional;
-        /// By how much large images are reduced in bytes. Default: 8.
+        /// The factor by which large images are reduced in bytes. Default: 8.
         factor: Factor, optional;
         /// The least structural similarity of a reduced image to its original; the factor gives way. Default: 0.9.
         similarity: Similarity, optional;

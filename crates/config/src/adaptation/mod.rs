@@ -1,8 +1,8 @@
 //! The policy file of `plimsoll adapt` and `plimsoll impact`: how a site's lighter copies are made.
 //!
-//! It is read by the same machinery as the configuration, from a table of keys of its own (`keys.rs`). Every key may be
-//! absent: what nobody says is the adapter's default, and an option of the command line says the same as its key. Names
-//! of levels, steps and tags are given as words; the adapter has them as types of its own.
+//! Comes in: the text of a policy. Goes out: [`Adaptation`], in which what the file leaves out is absent, because the
+//! adapter has the defaults and the command line has an option for each key. Levels, steps and tags are given as words;
+//! the adapter has types of its own for them.
 
 pub(crate) mod keys;
 
@@ -22,9 +22,9 @@ pub struct Adaptation {
     pub medium_limit_bytes: Option<u64>,
     /// Images below this size are cosmetic (byte).
     pub cosmetic_limit_bytes: Option<u64>,
-    /// By this factor in bytes.
+    /// The factor by which bytes are reduced.
     pub factor: Option<f64>,
-    /// But not below this structural similarity.
+    /// The least structural similarity.
     pub similarity: Option<f64>,
     /// AVIF images too.
     pub avif: Option<bool>,
@@ -43,10 +43,10 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::File, _| resolve(file))
+    crate::syntax::understand(source, name, |file: &keys::AdaptationKeys, _| resolve(file))
 }
 
-fn resolve(file: &keys::File) -> Adaptation {
+fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
     let size = |size: &Option<Located<crate::syntax::Size>>| size.as_ref().map(|size| size.value.0);
     let rules = file.rule.value.0.iter().flat_map(|rule| {
         let paths = rule.value.path.iter().flat_map(|paths| &paths.value.0);

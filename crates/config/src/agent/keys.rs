@@ -1,29 +1,29 @@
-//! The table of the agent's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of the agent's keys, as those of the configuration are in `crate::gateway`.
 
 use super::HttpUrl;
 use super::OnExit;
 use super::values::{ClientVariable, TreeName, Variable};
-use crate::gateway::keys::CostKeys;
+use crate::gateway::plants::CostKeys;
 use crate::syntax::{Rate, Share, Text, Whole, Within, section};
 use plimsoll_core::time::Duration;
 
 section! { "the file"
     /// An agent beside an unmodified server.
-    File {
+    AgentKeys {
         /// The server, and what it can carry.
         server: ServerKeys, section;
         /// How its load is seen. Exactly one of the keys.
         load: LoadKeys, section;
         /// The two content trees.
         trees: TreeKeys, section;
-        /// Exactly one of `link`, `nginx` and `apache` chooses between them. A link: one tree for everybody.
+        /// Exactly one of `link`, `nginx` and `apache` chooses between them. A link: one tree for all clients.
         link: Within<LinkKeys>, optional;
         /// nginx chooses by client: as many are degraded as it takes.
         nginx: Within<NginxKeys>, optional;
         /// Apache chooses by client: as many are degraded as it takes.
         apache: Within<ApacheKeys>, optional;
         /// How the agent works. Nothing here needs to be set.
-        control: ControlKeys, section;
+        control: AgentControlKeys, section;
     }
 }
 
@@ -33,7 +33,7 @@ section! { "[server]"
         /// A page that is asked for again and again, over a connection of its own: something cheap, that waits in the
         /// same queue as all others. Of nginx in front of an application, one that the application answers.
         probe: HttpUrl, required("write a cheap page of the server: `probe = \"http://127.0.0.1/robots.txt\"`");
-        /// From one probe to the next.
+        /// Time from one probe to the next.
         every: Duration, default(Duration::from_millis(500));
         /// The response time that was promised: a probe that takes longer tells of overload. Default: nine tenths of
         /// the time that a full queue takes, as measured, but at most a second.
@@ -82,7 +82,7 @@ section! { "[trees]"
 }
 
 section! { "[link]"
-    /// A symbolic link, for everybody alike.
+    /// A symbolic link, for all clients alike.
     LinkKeys {
         /// The link, which is the server's document root, or leads to it.
         path: Text, required("write the link that the server serves from: `path = \"/srv/www\"`");
@@ -90,7 +90,7 @@ section! { "[link]"
 }
 
 section! { "[nginx]"
-    /// What is written for nginx, and how it is told to read it.
+    /// What is written for nginx, and how nginx is made to read it.
     NginxKeys {
         /// The file that is written. Its configuration must `include` it inside `http { }`.
         file: Text, required("write the file that nginx includes: `file = \"/etc/nginx/plimsoll.conf\"`");
@@ -102,7 +102,7 @@ section! { "[nginx]"
         pid: Text, default(Text("/run/nginx.pid".to_owned()));
         /// nginx itself, to test its configuration at the start.
         program: Text, default(Text("nginx".to_owned()));
-        /// Its configuration, if not the one that it has built in.
+        /// nginx's configuration, if not the one that it has built in.
         configuration: Text, optional;
         /// A smaller change of the fraction is not worth a reload.
         step: Share, default(Share(0.05));
@@ -124,7 +124,7 @@ section! { "[apache]"
 
 section! { "[control]"
     /// How the agent works.
-    ControlKeys {
+    AgentControlKeys {
         /// The control period. The load is looked at four times in each.
         period: Duration, default(Duration::from_secs(1));
         /// What the agent leaves behind when it ends.

@@ -1,7 +1,6 @@
 //! The file of `plimsoll agent`: an unmodified server, how its load is seen, two content trees, and what chooses.
 //!
-//! Read by the same machinery as the configuration, from a table of keys of its own (`keys.rs`); yields plain structs.
-//! What decides is told in the core's own terms ([`plimsoll_core::agent::Settings`]).
+//! Comes in: the text of the file. Goes out: [`Agent`], plain data. The settings of the deciding part are the core's own type ([`plimsoll_core::agent::Settings`]).
 
 pub(crate) mod keys;
 mod resolve;
@@ -36,7 +35,7 @@ pub struct Agent {
 /// Where a server's counters are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CountersAt {
-    /// In its access log: Common, Combined, or JSON lines.
+    /// The server's access log: Common, Combined, or JSON lines.
     Log(PathBuf),
     /// Apache's `server-status?auto`.
     ServerStatus(HttpUrl),
@@ -47,7 +46,7 @@ pub enum CountersAt {
 /// What chooses the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Chooser {
-    /// A symbolic link, for everybody alike.
+    /// A symbolic link, for all clients alike.
     Link(PathBuf),
     /// nginx, by client.
     Nginx(Nginx),
@@ -55,7 +54,7 @@ pub enum Chooser {
     Apache(PathBuf),
 }
 
-/// What is written for nginx, and how it is told.
+/// What is written for nginx, and how nginx is made to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nginx {
     /// The file that its configuration includes.
@@ -68,7 +67,7 @@ pub struct Nginx {
     pub pid: PathBuf,
     /// nginx itself, for `nginx -t`.
     pub program: PathBuf,
-    /// Its configuration, if not the one that it has built in.
+    /// nginx's configuration, if not the one that it has built in.
     pub configuration: Option<PathBuf>,
     /// The key of the hash.
     pub seed: u64,
@@ -77,7 +76,7 @@ pub struct Nginx {
 /// What is left behind at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExit {
-    /// Full quality for everybody.
+    /// Full quality for all clients.
     #[default]
     Restore,
     /// What was chosen last.
@@ -122,7 +121,7 @@ impl fmt::Display for HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    let read = crate::syntax::understand(source, name, |file: &keys::File, findings| {
+    let read = crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)
     })?;
     // Nothing was found wrong, so nothing is missing.
@@ -131,7 +130,7 @@ pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
 
 /// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
 fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
-    let mut findings = crate::diagnostic::Findings::of(<keys::File as crate::syntax::Section>::shape);
+    let mut findings = crate::diagnostic::Findings::of(<keys::AgentKeys as crate::syntax::Section>::shape);
     let complaint =
         crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
     findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);

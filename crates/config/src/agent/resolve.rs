@@ -1,6 +1,6 @@
 //! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
 
-use super::keys::{ApacheKeys, File, LinkKeys, NginxKeys, ServerKeys};
+use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
 use crate::syntax::{Located, Text};
@@ -9,13 +9,13 @@ use plimsoll_core::time::Duration;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// How far below the load line the way back is where nobody says.
+/// How far below the load line the way back is, by default.
 const BACK: f64 = 0.1;
 /// Apache's map costs nothing to change; but each change is a line in the journal.
 const APACHE_STEP: f64 = 0.02;
 
 /// What `file` means; none only beside findings.
-pub(super) fn resolve(file: &File, name: &str, findings: &mut Findings) -> Option<Agent> {
+pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
     let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
     let at = |text: &Text| folder.join(&text.0);
     let server = &file.server.value;
@@ -72,7 +72,7 @@ fn only<T>(
     Some(value)
 }
 
-fn counters(file: &File, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
+fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
     let keys = &file.load.value;
     let mut given = Vec::new();
     if let Some(log) = &keys.log {
@@ -93,7 +93,7 @@ fn counters(file: &File, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings)
     only(given, (&place, complaint), findings)
 }
 
-fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<LoadSense> {
+fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Option<LoadSense> {
     let ServerKeys { costs, bandwidth, workers, .. } = &file.server.value;
     let workers = workers.as_ref().map(|workers| workers.value.0 as u32);
     if costs.is_none() && bandwidth.is_none() {
@@ -133,7 +133,11 @@ fn sense(file: &File, counters: &CountersAt, findings: &mut Findings) -> Option<
     })
 }
 
-fn chooser(file: &File, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<(Chooser, Policy)> {
+fn chooser(
+    file: &AgentKeys,
+    at: &dyn Fn(&Text) -> PathBuf,
+    findings: &mut Findings,
+) -> Option<(Chooser, Policy)> {
     let mut given = Vec::new();
     if let Some(section) = &file.link {
         given.push(("link", &section.span, link(&section.value.0, at)));
@@ -179,7 +183,7 @@ fn apache(
     Some((Chooser::Apache(at(&keys.map.as_ref()?.value)), policy))
 }
 
-fn settings(file: &File, policy: Policy, findings: &mut Findings) -> Settings {
+fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settings {
     let ServerKeys { every, response_time, queue, load_line, back_line, .. } = &file.server.value;
     let period = &file.control.value.period;
     for (what, time, from, to) in [("`every`", every, "50ms", "60s"), ("`period`", period, "200ms", "60s")] {

@@ -14,7 +14,7 @@ pub(crate) struct Findings {
     file: Option<fn() -> SectionShape>,
 }
 
-/// One error before its place is turned into line and column.
+/// An error before its place is turned into line and column.
 #[derive(Debug)]
 struct Finding {
     code: Code,

@@ -120,7 +120,7 @@ impl Diagnostics {
         &self.source
     }
 
-    /// One error as text: its line of the file with carets below, then notes.
+    /// An error as text: its line of the file with carets below, then notes.
     fn drawn(&self, diagnostic: &Diagnostic) -> String {
         let Diagnostic { code, span, line, message, help, other, .. } = diagnostic;
         // The renderer gets the one line that is shown: it would number a long file anew for each error.

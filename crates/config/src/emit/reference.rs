@@ -3,14 +3,14 @@
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
 use crate::diagnostic::Code;
-use crate::gateway::keys::File;
+use crate::gateway::file::ConfigurationKeys;
 use crate::syntax::{KeyShape, Presence, Section, SectionShape, Shape, sections};
 use crate::{adaptation, agent, workload};
 use std::fmt::Write;
 use std::ops::Bound;
 
 const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/gateway/keys.rs: do not edit. Rewrite it with
+<!-- Generated from crates/config/src/gateway: do not edit. Rewrite it with
      PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
 # Configuration
 
@@ -56,22 +56,22 @@ capacity = { workers = 8 }          # may be left out
 /// The reference of all keys of the configuration, in Markdown.
 pub fn reference() -> String {
     // The root holds sections alone, which follow.
-    page_of(INTRODUCTION, &sections(File::shape())[1..])
+    page_of(INTRODUCTION, &sections(ConfigurationKeys::shape())[1..])
 }
 
 /// The reference of all keys of the workload, in Markdown.
 pub fn workload_reference() -> String {
-    page_of(workload::INTRODUCTION, &sections(workload::keys::File::shape()))
+    page_of(workload::INTRODUCTION, &sections(workload::keys::WorkloadKeys::shape()))
 }
 
 /// The reference of all keys of the adapter's policy, in Markdown.
 pub fn adaptation_reference() -> String {
-    page_of(adaptation::INTRODUCTION, &sections(adaptation::keys::File::shape()))
+    page_of(adaptation::INTRODUCTION, &sections(adaptation::keys::AdaptationKeys::shape()))
 }
 
 /// The reference of all keys of an agent's file, in Markdown.
 pub fn agent_reference() -> String {
-    page_of(agent::INTRODUCTION, &sections(agent::keys::File::shape()))
+    page_of(agent::INTRODUCTION, &sections(agent::keys::AgentKeys::shape()))
 }
 
 fn page_of(introduction: &str, sections: &[SectionShape]) -> String {

@@ -10,22 +10,22 @@ use std::ops::Bound;
 
 /// The JSON Schema of the configuration.
 pub fn json_schema() -> String {
-    schema_of(gateway::keys::File::shape(), "Plimsoll configuration")
+    schema_of(gateway::file::ConfigurationKeys::shape(), "Plimsoll configuration")
 }
 
 /// The JSON Schema of the workload.
 pub fn workload_schema() -> String {
-    schema_of(workload::keys::File::shape(), "Plimsoll workload")
+    schema_of(workload::keys::WorkloadKeys::shape(), "Plimsoll workload")
 }
 
 /// The JSON Schema of the adapter's policy.
 pub fn adaptation_schema() -> String {
-    schema_of(adaptation::keys::File::shape(), "Plimsoll adaptation")
+    schema_of(adaptation::keys::AdaptationKeys::shape(), "Plimsoll adaptation")
 }
 
 /// The JSON Schema of an agent's file.
 pub fn agent_schema() -> String {
-    schema_of(agent::keys::File::shape(), "Plimsoll agent")
+    schema_of(agent::keys::AgentKeys::shape(), "Plimsoll agent")
 }
 
 fn schema_of(file: SectionShape, title: &str) -> String {

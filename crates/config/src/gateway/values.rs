@@ -1,7 +1,7 @@
 //! Values that only the configuration has: what a client is, a range of shares, and words of fixed lists.
 
 use crate::diagnostic::{Code, Complaint, quoted};
-use crate::http::{CookieName, HeaderName};
+use crate::gateway::http::{CookieName, HeaderName};
 use crate::syntax::{Refused, TextField, TextShape, bad, words};
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
 use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
@@ -80,7 +80,7 @@ words!(Choice {
     "random" => Random, "at random, request by request";
 });
 words!(Prefer {
-    "throughput" => Throughput, "no worker is left idle: who can be done just in time is admitted";
+    "throughput" => Throughput, "no worker is left idle: a request that can be done just in time is admitted";
     "delay" => Delay, "short waits: no longer than a fifth of the deadline, though a worker may idle now and then for it";
 });
 words!(DelayParts {

@@ -7,7 +7,7 @@ use crate::diagnostic::{Code, Complaint, Findings};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// One, or a list of them.
+/// One value, or a list of them.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
 
@@ -41,6 +41,11 @@ impl<T: Field> Field for OneOrMany<T> {
             }
         }
     }
+}
+
+/// The values of a list that may be absent.
+pub(crate) fn listed<T, V>(list: &Option<Located<OneOrMany<T>>>, value: impl Fn(&T) -> V) -> Vec<V> {
+    list.iter().flat_map(|list| &list.value.0).map(|item| value(&item.value)).collect()
 }
 
 /// One value, or a table of keys: `"exponential"`, `{ kind = "pareto", shape = 1.5, ratio = 100 }`.

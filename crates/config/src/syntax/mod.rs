@@ -14,7 +14,7 @@ mod suggestions;
 mod text;
 pub(crate) mod word;
 
-pub(crate) use compounds::{Brief, Course, Many, Named, OneOrMany, Pairs, Within};
+pub(crate) use compounds::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, listed};
 pub(crate) use field::{Field, Located, Section};
 pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, numbers};
 pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};

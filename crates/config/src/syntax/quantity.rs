@@ -15,7 +15,7 @@ struct Units {
     factors: &'static [(&'static str, f64)],
 }
 
-/// In seconds.
+/// Units of time, in seconds.
 const TIME: Units = Units {
     what: "duration",
     help: "write a number and a unit, such as `\"10s\"`: ns, us, ms, s, min, h, d",
@@ -32,7 +32,7 @@ const TIME: Units = Units {
     ],
 };
 
-/// In bytes.
+/// Units of size, in bytes.
 const SIZE: Units = Units {
     what: "size",
     help: "write a number and a unit, such as `\"64 KiB\"`: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB",
@@ -50,7 +50,7 @@ const SIZE: Units = Units {
     ],
 };
 
-/// In bytes per second.
+/// Units of a rate of bytes, in bytes per second.
 const BYTE_RATE: Units = Units {
     what: "rate",
     help: "write a number and a unit, such as `\"100 Mbit/s\"`: bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, \
@@ -70,7 +70,7 @@ const BYTE_RATE: Units = Units {
     ],
 };
 
-/// In requests per second.
+/// Units of a rate of requests, in requests per second.
 const REQUEST_RATE: Units = Units {
     what: "rate of requests",
     help: "write a number and per what, such as `\"500/s\"`: /s, /min, /h, /d",

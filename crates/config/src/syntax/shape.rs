@@ -20,11 +20,11 @@ pub(crate) enum Shape {
     },
     /// Text of a certain form.
     Text(TextShape),
-    /// One of these words, each with its meaning.
+    /// A word of a list, each with its meaning.
     Word(&'static [(&'static str, &'static str)]),
     /// Either of two.
     Either(Box<Shape>, Box<Shape>),
-    /// One, or a list of them.
+    /// One value, or a list of them.
     OneOrMany(Box<Shape>),
     /// A table from names that the user chooses to values.
     Pairs {
@@ -56,7 +56,7 @@ impl Shape {
 pub(crate) struct TextShape {
     /// `a duration`.
     pub(crate) what: &'static str,
-    /// One that is right.
+    /// An example that is right.
     pub(crate) example: &'static str,
     /// For the JSON Schema: the regular expression of the form, where there is one worth having.
     pub(crate) pattern: Option<&'static str>,
@@ -65,14 +65,14 @@ pub(crate) struct TextShape {
 /// A table of known keys.
 #[derive(Clone, Debug)]
 pub(crate) struct SectionShape {
-    /// As it stands in a file: `[upstream.NAME]`.
+    /// The title as it stands in a file: `[upstream.NAME]`.
     pub(crate) title: &'static str,
     /// What it is about.
     pub(crate) doc: &'static str,
     pub(crate) keys: Vec<KeyShape>,
 }
 
-/// One key of a section.
+/// A key of a section.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyShape {
     pub(crate) name: &'static str,
@@ -99,7 +99,7 @@ pub(crate) enum Presence {
     Optional,
     /// A section that counts as empty where it is absent.
     Implied,
-    /// As it would be written.
+    /// The default as it would be written.
     Default(String),
 }
 

@@ -1,11 +1,11 @@
-//! The table of a workload's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of a workload's keys, as those of the configuration are in `crate::gateway`.
 
 use super::values::{
     BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Sample,
     ShapeNumber, Skew, StateRatio, TailShape,
 };
-use crate::gateway::keys::CostKeys;
-use crate::http::{HeaderName, HeaderValue, Method};
+use crate::gateway::http::{HeaderName, HeaderValue, Method};
+use crate::gateway::plants::CostKeys;
 use crate::syntax::{
     Brief, Course, Many, Named, OneOrMany, Pairs, RequestRate, Seconds, Share, Size, Text, Weight, Whole,
     Within, section,
@@ -15,22 +15,22 @@ use std::net::Ipv4Addr;
 
 section! { "the file"
     /// Everything outside the gateway.
-    File {
-        /// When the simulation ends. Absent: when the streams have ended and everybody was answered.
+    WorkloadKeys {
+        /// When the simulation ends. Absent: when the streams have ended and every request was answered.
         duration: End, default(End(None));
         /// What arrives. Several streams come together, in order of time.
         stream: Many<StreamKeys>, default(Many(Vec::new()));
         /// The servers as they truly are, by the names of the configuration's upstreams and folders.
         plant: Named<PlantKeys>, default(Named(Vec::new()));
         /// What the levels of service truly take, by the names of the configuration's sites.
-        site: Named<SiteKeys>, default(Named(Vec::new()));
+        site: Named<VersionsKeys>, default(Named(Vec::new()));
     }
 }
 
 section! { "[[stream]]"
     /// A flow of requests. Exactly one of `rate`, `load`, `counts` and `log` says when they come.
     StreamKeys {
-        /// Its name in messages. Default: its number.
+        /// The stream's name in messages. Default: its number.
         name: Text, optional;
         /// How many requests come: one rate for all time, or phases.
         rate: Course<RequestRate, RatePhaseKeys>, optional;
@@ -77,7 +77,7 @@ section! { "[[stream]]"
 section! { "rate phase"
     /// A phase of a stream's `rate`: from its beginning to that of the next phase.
     RatePhaseKeys {
-        /// Its beginning. Nothing comes before the first.
+        /// The beginning of the phase. Nothing comes before the first.
         from: Moment, required("write when it begins: `from = \"0s\"`");
         /// The rate at its beginning.
         rate: RequestRate, required("write how many requests come: `rate = \"500/s\"`");
@@ -89,7 +89,7 @@ section! { "rate phase"
 section! { "load phase"
     /// A phase of a stream's `load`: from its beginning to that of the next phase.
     LoadPhaseKeys {
-        /// Its beginning. Nothing comes before the first.
+        /// The beginning of the phase. Nothing comes before the first.
         from: Moment, required("write when it begins: `from = \"0s\"`");
         /// The load at its beginning.
         load: Load, required("write the load as a multiple of what the server carries: `load = 3.0`");
@@ -121,7 +121,7 @@ section! { "process"
 section! { "bursts"
     /// Bursts at equal distances: `bursts = { every = "7s", length = "50ms", factor = 8 }`.
     BurstKeys {
-        /// From the beginning of one to that of the next. The first begins after this time.
+        /// Time from the beginning of one burst to that of the next. The first begins after this time.
         every: Duration, required("write how far apart they are: `every = \"7s\"`");
         /// How long each lasts.
         length: Duration, required("write how long each lasts: `length = \"50ms\"`");
@@ -165,7 +165,7 @@ section! { "[[stream.page]]"
         path: PagePath, default(PagePath("/".to_owned()));
         /// Request headers.
         headers: Pairs<HeaderName, HeaderValue>, optional;
-        /// Its share of the stream's requests, relative to the other pages'.
+        /// The page's share of the stream's requests, relative to the other pages'.
         weight: Weight, default(Weight(1.0));
         /// Body bytes of the response at full quality, on average.
         bytes: Size, default(Size(8 << 10));
@@ -212,7 +212,8 @@ section! { "[plant.NAME]"
         /// How many requests it works on at once, first come first served: a process pool. Default: as configured;
         /// where the configuration leaves it to be found, this says what is to be found, and must be there.
         workers: Whole<1, 1_000_000>, optional;
-        /// Or the cores that everybody in service shares evenly: an event-driven server, or more processes than cores.
+        /// Or the cores that all requests in service share evenly: an event-driven server, or more processes than
+        /// cores.
         cores: Whole<1, 1_000_000>, optional;
         /// With `cores`: the most requests in service at once. Default: the connections that the gateway makes.
         connections: Whole<1, 10_000_000>, optional;
@@ -226,12 +227,12 @@ section! { "[plant.NAME]"
         costs: Within<CostKeys>, optional;
         /// How service times vary.
         service_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
-        /// Its network link, which a response passes after its service, shared by all. Default: the configured
+        /// The server's network link, which a response passes after its service, shared by all. Default: the configured
         /// `bandwidth`.
         link: crate::syntax::Rate, optional;
         /// What a rejection takes of a worker, where the gateway shares its machine.
         rejection: Seconds, optional;
-        /// What a request takes of a worker whose client left before its service began.
+        /// What a request takes of a worker if its client left before its service began.
         failure: Seconds, default(Seconds(0.0));
         /// Whether it reports its own utilization. Default: where the configuration relies on it.
         reports: bool, optional;
@@ -260,20 +261,21 @@ section! { "[[plant.NAME.fault]]"
 
 section! { "[site.NAME]"
     /// What the levels of a site truly take.
-    SiteKeys {
-        /// By the names of the configuration's levels. The last one is full quality and needs nothing.
-        level: Named<LevelKeys>, default(Named(Vec::new()));
+    VersionsKeys {
+        /// Levels, by their names in the configuration. The last one is full quality and needs nothing.
+        level: Named<VersionKeys>, default(Named(Vec::new()));
     }
 }
 
 section! { "[site.NAME.level.NAME]"
     /// A level of service as it truly is. Where nothing is said, neither here nor in the configuration, a level is
     /// assumed to take 0.25 of the level above, and the simulation says so.
-    LevelKeys {
-        /// Its service time as a share of the level above. Default: the configured `cost`; where only `bytes` is
+    VersionKeys {
+        /// The level's service time as a share of the level above. Default: the configured `cost`; where only `bytes`
+        /// is
         /// given, what the server takes for these bytes; of a page with a time of its own, its share of the bytes.
         cost: Share, optional;
-        /// Its body bytes as a multiple of the level above. Default: as `cost`.
+        /// The level's body bytes as a multiple of the level above. Default: as `cost`.
         bytes: BytesRatio, optional;
     }
 }

@@ -28,7 +28,7 @@ struct Chosen<'a, K> {
     span: &'a Range<usize>,
     /// Nothing in the table was refused: what is absent is meant to be absent.
     sound: bool,
-    /// One that is right.
+    /// A text that is right.
     example: &'static str,
 }
 

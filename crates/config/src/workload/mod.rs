@@ -1,14 +1,11 @@
-//! The workload file of `plimsoll simulate`: what arrives, who asks, and the truth about the servers.
+//! The workload file of `plimsoll simulate`: arrivals, clients, and the truth about the servers.
 //!
-//! It is read by the same machinery as the configuration, from a table of keys of its own (`keys.rs`), and yields the
-//! plain structs of `plimsoll_sim::workload`. What it leaves out is taken from the configuration: a server has the
-//! workers, costs and bandwidth that the configuration says, a level costs what the configuration says. Where neither
-//! says anything, a level's cost is assumed and the assumption is told ([`Understood::assumptions`]); a request's time
-//! is not, because every figure of a run hangs on it: that is an error, or, for logs whose lines may bring their own
-//! times, a question left to whoever reads them ([`Understood::untimed`]).
-//!
-//! Rates may be written as a multiple of the capacity (`load`). The capacity is that of the stream's own pages at full
-//! quality: of the workers' time, or of the link, whichever is full first on the plant that is full first.
+//! Comes in: the text of a workload, and the promises of a configuration, from which workers, costs and bandwidth are
+//! taken that the workload leaves out. Goes out: the plain structs of `plimsoll_sim::workload`. A level's cost that
+//! neither file gives is assumed and the assumption reported ([`Understood::assumptions`]). A request's time is never
+//! assumed, because every figure of a run hangs on it: its absence is an error, or, for logs whose lines may bring their
+//! own times, a question left to the reader of the lines ([`Understood::untimed`]). A rate may be a multiple of the
+//! capacity (`load`): what the stream's own pages take at full quality of the plant that is full first.
 
 mod arrivals;
 mod bursts;
@@ -33,12 +30,12 @@ pub struct Understood {
     pub workload: Workload,
     /// What was assumed because neither file says it, a sentence each.
     pub assumptions: Vec<String>,
-    /// The plants of which nobody says what a request takes. They are sound only if each line of the logs brings its
+    /// The plants whose service time is not given. They are sound only if each line of the logs brings its
     /// own service time; a run where one does not must end with [`Untimed::help`].
     pub untimed: Vec<Untimed>,
 }
 
-/// A plant of which nobody says what a request takes.
+/// A plant whose service time is not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Untimed {
     /// Which: an index into [`Promises::plants`].
@@ -78,7 +75,7 @@ pub fn parse_workload_as(
     promises: &Promises,
     reading: Reading<'_>,
 ) -> Result<Understood, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::File, findings| {
+    crate::syntax::understand(source, name, |file: &keys::WorkloadKeys, findings| {
         resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
     })
 }

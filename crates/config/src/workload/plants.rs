@@ -4,12 +4,12 @@
 //! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
 //! configuration leaves the workers to be found, a workload must tell the truth that there is to find.
 
-use super::keys::{FaultKeys, File, PlantKeys};
+use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
 use super::resolve::{conflict, exclusive, unknown_name, within};
 use super::values::End;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::CostKeys;
+use crate::gateway::plants::CostKeys;
 use crate::syntax::Located;
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether anybody says what a request takes.
+    /// Whether the service time is given.
     pub(super) fn timed(&self) -> bool {
         self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
     }
@@ -71,7 +71,7 @@ fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
 }
 
 /// The true servers, one for each of the promises' plants.
-pub(super) fn resolve(file: &File, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
+pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
     let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
     let mut plants = as_promised(promises);
     let mut is_known = file.plant.sound;
@@ -108,7 +108,7 @@ pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = Strin
     })
 }
 
-fn workers_are_told(file: &File, promises: &Promises, findings: &mut Findings) {
+fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
     for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
         let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
         let keys = section.map(|(_, keys)| &keys.value);

@@ -1,4 +1,4 @@
-//! What is asked for, and by whom.
+//! What a stream asks for, and its clients.
 
 use super::keys::{FieldKeys, PageKeys, StreamKeys};
 use super::laws;
@@ -81,7 +81,7 @@ fn page(section: &Located<PageKeys>, scene: &Scene<'_>, findings: &mut Findings)
     }
 }
 
-/// Who asks.
+/// The clients of a stream.
 pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) -> Clients {
     let keys = &section.value;
     let (count, first_address) = (keys.clients.value.0 as u32, u32::from(keys.first_client.value));

@@ -1,7 +1,7 @@
 //! From what a workload says to what it means. As in the configuration nothing stops at the first error, and what is
 //! read beside findings is thrown away.
 
-use super::keys::{File, StreamKeys};
+use super::keys::{StreamKeys, WorkloadKeys};
 use super::truth::Truth;
 use super::values::End;
 use super::{Reading, Understood, arrivals, plants, requests, versions};
@@ -29,7 +29,7 @@ pub(super) struct Scene<'a> {
 }
 
 /// The workload that `file` means. Not to be used if there are findings.
-pub(super) fn resolve(file: &File, given: Given<'_>, findings: &mut Findings) -> Understood {
+pub(super) fn resolve(file: &WorkloadKeys, given: Given<'_>, findings: &mut Findings) -> Understood {
     let Given { promises, reading, .. } = given;
     let plants = plants::resolve(file, promises, findings);
     let (versions, assumptions) = versions::resolve(file, given, findings);
@@ -47,7 +47,11 @@ pub(super) fn resolve(file: &File, given: Given<'_>, findings: &mut Findings) ->
 }
 
 /// The streams, and the plants that are without a time unless a log's lines bring it.
-fn streams(file: &File, scene: &Scene<'_>, findings: &mut Findings) -> (Vec<Stream>, BTreeSet<usize>) {
+fn streams(
+    file: &WorkloadKeys,
+    scene: &Scene<'_>,
+    findings: &mut Findings,
+) -> (Vec<Stream>, BTreeSet<usize>) {
     let sections = &file.stream.value.0;
     let replaced = scene.given.reading.log.is_some();
     if sections.is_empty() && file.stream.sound && !replaced {
@@ -97,7 +101,7 @@ fn stream(
     }
 }
 
-/// The plants that must be told a time for this stream, and those that must unless each line of its log brings one.
+/// The plants that need a time for this stream, and those that need one unless each line of its log brings one.
 fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let format = match (&stream.arrivals, &stream.content) {
         (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
@@ -150,7 +154,7 @@ pub(super) fn exclusive(given: &[(&str, Option<&Range<usize>>)], help: &str, fin
     }
 }
 
-/// Where a key with a default was written, if it was: what nobody wrote stands at its section.
+/// Where a key with a default was written, if it was: a default stands at its section.
 pub(super) fn written<'a, T>(value: &'a Located<T>, section: &Range<usize>) -> Option<&'a Range<usize>> {
     (value.span != *section).then_some(&value.span)
 }

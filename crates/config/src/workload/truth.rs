@@ -1,5 +1,5 @@
 //! What requests take of which server: the route from a host to a plant, the capacity for a mix of pages, and which
-//! plants nobody has told a time of.
+//! plants that have no time.
 
 use super::Untimed;
 use super::plants::Known;
@@ -7,7 +7,7 @@ use plimsoll_core::promises::Promises;
 use plimsoll_sim::workload::Page;
 use std::collections::BTreeSet;
 
-/// The servers as they truly are, and who is sent to them.
+/// The servers as they truly are, and which requests are sent to them.
 pub(super) struct Truth<'a> {
     pub(super) promises: &'a Promises,
     pub(super) plants: &'a [Known],
@@ -21,7 +21,7 @@ impl Truth<'_> {
     }
 
     /// Requests per second at which the first of the resources that these pages need is full: lambda such that
-    /// max over plants of (lambda S / s, lambda B / b) is 1. `None` where nobody knows what they take.
+    /// max over plants of (lambda S / s, lambda B / b) is 1. `None` where the time of a request is not known.
     pub(super) fn capacity(&self, pages: &[Page]) -> Option<f64> {
         let mut demands = vec![Demand::default(); self.plants.len()];
         let mut weights = 0.0;
@@ -40,14 +40,14 @@ impl Truth<'_> {
         (fullest > 0.0).then(|| weights / fullest)
     }
 
-    /// The plants that must be told a time if a request without its own comes to `site`: those of its levels.
+    /// The plants that need a time if a request without its own comes to `site`: those of its levels.
     pub(super) fn needs(&self, site: usize) -> BTreeSet<usize> {
         let Some(promise) = self.promises.sites.get(site) else { return BTreeSet::new() };
         let plants = promise.levels.iter().map(|level| level.plant.unwrap_or(promise.plant));
         plants.filter(|plant| self.plants.get(*plant).is_some_and(|known| !known.timed())).collect()
     }
 
-    /// The plants that must be told a time unless each line of a log brings its own.
+    /// The plants that need a time unless each line of a log brings its own.
     pub(super) fn untimed_by_logs(&self) -> BTreeSet<usize> {
         (0..self.promises.sites.len()).flat_map(|site| self.needs(site)).collect()
     }

@@ -1,7 +1,7 @@
 //! Values that only a workload has: numbers, moments, paths and hosts that requests name, and words.
 
 use crate::diagnostic::{Findings, quoted};
-use crate::http::{HostPattern, PathPattern};
+use crate::gateway::http::{HostPattern, PathPattern};
 use crate::syntax::{
     DURATION, Field, Refused, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
 };

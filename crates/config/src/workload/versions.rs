@@ -3,14 +3,14 @@
 //! Both files compare a level with the one above; the simulator wants the full one. So the ratios are multiplied from
 //! the top down.
 
-use super::keys::{File, LevelKeys, SiteKeys};
+use super::keys::{VersionKeys, VersionsKeys, WorkloadKeys};
 use super::resolve::{Given, unknown_name};
 use crate::diagnostic::{Code, Complaint, Findings};
 use crate::syntax::Located;
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
 
-/// What a level takes of the one above where nobody says.
+/// The share of the level above that a level takes if nothing else is given.
 const ASSUMED: f64 = 0.25;
 
 /// The levels of the promises, as they promise to be, and what was assumed.
@@ -23,7 +23,7 @@ pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String
 
 /// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
 pub(super) fn resolve(
-    file: &File,
+    file: &WorkloadKeys,
     given: Given<'_>,
     findings: &mut Findings,
 ) -> (Vec<Vec<Version>>, Vec<String>) {
@@ -43,7 +43,7 @@ pub(super) fn resolve(
     (versions.collect(), assumptions)
 }
 
-fn levels_exist(site: &Site, keys: &SiteKeys, findings: &mut Findings) {
+fn levels_exist(site: &Site, keys: &VersionsKeys, findings: &mut Findings) {
     let levels: Vec<&str> = site.levels.iter().map(|level| level.name.as_str()).collect();
     for (name, level) in &keys.level.value.0 {
         if !levels.contains(&name.value.as_str()) {
@@ -61,7 +61,7 @@ fn levels_exist(site: &Site, keys: &SiteKeys, findings: &mut Findings) {
 /// The levels of one site, lowest quality first.
 fn of_site(
     site: &Site,
-    keys: Option<&SiteKeys>,
+    keys: Option<&VersionsKeys>,
     promises: &Promises,
     assumptions: &mut Vec<String>,
 ) -> Vec<Version> {
@@ -86,7 +86,7 @@ struct Said<'a> {
     site: &'a Site,
     level: &'a Level,
     above: &'a Level,
-    given: Option<&'a Located<LevelKeys>>,
+    given: Option<&'a Located<VersionKeys>>,
 }
 
 impl Said<'_> {

@@ -1,9 +1,9 @@
 //! AVIF: read and written again by libavif's own programs, `avifdec` and `avifenc`, where the user asks for it.
 //!
-//! Not by a library: there is no safe one in Rust to read AV1, and the encoder is larger than all that is here (decision
-//! 2). A program costs a process for each try, which next to AV1 is little. Between the two the picture is a PNG, which
-//! carries the colour profile; the colour space without one is told again. What a PNG would lose is left alone: pictures
-//! that move, that are turned or cropped by their container, and those of high dynamic range.
+//! Why not a library: there is no safe one in Rust to read AV1, and the encoder is larger than all that is here
+//! (decision 2). A program costs a process for each try, which next to AV1 is little. Between the two programs the
+//! picture is a PNG, which carries the colour profile; a colour space without profile is given as an option. What a PNG
+//! would lose is left alone: pictures that move, that their container turns or crops, and those of high dynamic range.
 
 use super::raster::Raster;
 use super::search::Ladder;

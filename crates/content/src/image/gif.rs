@@ -11,7 +11,7 @@ use super::similarity::Original;
 use super::within_bounds;
 use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
 
-/// One picture of it.
+/// One picture of a GIF.
 struct Shown {
     raster: Raster,
     /// For so long (1/100 s).
@@ -61,14 +61,14 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// Its colours if it is still, its frames if it moves; in two sizes or one.
+/// The colours of a still image, or the frames of a moving one; in two sizes or one.
 pub(super) struct Reductions {
     original: Original,
     sizes: Vec<Gif>,
     moves: bool,
 }
 
-/// Of a moving image: every n-th frame, with so many colours. 0 is the first frame alone.
+/// A moving image with every n-th frame and at most so many colours. 0 is the first frame alone.
 const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
 impl Reductions {

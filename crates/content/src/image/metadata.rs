@@ -11,7 +11,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// From the Exif block (a TIFF file) and the colour profile of an image.
+    /// Metadata out of the Exif block (a TIFF file) and the colour profile of an image.
     pub(super) fn of(exif: Option<&[u8]>, profile: Option<Vec<u8>>) -> Metadata {
         Metadata {
             orientation: exif.and_then(orientation),

@@ -87,9 +87,9 @@ pub(crate) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
 /// How an image is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reduction {
-    /// By this factor in bytes.
+    /// The factor by which bytes are reduced.
     pub(crate) factor: f64,
-    /// But not to less similarity than this.
+    /// The least similarity to the original.
     pub(crate) similarity: f64,
     /// Whether it may have fewer pixels: only where pages say how large it is shown.
     pub(crate) resizable: bool,

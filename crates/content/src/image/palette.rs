@@ -38,7 +38,7 @@ impl Histogram {
         unreachable!("the last mask takes all")
     }
 
-    /// At most so many colours, in order.
+    /// A palette of at most `most` colours, in order.
     pub(super) fn palette(&self, most: usize) -> Palette {
         let mut colors: Vec<Color> = match self.counts.len() <= most {
             true => self.counts.iter().map(|(color, _)| *color).collect(),

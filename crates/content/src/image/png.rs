@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     Ok(Raster { width, height, channels: 4, samples })
 }
 
-/// Its palettes, in two sizes or one.
+/// The palettes of an image, in two sizes or one.
 pub(super) struct Palettes {
     original: Original,
     rasters: Vec<Raster>,

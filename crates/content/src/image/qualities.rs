@@ -22,7 +22,7 @@ pub(super) struct Codec {
     /// Qualities that are tried: below, blocks show; above, nothing is gained.
     pub(super) qualities: RangeInclusive<usize>,
     pub(super) read: fn(&[u8]) -> Result<Picture, String>,
-    /// In a quality; `None` if it cannot be.
+    /// The image in a quality; `None` if it cannot be written so.
     pub(super) write: fn(&Raster, usize, &Metadata) -> Option<Vec<u8>>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Wanted {
 pub(crate) struct Found {
     /// The file.
     pub(crate) written: Vec<u8>,
-    /// Of its pixels to the original's.
+    /// Structural similarity of its pixels to the original's.
     pub(crate) similarity: f64,
     /// Which size: 0 is the original's.
     pub(crate) size: usize,
@@ -65,7 +65,7 @@ const SPAN: f64 = 10.0;
 /// After so many guesses the rest is halved.
 const GUESSES: usize = 5;
 
-/// The highest step whose file has at most so many bytes, or is nearly as large.
+/// The highest step whose file has at most `bytes` bytes, or is nearly as large.
 ///
 /// Bytes grow about exponentially with the step, so the next try is where the line through the logarithms of the last
 /// two meets the wanted one: three or four tries instead of the seven of halving.

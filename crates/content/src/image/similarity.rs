@@ -23,7 +23,7 @@ impl Original {
         Original(grounds.iter().map(|&ground| raster.luma(ground)).collect())
     }
 
-    /// In the original's size, on the ground on which they differ most.
+    /// Similarity at the original's size, on the background on which the two differ most.
     pub(super) fn similarity(&self, raster: &Raster) -> f64 {
         let on = |(original, ground): (&Plane, &u8)| {
             similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))

@@ -2,10 +2,10 @@
 
 use super::raster::Raster;
 
-/// Its sizes; the smaller ones are made when they are asked for.
+/// The sizes of an image; the smaller ones are made when they are asked for.
 pub(super) struct Sizes {
     full: Raster,
-    /// So many quarters of each side.
+    /// The image with each side reduced to so many quarters.
     smaller: Vec<(usize, Option<Raster>)>,
 }
 

@@ -54,7 +54,7 @@ pub(super) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
             let bits = at(1)? | at(2)? << 8 | at(3)? << 16 | at(4)? << 24;
             (at(0)? == 0x2f).then_some((1 + (bits & 0x3fff), 1 + (bits >> 14 & 0x3fff)))
         }
-        // In 14 bits each, after the frame's tag and start code (RFC 6386, 9.1).
+        // Width and height have 14 bits each, after the frame's tag and start code (RFC 6386, 9.1).
         b"VP8 " => {
             let side = |place| Some((at(place)? | at(place + 1)? << 8) & 0x3fff);
             (head.get(3..6) == Some(b"\x9d\x01\x2a")).then_some((side(6)?, side(8)?))

@@ -30,10 +30,10 @@ const MOST: f64 = 7.0;
 
 impl ClientShare {
     /// The service level at which requests are served as m says; `top` is M.
-    pub(crate) fn knob(&mut self, m: f64, top: f64) -> f64 {
+    pub(crate) fn service_level(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
         let fraction = (m - whole).clamp(0.0, 1.0);
-        // At a fraction of 1 the higher level is everybody's, whatever the calibration.
+        // At a fraction of 1 every client gets the higher level, whatever the calibration.
         let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set
@@ -73,11 +73,11 @@ mod tests {
     fn even_clients_need_no_calibration() {
         let mut share = ClientShare::default();
         for _ in 0..50 {
-            assert!(fabs(share.knob(1.25, 2.0) - 1.25) < 1e-9);
+            assert!(fabs(share.service_level(1.25, 2.0) - 1.25) < 1e-9);
             share.learn(&[0, 750, 250]);
         }
-        assert_eq!(share.knob(2.0, 2.0), 2.0);
-        assert_eq!(share.knob(0.0, 2.0), 0.0);
+        assert_eq!(share.service_level(2.0, 2.0), 2.0);
+        assert_eq!(share.service_level(0.0, 2.0), 0.0);
     }
 
     #[test]
@@ -87,23 +87,23 @@ mod tests {
         let mut rate = 1e5;
         let mut wanted = 0.01;
         for _ in 0..100 {
-            let clients = share.knob(wanted, 1.0);
+            let clients = share.service_level(wanted, 1.0);
             let (served, rejected) = (1e4 * clients, 1e5 * (1.0 - clients));
             share.learn(&[rejected as u64, served as u64]);
             // The m of a server that carries 6,000 requests, with the rate followed as the rate tracker does.
             rate += 0.2 * (served + rejected - rate);
             wanted = (6000.0 / rate).min(1.0);
         }
-        let clients = share.knob(wanted, 1.0);
+        let clients = share.service_level(wanted, 1.0);
         assert!(fabs(clients - 0.6) < 0.06, "{clients}");
     }
 
     #[test]
     fn none_where_none_was_expected_teaches_nothing() {
         let mut share = ClientShare::default();
-        share.knob(1e-9, 2.0);
+        share.service_level(1e-9, 2.0);
         share.learn(&[1000, 0, 0]);
-        assert!(fabs(share.knob(0.5, 2.0) - 0.5) < 1e-9);
+        assert!(fabs(share.service_level(0.5, 2.0) - 0.5) < 1e-9);
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         // There are ten clients, and a fraction of one in a hundred serves none of them.
         let mut share = ClientShare::default();
         let mut periods = 0;
-        while share.knob(0.01, 1.0) < 0.1 {
+        while share.service_level(0.01, 1.0) < 0.1 {
             share.learn(&[1000, 0]);
             periods += 1;
         }

@@ -1,10 +1,11 @@
-//! What the requests of one site's types are expected to cost: words that threads share.
+//! What the requests of a site are expected to cost, by type and level: words that threads share.
 //!
-//! By type and level, and once more for those whose cost was announced: of them it is what a second announced really
-//! takes that is learned. `arrive` reads an estimate, `release` adds what a request took, `tick` learns from the sums
-//! ([`ServiceTime`]). An estimate is one word, so that its mean and its deviation never tear.
+//! `arrive` reads an estimate, `release` adds what a request took, and `tick` learns from the sums ([`ServiceTime`]).
+//! An estimate is one word, so that its mean and its deviation never tear. Requests with an announced cost have
+//! estimates of their own, which learn the true cost of an announced second.
 //!
-//! A body of whole blocks costs as many slopes more ([`SizeLaw`](crate::model::SizeLaw)); the estimate is of the rest.
+//! A body of whole blocks costs one slope more for each block ([`SizeLaw`](crate::model::SizeLaw)); the estimate holds
+//! the rest.
 
 use crate::admission::unfinished_work::SURE;
 use crate::model::ServiceTime;
@@ -19,15 +20,15 @@ pub(crate) struct Estimates {
     types: usize,
     levels: usize,
     rows: Vec<TypeEstimate>,
-    /// Of the types that came, the longest and the most variable.
+    /// The longest mean and the largest deviation among the types that were seen.
     dearest: Word,
-    /// The most that was announced of late (us), of what can be done in time.
+    /// The largest cost that was announced lately (us), among costs that fit into a deadline.
     announced: AtomicU32,
-    /// The part of the room for the dearest that is kept, in millionths.
-    room: AtomicU32,
+    /// The part of the dearest cost's headroom that is kept, in millionths.
+    headroom: AtomicU32,
 }
 
-/// A cost in one word: mean above, deviation below.
+/// A cost in one word: the mean above, the deviation below.
 #[derive(Default)]
 struct Word(AtomicU64);
 
@@ -42,40 +43,41 @@ impl Word {
     }
 }
 
-/// One type at one level.
+/// The estimate and the sums of one type at one level.
 #[derive(Default)]
 pub(crate) struct TypeEstimate {
     estimate: Word,
-    /// What each block of a body takes (ns).
+    /// The cost of each block of a body (ns).
     block_ns: AtomicU64,
-    /// Blocks, their squares, and their products with what the requests took (us).
+    /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
     blocks: [AtomicU64; 3],
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
-    /// Refused; and refused because it takes too long even alone.
+    /// Requests that were refused, and those that were refused because they take too long even alone.
     refused: AtomicU32,
     too_dear: AtomicU32,
-    /// The next that takes too long is let in all the same.
+    /// Set when the next request that takes too long is let in all the same.
     invited: AtomicU32,
 }
 
-/// What is kept free before a deadline, so that cheap requests do not fill the queue to the brim.
+/// The time that is kept free before a deadline, so that cheap requests do not fill the queue and leave no place for
+/// dear ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headroom {
-    /// What the dearest costs, as far as room is kept for it.
+    /// The cost of the dearest request, as far as headroom is kept for it.
     pub(crate) dearest: Cost,
-    /// The most that is ever kept free (us).
+    /// The most time that is ever kept free (us).
     pub(crate) most_us: f64,
 }
 
 impl Cost {
-    /// The time that surely does.
+    /// A time that is almost surely enough.
     fn needs_us(self) -> f64 {
         f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
     }
 
-    /// What is enough for both: one may take longer and the other vary more.
+    /// A cost that covers both: one may take longer and the other vary more.
     pub(crate) fn max(self, other: Cost) -> Cost {
         Cost {
             mean_us: self.mean_us.max(other.mean_us),
@@ -83,14 +85,14 @@ impl Cost {
         }
     }
 
-    /// With what its body takes, which varies as AC found of files.
+    /// Adds the time that a body takes, which varies as AC found for files.
     fn and_sized(self, sized_us: u64) -> Cost {
         let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
         let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
         Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
     }
 
-    /// As much of it as needs no more than this.
+    /// The part of the cost that needs no more than this.
     fn within(self, most_us: f64) -> Cost {
         let mean = f64::from(self.mean_us).min(most_us);
         let deviation = f64::from(self.deviation_us).min((most_us - mean) / SURE);
@@ -98,58 +100,58 @@ impl Cost {
     }
 }
 
-/// The part of a deadline for which one worker may have work waiting, whatever room the dearest would need; s workers for
-/// the square root of s-th part of it, since the more there are the evener their queue is. With one worker the language
-/// model's trace has 0.85 of the capacity so, and its largest requests half of what all get; with a longer queue 0.90
-/// and a third.
+/// The part of a deadline for which one worker may have work waiting, whatever headroom the dearest request would need.
+/// With s workers the part is divided by the square root of s, because the queue of many workers varies less. On the
+/// language model's trace one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
+/// often as all requests; with a longer queue 0.90, and a third.
 const LEAST_QUEUE: f64 = 0.5;
 /// The coefficient of variation of a service time of known size (AC 2).
 const SIZED_VARIES: f64 = 0.1;
-/// The part of what was announced that fades at each look.
+/// Each look takes one part in so many off the largest announced cost.
 const FADE: u32 = 20;
 
-/// Of announced costs the unit is a millionth of what was announced.
+/// The estimates of announced costs are in millionths of the announcement.
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
     pub(crate) fn new(types: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
         rows.resize_with(2 * types * levels, TypeEstimate::default);
-        let (dearest, announced, room) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
-        Estimates { types, levels, rows, dearest, announced, room }
+        let (dearest, announced, headroom) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Estimates { types, levels, rows, dearest, announced, headroom }
     }
 
     pub(crate) fn rows(&self) -> &[TypeEstimate] {
         &self.rows
     }
 
-    /// The room that is kept before so many workers.
+    /// The headroom before this many workers.
     pub(crate) fn headroom(&self, terms: &Terms, workers: u32) -> Headroom {
         let known = self.dearest.get();
         let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
         let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
         let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
         let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
-        let part = f64::from(self.room.load(Ordering::Relaxed)) * 1e-6;
+        let part = f64::from(self.headroom.load(Ordering::Relaxed)) * 1e-6;
         Headroom { dearest: dearest.within(part * most_us), most_us }
     }
 
-    /// How much of the room for the dearest is kept, from 0 to 1.
-    pub(crate) fn set_room(&self, part: f64) {
-        self.room.store((part * 1e6) as u32, Ordering::Relaxed);
+    /// Sets which part of the dearest cost's headroom is kept, from 0 to 1.
+    pub(crate) fn set_headroom(&self, part: f64) {
+        self.headroom.store((part * 1e6) as u32, Ordering::Relaxed);
     }
 
-    /// Somebody announced this cost.
+    /// Takes an announced cost.
     pub(crate) fn saw(&self, cost: Cost, terms: &Terms) {
         if terms.deadline.is_some_and(|deadline| Duration::from_micros(cost.mean_us.into()) <= deadline) {
             self.announced.fetch_max(cost.mean_us, Ordering::Relaxed);
         }
     }
 
-    /// What was announced counts for less the longer ago it was.
+    /// Lets the largest announced cost fade with time.
     pub(crate) fn fade(&self) {
         let seen = self.announced.load(Ordering::Relaxed);
-        // A larger one that comes now is not lost for long: others like it come.
+        // A larger cost that is announced at this moment may be lost, but others like it follow.
         self.announced.store(seen - seen.div_ceil(FADE), Ordering::Relaxed);
     }
 
@@ -157,7 +159,7 @@ impl Estimates {
         self.dearest.set(cost);
     }
 
-    /// The row of a type and a level, 1..=M; what a reload made of them may be less than there was.
+    /// The estimate of a type at a level, 1..=M. After a reload there may be fewer of both than the permit knew.
     fn row(&self, features: CostFeatures, level: u8) -> &TypeEstimate {
         let announced = features.announced_us > 0;
         let request_type = usize::from(features.request_type).min(self.types - 1);
@@ -178,7 +180,7 @@ impl Estimates {
         Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
     }
 
-    /// Takes what one took.
+    /// Takes the time that a request took.
     pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
         let row = self.row(features, level);
         match u64::from(features.announced_us) {
@@ -188,26 +190,27 @@ impl Estimates {
         }
     }
 
-    /// One that is refused, or that takes `too_dear` a time even alone.
+    /// Counts a refusal; `too_dear` if the request takes too long even alone.
     pub(crate) fn refuse(&self, features: CostFeatures, level: u8, too_dear: bool) {
         let row = self.row(features, level);
         row.refused.fetch_add(1, Ordering::Relaxed);
         row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
     }
 
-    /// Whether one that takes too long is let in, to see whether it still does: the first one after [`TypeEstimate::invite`].
+    /// Whether a request that takes too long is let in, to see whether such requests still do: true once after each
+    /// [`TypeEstimate::invite`].
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
         let invited = &self.row(features, level).invited;
         invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
     }
 }
 
-/// What came of one type since the last look.
+/// The sums of one type since the last look.
 pub(crate) struct TypeSums {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
     pub(crate) squares_us2: u64,
-    /// Blocks of bodies, their squares, and their products with what the requests took (us).
+    /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
     pub(crate) blocks: [u64; 3],
     pub(crate) refused: u64,
     pub(crate) too_dear: bool,
@@ -222,12 +225,12 @@ impl TypeEstimate {
         self.estimate.set(cost);
     }
 
-    /// Lets one in.
+    /// Lets in the next request that takes too long.
     pub(crate) fn invite(&self) {
         self.invited.store(1, Ordering::Relaxed);
     }
 
-    /// What each block takes.
+    /// Sets the cost of each block.
     pub(crate) fn set_block(&self, us: f64) {
         self.block_ns.store((us * 1e3) as u64, Ordering::Relaxed);
     }
@@ -236,7 +239,7 @@ impl TypeEstimate {
         u64::from(blocks).saturating_mul(self.block_ns.load(Ordering::Relaxed)) / 1000
     }
 
-    /// Of a body of so many blocks: the rest is the type's own.
+    /// Takes the time of a request with a body: the blocks' cost aside, the rest belongs to the type.
     fn note_sized(&self, took: u64, blocks: u16) {
         let sized = self.sized_us(blocks);
         let took = sized + self.note(took.saturating_sub(sized));
@@ -246,7 +249,7 @@ impl TypeEstimate {
         }
     }
 
-    /// Returns what it counts for.
+    /// Takes a time, at most the outlier bound; returns the time that counts.
     fn note(&self, took: u64) -> u64 {
         let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
@@ -257,7 +260,7 @@ impl TypeEstimate {
         took
     }
 
-    /// What came since the last call.
+    /// Takes the sums since the last call.
     pub(crate) fn take(&self) -> TypeSums {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
         TypeSums {

@@ -1,20 +1,20 @@
-//! What decides at the arrival of a request with a deadline, where an expert asks for something else than its unfinished
-//! work (`[control] admission`). One file per law; a law is one line in each of these calls.
+//! The law that decides on a request with a deadline (`[control] admission`): by unfinished work, or, for comparison,
+//! by another rule. One file for each law; a law is one line in each of these calls.
 //!
-//! Whatever decides, the work is counted in `backlog.rs` too: who waits still goes by rank and deadline, and what is
-//! expected is still shown and told to clients.
+//! Unfinished work is counted under every law: waiting requests still go by rank and deadline, and the expected wait is
+//! still shown, and told to rejected clients.
 
 use crate::admission::aces::budget::Budget;
 use crate::admission::synthetic::Synthetic;
 use crate::admission::unfinished_work::Workers;
 use crate::promises::{Admission, Control};
-use crate::scheduling::queue::Rank;
+use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 
-/// A plant's.
+/// The admission law of a plant.
 #[derive(Clone, Default)]
 pub(crate) enum AdmissionLaw {
-    /// `backlog.rs` itself.
+    /// Unfinished work decides.
     #[default]
     Work,
     Synthetic(Synthetic),
@@ -22,8 +22,8 @@ pub(crate) enum AdmissionLaw {
 }
 
 impl AdmissionLaw {
-    /// The law that is asked for, with what it knows if it is the same as before; for these slots, by number. The shortest
-    /// deadline that the plant has to keep is the period of a budget.
+    /// Changes to the law that the promises choose. A law that stays keeps its state. `slots` are the ranks by slot
+    /// number; the shortest deadline that the plant has to keep is the period of a budget.
     pub(crate) fn follow(
         &mut self,
         control: &Control,
@@ -46,7 +46,7 @@ impl AdmissionLaw {
         };
     }
 
-    /// Reserves; returns under which tag.
+    /// Reserves work; returns the tag under which the law knows it.
     pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
         match self {
             AdmissionLaw::Work => 0,
@@ -55,7 +55,7 @@ impl AdmissionLaw {
         }
     }
 
-    /// One that is reserved is not started.
+    /// Takes back the work of a request that will not start.
     pub(crate) fn forget(&self, slot: usize, tag: u16, work_us: u64) {
         match self {
             AdmissionLaw::Work => {}
@@ -64,14 +64,15 @@ impl AdmissionLaw {
         }
     }
 
-    /// One that is reserved is done, and took so long.
+    /// Corrects the reserved work of a request that is done, by (expected, taken) time in us.
     pub(crate) fn finish(&self, slot: usize, tag: u16, took: (u64, u64)) {
         if let AdmissionLaw::Budget(law) = self {
             law.correct(slot, tag, took);
         }
     }
 
-    /// Whether one that is reserved may come in, and if not, when it might, if ever; nothing where the backlog decides.
+    /// Whether a request with reserved work may come in, and if not, when it might, if ever; `None` where unfinished
+    /// work decides.
     pub(crate) fn admits(
         &self,
         slot: usize,

@@ -1,34 +1,34 @@
-//! What is left to do of the requests in service.
+//! The residual work of the requests in service.
 //!
-//! One that has run for a time t is expected to have
+//! A request that has been in service for a time t is expected to need further
 //!
 //! ```text
 //! E[S] - beta t    with    beta = (1 - c^2) / (1 + c^2)
 //! ```
 //!
-//! before it: all of it at the start; the mean residual life `E[S] (1 + c^2) / 2` at the mean age, which is as much; in
-//! between the straight line. For a known time (c = 0) that is just what is left, for an exponential one (c = 1) it is
-//! the mean whatever the age. What varies more is taken for exponential.
+//! At the start that is all of E[S]. At the mean age it equals the mean residual life `E[S] (1 + c^2) / 2`. In between
+//! it is a straight line. For a known service time (c = 0) it is exactly what remains, for an exponential one (c = 1)
+//! it is the mean at any age. Times that vary more are treated as exponential.
 //!
-//! The sum over all in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums stand in one word, or a
-//! reader between two writes would be off by the time since the process began. The first is kept modulo 2^40 us: a
-//! difference is right while it is shorter than half of that, six days.
+//! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums stand in one word,
+//! because a reader between two writes would be off by the time since the process began. The first sum is kept modulo
+//! 2^40 us, so a difference is right while it is shorter than half of that, six days.
 //!
-//! A request that is long overdue would count below nothing, and hide the others. So a sum below nothing is not believed:
-//! each is then taken to be at the mean age.
+//! A request that is long overdue would count as less than nothing and hide the others. So a negative sum is not
+//! believed, and each request is then taken to be at the mean age.
 
 use crate::admission::unfinished_work::Sum;
 use crate::request::work::Work;
 use crate::time::Instant;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// All requests of a plant that are in service and were reserved.
+/// All requests of a plant that are in service with reserved work.
 #[derive(Default)]
 pub(crate) struct ResidualWork {
-    /// In sixteenths: below, in 20 bits, the sum of beta, at most 1 for each of 65,535 requests (the gate's most); above the
-    /// other sum (us), which goes round.
+    /// In sixteenths: the lower 20 bits hold the sum of beta, at most 1 for each of 65,535 requests (the gate's most);
+    /// the upper bits hold the other sum (us), which wraps.
     line: AtomicU64,
-    /// What is left at the mean age, and the variance.
+    /// The residual work at the mean age, and the variance.
     residual: Sum,
 }
 
@@ -47,13 +47,13 @@ impl ResidualWork {
         self.residual.subtract(residual(work));
     }
 
-    /// What is left to do (us), and its variance, if each is at the mean age.
+    /// The residual work (us) if each request is at its mean age, and its variance.
     pub(crate) fn about(&self) -> (f64, f64) {
         let (residual, variance) = self.residual.get();
         (residual as f64, variance as f64)
     }
 
-    /// What is left to do now (us), and its variance.
+    /// The residual work now (us), and its variance.
     pub(crate) fn left(&self, now: Instant) -> (f64, f64) {
         let (residual, variance) = self.about();
         let line = self.line.load(Ordering::Relaxed);
@@ -80,7 +80,7 @@ fn line(started: Instant, work: &Work) -> u64 {
     (sum << BETA_BITS) | beta
 }
 
-/// At the mean age, `E[S] (1 + c^2) / 2`, and the variance.
+/// The residual work at the mean age, `E[S] (1 + c^2) / 2`, and the variance.
 fn residual(work: &Work) -> (u64, u64) {
     let (mean, variance) = work.mean_and_variance();
     ((mean + variance / mean.max(1)) / 2, variance)
@@ -96,62 +96,62 @@ mod tests {
         Work::of(Cost { mean_us, deviation_us })
     }
 
-    /// A moment years after the origin, where the sum has gone round.
+    /// An instant years after the origin, where the sum has wrapped.
     fn at(microseconds: u64) -> Instant {
         Instant::ZERO + Duration::from_micros((1 << 46) + (1 << 39) + microseconds)
     }
 
     #[test]
     fn a_known_time_runs_down() {
-        let serving = ResidualWork::default();
-        serving.start(at(0), &work(1000, 0));
-        serving.start(at(400), &work(3000, 0));
-        assert_eq!(serving.left(at(400)), (3600.0, 0.0));
-        assert_eq!(serving.left(at(900)), (2600.0, 0.0));
-        serving.finish(at(0), &work(1000, 0));
-        assert_eq!(serving.left(at(1000)), (2400.0, 0.0));
-        serving.finish(at(400), &work(3000, 0));
-        assert_eq!(serving.left(at(5000)), (0.0, 0.0));
-        assert_eq!(serving.line.load(Ordering::Relaxed), 0);
+        let residual = ResidualWork::default();
+        residual.start(at(0), &work(1000, 0));
+        residual.start(at(400), &work(3000, 0));
+        assert_eq!(residual.left(at(400)), (3600.0, 0.0));
+        assert_eq!(residual.left(at(900)), (2600.0, 0.0));
+        residual.finish(at(0), &work(1000, 0));
+        assert_eq!(residual.left(at(1000)), (2400.0, 0.0));
+        residual.finish(at(400), &work(3000, 0));
+        assert_eq!(residual.left(at(5000)), (0.0, 0.0));
+        assert_eq!(residual.line.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn of_an_exponential_one_the_mean_is_always_left() {
         for deviation in [1000, 3000] {
-            let serving = ResidualWork::default();
-            serving.start(at(0), &work(1000, deviation));
-            assert_eq!(serving.left(at(0)).0, 1000.0);
-            assert_eq!(serving.left(at(9000)).0, 1000.0);
+            let residual = ResidualWork::default();
+            residual.start(at(0), &work(1000, deviation));
+            assert_eq!(residual.left(at(0)).0, 1000.0);
+            assert_eq!(residual.left(at(9000)).0, 1000.0);
         }
     }
 
     #[test]
     fn in_between_it_is_the_mean_residual_life_at_the_mean_age() {
-        let serving = ResidualWork::default();
-        // c^2 = 1/3, as of a uniform law: beta is a half, the mean age and the residual are two thirds.
-        serving.start(at(0), &work(3000, 1732));
-        assert!((serving.left(at(2000)).0 - 2000.0).abs() < 2.0, "{:?}", serving.left(at(2000)));
-        assert!((serving.about().0 - 2000.0).abs() < 2.0);
+        let residual = ResidualWork::default();
+        // c^2 = 1/3, as for a uniform law: beta is a half, the mean age and the residual are two thirds of E[S].
+        residual.start(at(0), &work(3000, 1732));
+        assert!((residual.left(at(2000)).0 - 2000.0).abs() < 2.0, "{:?}", residual.left(at(2000)));
+        assert!((residual.about().0 - 2000.0).abs() < 2.0);
     }
 
     #[test]
     fn one_that_is_stuck_does_not_hide_the_others() {
-        let serving = ResidualWork::default();
-        serving.start(at(0), &work(1000, 0));
-        serving.start(at(60_000_000), &work(3000, 0));
-        assert_eq!(serving.left(at(60_000_000)), (2000.0, 0.0));
+        let residual = ResidualWork::default();
+        residual.start(at(0), &work(1000, 0));
+        residual.start(at(60_000_000), &work(3000, 0));
+        assert_eq!(residual.left(at(60_000_000)), (2000.0, 0.0));
     }
 
     #[test]
     fn as_many_as_a_gate_admits_are_counted() {
-        let serving = ResidualWork::default();
+        let residual = ResidualWork::default();
         for _ in 0..65_535 {
-            serving.start(at(0), &work(1000, 0));
+            residual.start(at(0), &work(1000, 0));
         }
-        assert_eq!(serving.left(at(250)).0, 65_535.0 * 750.0);
+        assert_eq!(residual.left(at(250)).0, 65_535.0 * 750.0);
         for _ in 0..65_535 {
-            serving.finish(at(0), &work(1000, 0));
+            residual.finish(at(0), &work(1000, 0));
         }
-        assert_eq!((serving.left(at(250)).0, serving.line.load(Ordering::Relaxed)), (0.0, 0));
+        assert_eq!((residual.left(at(250)).0, residual.line.load(Ordering::Relaxed)), (0.0, 0));
     }
 }

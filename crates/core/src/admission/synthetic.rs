@@ -1,51 +1,52 @@
-//! Admission by instantaneous synthetic utilization: an expert's override of the decision by unfinished work.
+//! Admission by instantaneous synthetic utilization, for comparison with the decision by unfinished work.
 //!
 //! ```text
 //! sum over current requests of C_i / D_i, the own one among them, over s workers  <=  1 / (1 + sqrt(1/2)) = 0.586
 //! ```
 //!
 //! UC 3, which writes 0.58; Abdelzaher, Sharma and Lu, "A utilization bound for aperiodic tasks and priority driven
-//! scheduling". *Current* are those that arrived, were admitted, and whose deadline is not past, done or not. Where the
-//! server falls idle nothing of them can delay anybody any more, and all are given back.
+//! scheduling". A request is *current* from its admission until its deadline is past, done or not. When the server
+//! falls idle, no request that came before can delay a later one, and all of them cease to be current.
 //!
-//! The theorem is of one processor that preempts, of costs that are known, and of the shortest deadline first. A web server
-//! does none of that: here it is a rule of thumb with two fifths in reserve. C is the estimate's mean. Over several workers
-//! the sum is shared evenly. And so that a higher class is not refused for what a lower one holds, each counts those of its
-//! own and higher priorities alone: a lower one may then be late for what higher ones bring after it, as they never knew of it.
+//! The theorem is about one processor with preemption, known costs, and the shortest deadline first. A web server has
+//! none of that, so here the bound is a rule of thumb with two fifths in reserve. C is the mean of the estimate, and s
+//! workers share the sum evenly. So that a higher class is not refused for what a lower one holds, a request counts
+//! only those of its own and higher priorities; a lower class may then be late for requests of higher classes that come
+//! after its own.
 //!
-//! In constant time, and without anybody who cleans up: the sum of a rank is kept by when requests arrived, in parts of
-//! a thirty-second of its deadline, each one word ([`Tagged`]); those that are too old to count are passed over, and their
-//! words taken by later ones. So a request counts up to a thirty-second of its deadline too long, and nothing leaks. Reserving
-//! comes before looking, as in `backlog.rs`.
+//! The sum takes constant time and no clean-up. For each rank it is kept by the arrival time of requests, in parts of a
+//! thirty-second of the deadline, each in one word ([`Tagged`]). Parts that are too old are passed over, and later
+//! parts reuse their words. So a request counts up to a thirty-second of its deadline too long, and nothing leaks. Work
+//! is reserved before the sum is taken, as for unfinished work.
 //!
-//! Not the default. With small requests, where the server falls idle now and then, it does as much as admission by
-//! unfinished work at twice the capacity, with shorter waits, and 7 % less at the capacity; with requests of a fifth of the
-//! deadline it gives a quarter of the server away, and who takes more than 0.58 of the deadline of all workers is never let
-//! in (docs/measurements.md).
+//! Why it is not the default: with small requests, where the server falls idle now and then, it serves as much as
+//! admission by unfinished work at twice the capacity, with shorter waits, but 7 % less at the capacity. With requests
+//! of a fifth of the deadline it leaves a quarter of the server unused, and a request of more than 0.58 of the deadline
+//! of all workers is never admitted (docs/measurements.md).
 
 use crate::admission::unfinished_work::Workers;
-use crate::scheduling::queue::Rank;
+use crate::scheduling::rank::Rank;
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::f64::consts::FRAC_1_SQRT_2;
 
-/// Of the deadline, so many parts tell when a request arrived.
+/// A request's arrival is known to one part in so many of its deadline.
 const PARTS: u16 = 32;
-/// Words of a rank: those that count, and the next power of two.
+/// Words of a rank: for the parts that count, rounded up to a power of two.
 const WORDS: usize = 64;
 /// The schedulable bound.
 const BOUND: f64 = 1.0 / (1.0 + FRAC_1_SQRT_2);
 
-/// A plant's current requests, by slot of the backlog.
+/// The current requests of a plant, by slot of its unfinished work.
 #[derive(Clone, Default)]
 pub(crate) struct Synthetic(Vec<(Rank, Arc<Current>)>);
 
-/// Those of one rank.
+/// The current requests of one rank.
 struct Current {
     part_us: u64,
     deadline_us: f64,
-    /// Work, by when it arrived.
+    /// Work, by the part in which it arrived.
     arrived: Vec<Tagged>,
 }
 
@@ -69,7 +70,7 @@ impl Current {
         &self.arrived[usize::from(part) % WORDS]
     }
 
-    /// Work (us) of those whose deadline is not past.
+    /// Work (us) of requests whose deadline is not past.
     fn work_us(&self, now: Instant) -> u64 {
         let part = self.part(now);
         let still = |age: u16| {
@@ -80,7 +81,8 @@ impl Current {
         (0..=PARTS).map(still).sum()
     }
 
-    /// The server is idle. Who arrives in this moment on another thread is of this part, and stays.
+    /// Forgets all work because the server is idle, except work of the present part: it may arrive at this moment on
+    /// another thread.
     fn give_back(&self, now: Instant) {
         let part = self.part(now);
         for word in &self.arrived {
@@ -93,14 +95,14 @@ impl Current {
 }
 
 impl Synthetic {
-    /// Follows the backlog's slots, which are for life.
+    /// Adds the slots that are new; slots are for life.
     pub(crate) fn grown(mut self, ranks: impl Iterator<Item = Rank>) -> Self {
         let known = self.0.len();
         self.0.extend(ranks.skip(known).map(|rank| (rank, Arc::new(Current::new(rank)))));
         self
     }
 
-    /// Counts one that arrives; returns when.
+    /// Counts an arriving request; returns the part in which it arrived.
     pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
         let current = &self.0[slot].1;
         let part = current.part(now);
@@ -108,12 +110,12 @@ impl Synthetic {
         part
     }
 
-    /// One is refused, or leaves before it was started: it delays nobody.
+    /// Takes back a request that is refused or leaves before its start, since it delays no other.
     pub(crate) fn forget(&self, slot: usize, part: u16, work_us: u64) {
         self.0[slot].1.word(part).subtract(part, work_us);
     }
 
-    /// Whether one that is counted keeps the sum below the bound; if not, when it might, if ever.
+    /// Whether the sum, with this request in it, stays below the bound; if not, when it might, if ever.
     pub(crate) fn admits(
         &self,
         slot: usize,
@@ -135,7 +137,7 @@ impl Synthetic {
         } else if work_us as f64 / own.deadline_us > most {
             Err(None)
         } else {
-            // As if they had come evenly.
+            // The time until enough of the sum is past, as if it had come evenly.
             Err(Some(Duration::from_micros(((sum - most) / sum * own.deadline_us) as u64 + 1)))
         }
     }
@@ -163,7 +165,7 @@ mod tests {
         Workers { all, idle: empty, left: (0.0, 0.0), at: at(ms), empty }
     }
 
-    /// How many of 10 ms are admitted at a moment.
+    /// How many requests of 10 ms are admitted at one moment.
     fn admitted(synthetic: &Synthetic, slot: usize, workers: &Workers) -> u32 {
         let mut count = 0;
         loop {
@@ -181,7 +183,7 @@ mod tests {
         let synthetic = synthetic();
         assert_eq!(admitted(&synthetic, FIRST, &workers(0, 1, false)), 58);
         assert_eq!(admitted(&synthetic, FIRST, &workers(999, 1, false)), 0);
-        // A thirty-second more, at most.
+        // A request may count a thirty-second of its deadline too long.
         assert_eq!(admitted(&synthetic, FIRST, &workers(1063, 1, false)), 58);
         // Four workers carry four times as much.
         assert_eq!(admitted(&synthetic, FIRST, &workers(1063, 4, false)), 3 * 58 + 2);
@@ -196,7 +198,7 @@ mod tests {
             panic!("it is full")
         };
         assert!(room > Duration::ZERO && room < Duration::from_millis(20), "{room:?}");
-        // One that is too much even alone never finds any.
+        // A request that exceeds the bound even alone is never admitted.
         synthetic.reserve(SECOND, at(5000), 700_000);
         assert_eq!(synthetic.admits(SECOND, 700_000, &workers(5000, 1, true)), Err(None));
     }
@@ -225,7 +227,7 @@ mod tests {
         let part = synthetic.reserve(FIRST, at(0), 500_000);
         synthetic.forget(FIRST, part, 500_000);
         assert_eq!(admitted(&synthetic, FIRST, &workers(10, 1, false)), 58);
-        // Two seconds later the words are others': to take back an old one is too late, and harmless.
+        // Two seconds later other parts use the words; taking back an old request is too late, and harmless.
         let late = synthetic.reserve(FIRST, at(20), 0);
         assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 58);
         synthetic.forget(FIRST, late, 500_000);

@@ -1,23 +1,23 @@
-//! The meter of a contract: which of a site's requests are inside what it was promised.
+//! The token buckets of a contract, which tell the requests inside a site's contract from those beyond it.
 //!
-//! Two token buckets in the manner of GCRA, one word each that threads share: requests against R_max, delivered bytes
-//! against W_max. A word is a *pacing time*: the moment until which what has come would have lasted at the promised
-//! rate. Its lead over now is what came early; a request conforms while the lead is at most the burst.
+//! There are two buckets in the manner of GCRA, each one word that threads share: requests against R_max, and delivered
+//! bytes against W_max. A word is a *pacing time*: the time until which everything that came would last at the promised
+//! rate. Its lead over now measures what came early, and a request conforms while the lead is at most the burst.
 //!
 //! **Every** arrival advances the pacing time, conforming or not, up to half a burst beyond the limit. A plain bucket
-//! advances for those that conform alone: a site at 2.5 times its rate would then have 40 % of its requests at full
-//! quality and the contract used up by them, and the rest rejected. UC 5.1 wants otherwise: who exceeds the rate loses
-//! the guarantee of quality as a whole, and gets what U* carries, most of it degraded before anyone is rejected. Here the
-//! lead of such a site stands at its limit and nothing conforms until the rate has fallen.
+//! advances only for requests that conform: a site at 2.5 times its rate would then have 40 % of its requests at full
+//! quality, which uses the contract up, and the rest rejected. UC 5.1 wants otherwise: a site over its rate loses the
+//! guarantee of quality as a whole, and gets what U* carries, most of it degraded before any is rejected. Here the lead
+//! of such a site stands at its limit, and no request conforms until the rate has fallen.
 //!
-//! A contract that is offered exactly must not be broken by chance. Without drift the lead of Poisson arrivals at R_max
-//! wanders over all of its range and is half of the time beyond the burst. So the pace is a little faster than
-//! promised, by a *slack* e. The lead is then a random walk with drift -e, exponential at rest, and beyond a burst of K
-//! requests with probability `exp(-2 e K)`; `e = ln(1000) / 2 K` makes that a thousandth (K = 100: 3.5 %). What a site
-//! takes inside the slack still counts against its U*, so that it is only chosen otherwise who is degraded.
+//! Chance must not break a contract that is used exactly. Without drift the lead of Poisson arrivals at R_max wanders
+//! over its whole range and is beyond the burst half of the time. So the pace is faster than promised by a small
+//! *slack* e. The lead is then a random walk with drift -e and an exponential stationary law, and lies beyond a burst
+//! of K requests with probability `exp(-2 e K)`; `e = ln(1000) / 2 K` makes that a thousandth (K = 100: 3.5 %). What a
+//! site takes inside the slack still counts against its U*, so the slack only changes which requests are degraded.
 //!
-//! Bytes are told when they are delivered, without a time. So `sent` only adds, and the next arrival brings the word
-//! back between now and the most that a lead may be.
+//! Bytes are counted at their delivery, without a time. So `sent` only adds, and the next arrival brings the word back
+//! between now and the largest lead.
 
 use crate::promises::Guarantee;
 use crate::time::Instant;
@@ -28,12 +28,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-/// How often chance may break a contract that is offered exactly.
+/// The probability with which chance may break a contract that is used exactly.
 const CHANCE: f64 = 1e-3;
-/// A burst of few requests has no room for chance; the pace is never more than so much faster.
+/// The largest slack: a short burst leaves no room for chance.
 const MOST_SLACK: f64 = 0.1;
 
-/// The meter of one site.
+/// The token buckets of one site's contract.
 pub(crate) struct TokenBucket {
     guarantee: Guarantee,
     requests: Pace,
@@ -49,7 +49,7 @@ impl TokenBucket {
         TokenBucket { guarantee: *guarantee, requests: pace(guarantee.rate), bytes }
     }
 
-    /// What it measures by.
+    /// The contract that they measure.
     pub(crate) fn guarantee(&self) -> &Guarantee {
         &self.guarantee
     }
@@ -57,7 +57,7 @@ impl TokenBucket {
     /// Takes an arrival; returns whether it is inside the contract.
     pub(crate) fn arrive(&self, now: Instant) -> bool {
         let inside = self.requests.take(now, self.requests.step_ns(1));
-        // Both are asked: the second brings its word back between its bounds.
+        // Both buckets are asked, because asking the second brings its word back between its bounds.
         inside & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
     }
 
@@ -69,7 +69,7 @@ impl TokenBucket {
     }
 }
 
-/// One bucket.
+/// One token bucket.
 struct Pace {
     /// The pacing time (ns).
     word: AtomicU64,
@@ -109,13 +109,13 @@ mod tests {
 
     /// The share of Poisson arrivals at `rate` that conforms to 100/s over `seconds`.
     fn conforming(rate: f64, seconds: f64, seed: u64) -> f64 {
-        let meter = TokenBucket::new(&Guarantee::new(100.0, 1e9));
+        let bucket = TokenBucket::new(&Guarantee::new(100.0, 1e9));
         let mut random = Random::new(seed);
         let (mut now, mut inside, mut all) = (0.0, 0.0, 0.0);
         while now < seconds {
             let uniform = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
             now -= log(1.0 - uniform) / rate;
-            inside += f64::from(u8::from(meter.arrive(Instant::from_secs_f64(now))));
+            inside += f64::from(u8::from(bucket.arrive(Instant::from_secs_f64(now))));
             all += 1.0;
         }
         inside / all
@@ -133,43 +133,43 @@ mod tests {
     fn a_site_over_its_rate_loses_the_guarantee_as_a_whole() {
         for seed in 0..5 {
             let share = conforming(250.0, 1000.0, seed);
-            // The first burst conforms: 200 of 150,000 come faster than they are paced.
+            // The first burst conforms, which is 200 of 150,000 requests.
             assert!(share < 0.005, "seed {seed}: {share}");
         }
     }
 
     #[test]
     fn the_guarantee_comes_back_when_the_rate_falls() {
-        let meter = TokenBucket::new(&Guarantee::new(100.0, 1e9));
+        let bucket = TokenBucket::new(&Guarantee::new(100.0, 1e9));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        (0..5000).for_each(|ms| _ = meter.arrive(at(ms)));
-        assert!(!meter.arrive(at(5000)));
+        (0..5000).for_each(|ms| _ = bucket.arrive(at(ms)));
+        assert!(!bucket.arrive(at(5000)));
         // At half of the rate the half burst beyond the limit is gone within 2 s.
-        let back = (5000..9000).step_by(20).find(|ms| meter.arrive(at(*ms))).expect("it comes back");
+        let back = (5000..9000).step_by(20).find(|ms| bucket.arrive(at(*ms))).expect("it comes back");
         assert!((6000..7500).contains(&back), "after {} ms", back - 5000);
     }
 
     #[test]
     fn bytes_count_as_they_are_delivered() {
-        let meter = TokenBucket::new(&Guarantee::new(1000.0, 1e6));
+        let bucket = TokenBucket::new(&Guarantee::new(1000.0, 1e6));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        assert!(meter.arrive(at(1000)));
-        meter.sent(1_900_000);
-        assert!(meter.arrive(at(1001)), "within the burst of 2 MB");
-        meter.sent(200_000);
-        assert!(!meter.arrive(at(1002)));
-        assert!(meter.arrive(at(1200)), "200 kB later");
-        // Never further behind than half a burst.
-        meter.sent(1 << 40);
-        assert!(!meter.arrive(at(1200)));
-        assert!(meter.arrive(at(2300)));
+        assert!(bucket.arrive(at(1000)));
+        bucket.sent(1_900_000);
+        assert!(bucket.arrive(at(1001)), "within the burst of 2 MB");
+        bucket.sent(200_000);
+        assert!(!bucket.arrive(at(1002)));
+        assert!(bucket.arrive(at(1200)), "200 kB later");
+        // The lead is never more than half a burst beyond the limit.
+        bucket.sent(1 << 40);
+        assert!(!bucket.arrive(at(1200)));
+        assert!(bucket.arrive(at(2300)));
     }
 
     #[test]
     fn a_rate_slower_than_its_burst_still_conforms() {
-        let meter = TokenBucket::new(&Guarantee::new(0.1, 1e6));
+        let bucket = TokenBucket::new(&Guarantee::new(0.1, 1e6));
         for second in (0..1000).step_by(10) {
-            assert!(meter.arrive(Instant::from_secs_f64(f64::from(second))), "{second}");
+            assert!(bucket.arrive(Instant::from_secs_f64(f64::from(second))), "{second}");
         }
     }
 }

@@ -1,60 +1,65 @@
 //! PI on the fraction that is degraded (CA 4.2.2): the engine's own level law, on m = 1 + F.
 //!
-//! Up to the load line everybody gets full quality; above it the law solves `R C(F) = U*` and trims what is left
-//! (`control/feed_forward.rs`). In overload R is not known (see the module above), so everybody is degraded at once, and
-//! the law begins from there with the load as it then shows, two periods after the last late answer. Overload again within
-//! half a minute of more full quality is another matter: then the model was wrong, the law is told so, and trusts it less
-//! for a while.
+//! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual
+//! by PI (`control/utilization/feed_forward.rs`). In overload R is not known, as the room's text says, so all clients
+//! are degraded at once. The law begins again from there, with the load as it then shows, two periods after the last
+//! late answer. Overload within half a minute of more full quality means that the model was wrong: the law is told so,
+//! and trusts the model less for a while.
 //!
-//! A change costs the server something (nginx starts new workers), so small ones are not made, nor two close together;
-//! except down by much, where waiting costs more. Up by much waits for some seconds after a step of the load: a crowd
-//! that pauses for a second has not gone, and full quality for all would fill the queue when it goes on. What counts is
-//! the mean of what the law has said for some periods: chance moves F by a twentieth from one period to the next where a
-//! hundred requests come in it. The law is told what was applied, and its feedback stands still while that is not what it
-//! said: else the difference would be integrated, and each deadband become an oscillation.
+//! A change costs the server something (nginx starts new workers), so small changes are not made, nor two in close
+//! succession. A large step down is made at once, because waiting would cost more. A large step up waits for some
+//! seconds after a step of the load: a crowd that pauses for a second has not gone, and full quality for all would fill
+//! the queue when it goes on. Changes follow a smoothed mean of what the law says, since chance moves F by a twentieth
+//! from one period to the next where a hundred requests come in it. The law is told the applied F, and its feedback
+//! stands still while that differs from what it said; else it would integrate the difference, and each deadband would
+//! become an oscillation.
 
 use super::load::OfferedLoad;
 use super::{Change, LawInput, Why};
-use crate::control::{FeedForward, Law, Observation};
+use crate::control::allocation::level::next_level;
+use crate::control::{FeedForward, Law, LawTarget, Observation};
 use crate::time::{Duration, Instant};
 use libm::fabs;
 
-/// Periods without overload before the load is taken as known.
+/// Periods without overload after which the load is taken as known.
 const QUIET: u32 = 2;
-/// Overload so soon after a change upwards is of its making.
+/// Overload within this time after a step up is attributed to that step.
 const JUDGED: Duration = Duration::from_secs(30);
-/// So long nobody is degraded for what a few requests seemed to cost; in overload, at once.
+/// For this long no client is degraded because of what a few requests seemed to cost; in overload clients are degraded
+/// at once.
 const LEARNING: Duration = Duration::from_secs(10);
-/// Down by this much does not wait, and up by this much waits for a load that is settled.
+/// A step down by this much does not wait, and a step up by this much waits for a settled load.
 const URGENT: f64 = 0.15;
-/// No request waits here where anybody could drop it: a backlog is not seen at all.
+/// The agent cannot drop waiting requests, and never sees a backlog.
 const WAIT_PERIODS: f64 = 10.0;
 const SERVICE_PERIODS: f64 = 0.01;
-/// What is applied is what the law said, but for this.
+/// An applied F within this distance counts as what the law said.
 const NEAR: f64 = 0.05;
-/// How fast the mean of what the law says follows it.
+/// The gain of the mean of what the law says.
 const SMOOTHING: f64 = 0.2;
 
 pub(super) struct FractionLaw {
     law: FeedForward,
-    /// When it first knew what is offered.
+    /// The service level that the law goes on from: level 1 is the degraded content, level 2 the full one.
+    level: f64,
+    /// When the offered load was first known.
     begun: Option<Instant>,
     step: f64,
     apart: Duration,
     changed: Option<Instant>,
     raised: Option<Instant>,
-    /// Periods since overload.
+    /// Periods since the last overload.
     quiet: u32,
-    /// What the law last said, and its mean.
+    /// What the law said last, and its mean.
     wanted: f64,
     mean: f64,
 }
 
 impl FractionLaw {
     pub(super) fn new(applied: f64, step: f64, apart: Duration) -> Self {
-        let law = FeedForward::new(1.0 + applied);
         FractionLaw {
-            law,
+            law: FeedForward::default(),
+            level: 1.0 + applied,
             begun: None,
             step,
             apart,
@@ -66,7 +71,7 @@ impl FractionLaw {
         }
     }
 
-    /// `ends`: a period ends with this sample.
+    /// Takes a sample; `ends` tells that a period ends with it.
     pub(super) fn step(
         &mut self,
         (now, ends): (Instant, bool),
@@ -100,29 +105,34 @@ impl FractionLaw {
             self.hold(seen.applied);
             return None;
         }
-        // So far off its mean it is the load that moved, not chance; and a mean never quite arrives at an end.
+        // At this distance from its mean the load has moved, rather than chance; and a mean never quite reaches 0 or 1.
         let moved = fabs(wanted - self.mean) >= self.step;
         let exact = moved || self.is_at_an_end(wanted);
         self.change(now, seen.applied, if exact { wanted } else { self.mean }, why)
     }
 
-    /// F as the law wants it.
+    /// The F that the law asks for.
     fn ask(&mut self, seen: &LawInput, load: &OfferedLoad, load_line: f64) -> Option<f64> {
         let demand = load.demand()?;
         let served = demand.offered(1.0 + seen.applied, 0.0);
-        let decision = self.law.next(&Observation {
+        let (target, _) = self.law.target(&Observation {
             set_point: load_line,
             measured: if seen.overloaded { 1.0 } else { load.utilization().min(1.0) },
             served,
             overridden: seen.overloaded,
             steady: load.is_steady() && fabs(seen.applied - self.wanted) < self.step.max(NEAR),
+            level: self.level,
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
         });
-        self.wanted = (decision.m - 1.0).clamp(0.0, 1.0);
+        self.level = match target {
+            LawTarget::Load(load) => next_level(&load, self.level, &demand),
+            LawTarget::Level(m) => m,
+        };
+        self.wanted = (self.level - 1.0).clamp(0.0, 1.0);
         Some(self.wanted)
     }
 
@@ -132,13 +142,13 @@ impl FractionLaw {
         wanted < applied - URGENT || rested && wanted != applied && fabs(self.mean - applied) >= enough
     }
 
-    /// Nearer to an end than the step, the end itself is a change worth making.
+    /// Whether F is nearer to 0 or 1 than the step. Then that end is a change worth making.
     fn is_at_an_end(&self, wanted: f64) -> bool {
         (wanted <= 0.0 || wanted >= 1.0) && fabs(wanted - self.mean) < self.step
     }
 
     fn hold(&mut self, applied: f64) {
-        self.law.track(1.0 + applied);
+        self.level = 1.0 + applied;
     }
 
     fn change(&mut self, now: Instant, applied: f64, fraction: f64, why: Why) -> Option<Change> {

@@ -1,17 +1,17 @@
-//! The load that is offered, and what it would take at another fraction of full quality.
+//! The offered load, and what it would take at another fraction of full quality.
 //!
-//! A request costs `C(F) = C_l + F (C_f - C_l)` on the average if a fraction F of the clients gets full quality: a line
-//! over F, learned by the same least squares with directional forgetting as the engine's line over bytes. While
-//! everybody gets full quality the cost of the other tree is not forgotten, and the other way round. Then `U(F) = R C(F)`
-//! for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
+//! If a fraction F of the clients gets full quality, a request costs `C(F) = C_l + F (C_f - C_l)` on average: a line
+//! over F, learned by the same least squares with directional forgetting as the engine's line over bytes. So the cost
+//! of the degraded tree is not forgotten while every client gets full quality, nor the other way round. Then `U(F) = R
+//! C(F)` for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
 //!
-//! While a queue stands before the server nothing is learned of a tree whose cost is known: some servers count whom they
-//! turn away among their requests (nginx: 502), and would seem cheap just when they are full. Of an unknown tree a full
-//! server is all that there is: what was completed took all of it. A standstill teaches next to nothing, since a sample
-//! weighs as much as it has requests.
+//! While a queue stands before the server, nothing is learned about a tree whose cost is known: some servers count
+//! requests that they reject (nginx: 502), and would seem cheap just when they are full. About an unknown tree a full
+//! server is the only evidence: its completed requests took all of it. A standstill teaches next to nothing, since a
+//! sample weighs as much as it has requests.
 //!
-//! Of a tree that was never served nothing is known. Until then the degraded one is taken to cost a quarter of the full
-//! one, as everywhere in Plimsoll where nobody says.
+//! A tree that was never served has an unknown cost. Until it is served the degraded one is taken to cost a quarter of
+//! the full one, as elsewhere in Plimsoll where the cost is not given.
 
 use super::Sample;
 use crate::control::Demand;
@@ -22,46 +22,47 @@ use libm::sqrt;
 
 /// Cost of the degraded tree as a part of the full one's, where one of them was never served.
 const ASSUMED: f64 = 0.25;
-/// A tree is known after so many requests.
+/// The cost of a tree is known after this many requests.
 const ENOUGH: f64 = 20.0;
-/// How fast the utilization that is told follows that of a period, which for gaps is four looks.
+/// The gain with which the reported utilization follows that of a period, which for gaps is four looks.
 const SMOOTHING: f64 = 0.25;
-/// So far back goes what came lately.
+/// The span of the recent samples.
 pub(super) const LATELY: Duration = Duration::from_secs(4);
-/// A rate is followed as the mean of so long (s), or of so many requests: at twenty a second chance leaves 4 %, at a hundred
-/// and above 2 %. What a step begins with is the mean of very few, and a tracker's gain would keep it for a minute.
+/// The span (s) over which a rate is averaged, or this many requests: at twenty a second chance leaves 4 %, at a
+/// hundred and above 2 %. A tracker's gain would keep the first value after a step for a minute, and that value is the
+/// mean of very few requests.
 const FOLLOWED: f64 = 30.0;
 const MANY: f64 = 3000.0;
-/// Standard deviations that chance is given there.
+/// The standard deviations that a recent rate may be off by chance.
 const CHANCE: f64 = 3.0;
-/// The model counts the second column in units of this: see its bytes.
+/// The model counts its second column, bytes elsewhere, in this unit.
 const UNIT: f64 = 1024.0;
 
 #[derive(Default)]
 pub(super) struct OfferedLoad {
-    /// Sees the steps of the rate.
+    /// Detects steps of the rate.
     steps: Tracker,
-    /// The mean since the last of them, at most so long ago as it is followed (1/s).
+    /// The mean rate since the last step, over at most the averaging span (1/s).
     rate: f64,
-    /// Requests and seconds of the samples since [`LATELY`].
+    /// Requests and seconds of each sample within [`LATELY`].
     lately: VecDeque<(f64, f64)>,
     cost: LinearModel,
-    /// Of this period, for the model.
+    /// The sums of this period, for the model.
     period: Served,
-    /// Requests that each tree has served, full and degraded, as far as is needed.
+    /// Requests that each tree has served, full and degraded, counted up to what is needed.
     served: [f64; 2],
     seconds: f64,
     work: f64,
     utilization: f64,
-    /// The rate stepped in this period, and in the last one that is whole.
+    /// Whether the rate stepped in this period, and in the last complete one.
     stepping: bool,
     stepped: bool,
-    /// Time since the last step of the rate, its own sample included (s).
+    /// Time since the last step of the rate, with the sample of the step (s).
     since_step: f64,
 }
 
 impl OfferedLoad {
-    /// Takes a sample. `queueing`: a queue stands before the server.
+    /// Takes a sample. `queueing` tells that a queue stands before the server.
     pub(super) fn look(&mut self, sample: &Sample, queueing: bool) {
         let Some((requests, utilization)) = sample.load else { return };
         if sample.seconds <= 0.0 {
@@ -89,7 +90,7 @@ impl OfferedLoad {
         if queueing && known {
             return;
         }
-        // Samples of gaps are of a moment, requests of an interval: only together do they fit.
+        // A sample of gaps belongs to a moment, one of requests to an interval; their sums over a period fit together.
         let period = &mut self.period;
         period.requests += n;
         period.work_seconds += work_seconds;
@@ -100,7 +101,7 @@ impl OfferedLoad {
     pub(super) fn end_period(&mut self) {
         self.cost.learn(core::iter::once(core::mem::take(&mut self.period)));
         if self.seconds > 0.0 {
-            // A step of the rate is no noise.
+            // A step of the rate is not noise, so the utilization follows it at once.
             let gain = if self.stepping { 1.0 } else { SMOOTHING };
             self.utilization += gain * (self.work / self.seconds - self.utilization);
         }
@@ -108,7 +109,8 @@ impl OfferedLoad {
         self.stepping = false;
     }
 
-    /// C(F): what a request takes of the server on the average (s), or S, 1 / throughput; none while nothing is known.
+    /// C(F): the mean cost of a request (s of the whole server), which is S, 1 / throughput; `None` while no cost is
+    /// known.
     pub(super) fn cost(&self, fraction: f64) -> Option<f64> {
         let [full, degraded] = self.ends()?;
         Some(degraded + fraction * (full - degraded))
@@ -119,44 +121,44 @@ impl OfferedLoad {
         self.ends_after(ENOUGH)
     }
 
-    /// The same as soon as a tree has served so many requests.
+    /// C_f and C_l, where a tree counts as known after `enough` requests.
     fn ends_after(&self, enough: f64) -> Option<[f64; 2]> {
         let (degraded, more) = self.cost.costs();
         let full = degraded + more * UNIT;
         match self.served.map(|served| served >= enough) {
             [true, true] => Some([full, degraded]),
-            // One kind alone: the line goes through it, and where else the model has it means nothing.
+            // One tree alone was served: the line goes through its cost, and the model's other end means nothing.
             [true, false] => Some([full, ASSUMED * full]),
             [false, true] => Some([degraded / ASSUMED, degraded]),
             [false, false] => None,
         }
     }
 
-    /// U(F) of what is offered. Where next to nothing comes, next to nothing has to be known: an agent that was started
-    /// in the night, with everybody degraded, must find its way back.
+    /// U(F) of the offered load. A rate of next to nothing needs no known cost: an agent that was started at night,
+    /// with all clients degraded, must find its way back.
     pub(super) fn at(&self, fraction: f64) -> Option<f64> {
         self.of(self.rate(), fraction)
     }
 
-    /// The rate that [`LATELY`] may have had at most, and what that takes at full quality.
+    /// The largest rate that the recent samples allow, and what it takes at full quality.
     pub(super) fn lately(&self) -> Option<(f64, f64)> {
         let [_, rate] = self.rate_lately()?;
-        // Of nothing it need not be known what it costs.
+        // A rate of nothing needs no cost.
         let nothing = self.lately.iter().all(|(requests, _)| *requests == 0.0).then_some(0.0);
         Some((rate, self.of(rate, 1.0).or(nothing)?))
     }
 
-    /// The least and the greatest rate of which chance makes what came lately.
+    /// The least and the largest rate for which the recent count is not improbable.
     fn rate_lately(&self) -> Option<[f64; 2]> {
         let (n, seconds) = self.lately.iter().fold((0.0, 0.0), |(n, s), (m, t)| (n + m, s + t));
-        // The means of two Poisson counts that are n but for so many of their own deviations.
+        // The means of the two Poisson laws for which n lies this many of their deviations off.
         let middle = n + CHANCE * CHANCE / 2.0;
         let deviation = CHANCE * sqrt(n + CHANCE * CHANCE / 4.0);
         (seconds >= LATELY.as_secs_f64())
             .then(|| [middle - deviation, middle + deviation].map(|mean| mean.max(0.0) / seconds))
     }
 
-    /// What came lately came after the last step of the rate.
+    /// Whether all recent samples come after the last step of the rate.
     pub(super) fn is_settled(&self) -> bool {
         self.since_step >= LATELY.as_secs_f64()
     }
@@ -169,8 +171,8 @@ impl OfferedLoad {
         Some(rate * (degraded + fraction * (full - degraded)))
     }
 
-    /// U as a function of m = 1 + F. Nobody can be rejected here, so level 0 is level 1 once more: below it a law finds
-    /// itself at its end, and nothing winds up.
+    /// U as a function of m = 1 + F. The agent cannot reject, so level 0 costs what level 1 does: a law that falls
+    /// below 1 finds itself at its end, and does not wind up.
     pub(super) fn demand(&self) -> Option<Demand> {
         let [full, degraded] = self.ends()?;
         let mut demand = Demand { top: 2, ..Demand::default() };
@@ -179,8 +181,8 @@ impl OfferedLoad {
         Some(demand)
     }
 
-    /// R: followed through noise, but within what came lately can mean. A follower may take a quarter of a minute to
-    /// believe in the two or three requests a second that are left of many, or that there are any after a second of none.
+    /// R, smoothed, but within the bounds of the recent samples. A smoothed rate alone may take a quarter of a minute
+    /// to follow a fall to two or three requests a second, or a rise after a second without any.
     pub(super) fn rate(&self) -> f64 {
         let followed = self.rate;
         self.rate_lately()
@@ -193,12 +195,12 @@ impl OfferedLoad {
         self.utilization
     }
 
-    /// No step in the last period.
+    /// Whether the last period had no step of the rate.
     pub(super) fn is_steady(&self) -> bool {
         !self.stepped
     }
 
-    /// A rate rose by a step in the last sample only.
+    /// Whether the rate rose by a step in the last sample only.
     pub(super) fn rose(&self) -> bool {
         self.steps.rose()
     }
@@ -238,7 +240,7 @@ mod tests {
             period(&mut load, 30, 0.0, 3e-3);
         }
         assert!(close(load.cost(1.0), 20e-3) && close(load.cost(0.0), 3e-3), "{:?}", load.ends());
-        // A long time at one end does not blur the other.
+        // A long time at one end does not blur the other end.
         for _ in 0..1000 {
             period(&mut load, 30, 0.0, 4e-3);
         }
@@ -285,7 +287,7 @@ mod tests {
         for _ in 0..10 {
             period(&mut load, 10, 1.0, 20e-3);
         }
-        // Five seconds in which the server is full and completes one request.
+        // For five seconds the server is full and completes one request a second.
         for _ in 0..5 {
             load.look(&sample(1.0, Some((0, 1.0)), 1.0), false);
             load.end_period();

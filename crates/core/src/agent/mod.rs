@@ -1,24 +1,22 @@
-//! What decides beside an unmodified server (CA 4): the relay loop, and PI on the fraction that is degraded.
+//! Room: what decides beside an unmodified server (CA 4): the relay loop, and PI on the fraction that is degraded.
 //!
-//! Here nobody sits in the path of requests. What is known are the server's own counters and the answers to probes; what
-//! can be moved is which of two content trees it serves. So the senses are other than the engine's, and the law is not:
+//! *In*: samples of the server's own counters, and the answers to probes. *Out*: a [`Change`] of the content tree that
+//! it serves, for all clients or for a fraction of them. No request passes through the agent, so its senses differ from
+//! the engine's, and its law does not:
 //!
 //! ```text
 //! probe ----> overload.rs: is the queue nearly full? ---+
-//! counters -> sense.rs: U = a R + b W, or by gaps       +--> relay.rs: one tree for everybody, with hysteresis
+//! counters -> sense.rs: U = a R + b W, or by gaps       +--> relay.rs: one tree for all clients, with hysteresis
 //!               \-> load.rs: what would full quality    |    or fraction.rs: PI, a fraction of the clients
 //!                   take, of what is offered? ----------+                         |
 //!                                                            F, and why <---------+
 //! ```
 //!
-//! F in [0, 1] is the fraction of clients at full quality; CA's G is 1 - F. A relay knows 0 and 1 only.
-//!
-//! Two facts of an unmodified server shape all this. In overload its counters see what it completes, not what is
-//! offered: who was dropped from the listen queue is in no log (CA 4.2.1). So in overload everybody is degraded, and only
-//! then is the load known. And without overload its response time says nothing of the load (CA 4.2): so the way back is
-//! by load alone.
-//!
-//! Pure, like all of the core: time is an argument. [`Machine::sample`] is called a few times a period.
+//! F in [0, 1] is the fraction of clients at full quality; CA's G is 1 - F. A relay uses only 0 and 1. In overload the
+//! server's counters show completed requests, not offered ones, since requests dropped from the listen queue are in no
+//! log (CA 4.2.1): so all clients are degraded, and only then is the load known. Without overload the response time
+//! tells nothing about the load (CA 4.2): so the way back goes by load alone. [`Machine::sample`] is called a few times
+//! a period.
 
 mod fraction;
 mod load;
@@ -35,34 +33,34 @@ use load::OfferedLoad;
 use overload::Overload;
 use relay::Relay;
 
-/// How the agent decides.
+/// The settings of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What it can move.
+    /// What the agent can change.
     pub policy: Policy,
-    /// When a probe tells of overload.
+    /// When the answer to a probe means overload.
     pub threshold: Threshold,
     /// Time from one probe to the next.
     pub every: Duration,
-    /// T; a sample comes [`SAMPLES`] times as often.
+    /// T; samples come [`SAMPLES`] times as often.
     pub period: Duration,
-    /// U*, which a fraction is held at.
+    /// U*, at which a fraction is held.
     pub load_line: f64,
-    /// The relay's way back: full quality for all must take no more than this.
+    /// The relay returns to full quality if that takes no more of the server than this.
     pub back_line: f64,
 }
 
 /// Samples in a period.
 pub const SAMPLES: u32 = crate::model::Tracker::SAMPLES_PER_PERIOD;
 
-/// What can be moved.
+/// What the agent can change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// One tree for everybody: a link.
+    /// One tree for all clients: a link.
     Relay,
-    /// A fraction of the clients, by what the server reads.
+    /// The fraction of clients at full quality, which the server reads.
     Fraction {
-        /// A smaller change is not made, but for the last one to an end.
+        /// A smaller change is not made, except the last one to 0 or 1.
         step: f64,
         /// Two changes are at least this far apart, unless the server is in danger.
         apart: Duration,
@@ -74,19 +72,19 @@ pub enum Policy {
 pub enum Threshold {
     /// The response time that was promised.
     Promised(Duration),
-    /// 0.9 Q S, at most a second: the listen queue is nearly full. Q is given; S is 1 / throughput, as measured at the
+    /// 0.9 Q S, at most a second: the listen queue is nearly full. Q is given; S is 1 / throughput, measured at the
     /// present mix.
     Queue(u32),
 }
 
-/// What was seen since the last sample.
+/// What was observed since the last sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// How long it was (s).
+    /// The length of the sample (s).
     pub seconds: f64,
-    /// Requests that the server completed, and the utilization that they made; none if its counters cannot be read.
+    /// Requests that the server completed, and the utilization that they caused; `None` if its counters cannot be read.
     pub load: Option<(u64, f64)>,
-    /// Requests that wait for a worker, if its counters show them.
+    /// Requests that wait for a worker, if the counters show them.
     pub waiting: Option<u32>,
     /// The probe's state.
     pub probe: Probe,
@@ -94,10 +92,10 @@ pub struct Sample {
     pub applied: f64,
 }
 
-/// What is to be done.
+/// A change to make.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// F from now on.
+    /// The new F.
     pub fraction: f64,
     /// Why.
     pub why: Why,
@@ -106,56 +104,56 @@ pub struct Change {
 /// Why F changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Why {
-    /// Probes were answered too late, twice running, or not at all.
+    /// Two successive probes were answered too late, or not at all.
     Overload {
-        /// The latest answer's time, or that of the question still open; none: it failed.
+        /// The latest response time, or that of the probe still open; `None` if the probe failed.
         response: Option<Duration>,
-        /// Later than this is too late.
+        /// The largest response time that is not too late.
         threshold: Duration,
     },
-    /// So many requests wait that who comes now would be answered too late.
+    /// So many requests wait that one which comes now would be answered too late.
     Queue {
         /// How many.
         waiting: u32,
-        /// How long the last of them will wait.
+        /// The wait of the last of them.
         wait: Duration,
-        /// Later than this is too late.
+        /// The largest response time that is not too late.
         threshold: Duration,
     },
-    /// Full quality for everybody would take so much of the server.
+    /// Full quality for all clients would take this much of the server.
     Load {
         /// U at F = 1.
         at_full: f64,
-        /// What may be.
+        /// The largest U that is allowed.
         line: f64,
     },
 }
 
-/// What the agent knows, for those who watch.
+/// The agent's present figures, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// R, followed through noise (1/s).
+    /// R, smoothed (1/s).
     pub request_rate: f64,
-    /// U, followed through noise.
+    /// U, smoothed.
     pub utilization: f64,
-    /// U if everybody were served at full quality, if that is known.
+    /// U at full quality for all clients, if that is known.
     pub at_full: Option<f64>,
-    /// The answer to the last probe, if one came.
+    /// The response time of the last probe, if it was answered.
     pub response: Option<Duration>,
-    /// When it would be too late.
+    /// The largest response time that is not too late.
     pub threshold: Duration,
     /// Whether the server is in overload.
     pub overloaded: bool,
 }
 
-/// What the laws see.
+/// What a law is given.
 #[derive(Clone, Copy, Debug)]
 struct LawInput {
-    /// In overload, as probes tell, or the queue.
+    /// Whether the server is in overload, by its probes or its queue.
     overloaded: bool,
     why: Why,
     applied: f64,
-    /// The load is known, of the last period at least.
+    /// Whether the load of the last period is known.
     load_known: bool,
 }
 
@@ -176,7 +174,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Starts with this F applied: what the server was left with.
+    /// Starts with the F that the server was left with.
     pub fn new(settings: Settings, applied: f64) -> Self {
         let law = match settings.policy {
             Policy::Relay => AgentLaw::Relay(Relay::new(applied)),
@@ -186,7 +184,7 @@ impl Machine {
         Machine { settings, overload, load: OfferedLoad::default(), law, samples: 0, blind: 0 }
     }
 
-    /// Takes a sample; says what is to be changed, if anything.
+    /// Takes a sample; returns the change to make, if any.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
         self.load.look(sample, self.overload.is_queueing());
@@ -200,7 +198,7 @@ impl Machine {
             overloaded,
             why: self.overload.why(),
             applied: sample.applied,
-            // A status page may answer now a little before a sample, now a little after.
+            // A status page may answer a little before or after a sample, so one blind sample is no gap.
             load_known: self.blind < SAMPLES,
         };
         match &mut self.law {
@@ -211,7 +209,7 @@ impl Machine {
         }
     }
 
-    /// What it knows.
+    /// The present figures.
     pub fn figures(&self) -> Figures {
         Figures {
             request_rate: self.load.rate(),

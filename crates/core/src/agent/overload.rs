@@ -1,40 +1,40 @@
-//! Overload, as probes tell it (CA 4.1): an answer that comes later than a threshold.
+//! Overload, found by probes (CA 4.1): an answer that comes later than a threshold.
 //!
 //! The listen queue of an overloaded server is nearly full or nearly empty, hardly ever between, so the time that a
-//! probe waits in it is a clear sign. The threshold is what was promised, or `0.9 Q S` on top of the fastest answer seen:
-//! the queue is waited for, then the probe itself is served. Here S is measured (`load.rs`), so that nobody has to
-//! benchmark the server first. A second in the queue is too late however long the queue is: 511 places of a server that
-//! makes 40 pages a second are 11 s, after which nobody is there any more to be helped.
+//! probe waits in it is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
+//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`load.rs`), so that the
+//! server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
+//! places at a server of 40 pages a second are 11 s, and by then the clients are gone.
 //!
-//! One late answer may be a slow disk. Two running are overload; and a question that is still open when its answer is
-//! late already counts, once more for each interval that it stays open. So nobody waits for an answer that never comes.
+//! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its
+//! answer is late counts already, and once more for each further interval, so that a missing answer is not waited for.
 //!
-//! Where the counters show how many requests wait (`sense.rs`), nobody has to wait for the probe either: n that wait take
-//! `n S`, so who comes now is late if that is over the threshold. A queue is late as soon as it is so long, the answers
-//! that tell of it a threshold later, and in that time a queue of few places overflows. One look may have met a busy
-//! moment: at the look before it must have been half as long at least.
+//! Where the counters show how many requests wait (`sense.rs`), the probe's answer is not needed either: n waiting
+//! requests take `n S`, so a request that comes now is late if that exceeds the threshold. The counters show a long
+//! queue at once, the probes a threshold later, and in that time a short queue would overflow. One look may have met a
+//! busy moment, so at the look before the wait must have been at least half as long.
 
 use super::{Threshold, Why};
 use crate::time::Duration;
 
-/// What is known of the probes.
+/// The state of the probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Probe {
-    /// How many have ended.
+    /// The number of probes that have ended.
     pub ended: u64,
-    /// The last one's time; none if it failed: refused, given up, or not a good answer.
+    /// The response time of the last one; `None` if it failed: refused, given up, or not a good answer.
     pub answered: Option<Duration>,
-    /// How long the one under way has been.
+    /// The time since the open probe was sent.
     pub waiting: Option<Duration>,
 }
 
-/// Late ones running that make overload.
+/// This many late answers in succession are overload.
 const RUNNING: u64 = 2;
-/// How full the queue may be.
+/// The part of the queue that may be full.
 const NEARLY_FULL: f64 = 0.9;
-/// The longest that anybody should be in the queue; what holds before S is known.
+/// The longest acceptable time in the queue, and the threshold before S is known.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Whoever answers in less is never late.
+/// An answer within this time is never late.
 const LEAST: Duration = Duration::from_millis(20);
 
 pub(super) struct Overload {
@@ -43,7 +43,7 @@ pub(super) struct Overload {
     threshold: Duration,
     fastest: Option<Duration>,
     seen: u64,
-    /// Late ones running, of those that have ended.
+    /// Late answers in succession, among probes that have ended.
     late: u64,
     over: bool,
     last: Probe,
@@ -54,9 +54,9 @@ pub(super) struct Overload {
 #[derive(Clone, Copy, Default)]
 struct ListenQueue {
     waiting: u32,
-    /// How long the last of them will wait.
+    /// The wait of the last request in it.
     wait: Duration,
-    /// Who comes now will be late.
+    /// Whether a request that comes now will be late.
     over: bool,
 }
 
@@ -71,7 +71,7 @@ impl Overload {
         Overload { rule, every, threshold, fastest: None, seen: 0, late: 0, over: false, last, queue }
     }
 
-    /// Whether the server is in overload; `cost` is S at the present mix, `waiting` how many wait, if that was seen.
+    /// Takes a sample. `cost` is S at the present mix, `waiting` the number of waiting requests if it was seen.
     pub(super) fn look(&mut self, probe: &Probe, waiting: Option<u32>, cost: Option<f64>) -> bool {
         if let Some(time) = probe.answered {
             self.fastest = Some(self.fastest.map_or(time, |fastest| fastest.min(time)));
@@ -111,7 +111,8 @@ impl Overload {
         self.over
     }
 
-    /// Whether a queue stands before the server, or it fails: what it completes then is no measure of what requests cost.
+    /// Whether a queue stands before the server, or the server fails. Then its completed requests are no measure of
+    /// costs.
     pub(super) fn is_queueing(&self) -> bool {
         let Probe { answered, waiting, .. } = self.last;
         let short = self.fastest.unwrap_or_default() + self.threshold / 4;

@@ -1,49 +1,51 @@
-//! The relay (CA 4.1): one tree for everybody, with the hysteresis that the paper says is missing.
+//! The relay (CA 4.1): one tree for all clients, with the hysteresis that the paper says is missing.
 //!
-//! Down by response time: overload, as `overload.rs` finds it. Back by load, since below capacity response times are all
-//! alike: when full quality for everybody would take no more than the back line, and has for a while.
+//! The way down goes by response time: overload, as `overload.rs` finds it. The way back goes by load, since below
+//! capacity response times hardly differ: full quality for all clients must fit under the back line, and have fitted
+//! for a while.
 //!
-//! How long is a while? A load that has gone is to be answered within seconds, one that stands still must not be tried
-//! again and again. So it depends on what the load did since the way down: fallen by a third, a few seconds; standing, a
-//! minute, because then only the model can be what changed its mind. Whether it has fallen is asked of those seconds alone,
-//! and of the most that so few requests can mean. Whoever came back and was overloaded again within half a
-//! minute waits twice as long the next time, up to ten minutes, unless the load is next to nothing. So at constant load
-//! there is at most one switch per 30 s, however wrong the model is.
+//! How long that while is depends on what the load did since the way down. A load that has gone should be answered
+//! within seconds; one that stands still must not be tried again and again. If the load fell by a third, a few seconds
+//! suffice; if it stands, a minute is needed, because then only the model can have changed. Whether it fell is judged
+//! by those seconds alone, at the largest rate that so few requests allow. A return that met overload again within half
+//! a minute doubles the next wait, up to ten minutes, unless the load is next to nothing. So at constant load there is
+//! at most one switch per 30 s, however wrong the model is.
 //!
 //! Why not a second threshold of the response time: CA 4.2 measured that the queue is as short at half the load as at
-//! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that went.
+//! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that
+//! went.
 
 use super::load::{LATELY, OfferedLoad};
 use super::{Change, LawInput, Why};
 use crate::time::{Duration, Instant};
 
-/// After a switch the queue empties, and the rate is no measure of what is offered.
+/// After a switch the queue drains for this long, and the rate is no measure of the offered load.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The load has fallen if it is below this part of what it was.
+/// The load has fallen if it is below this part of its peak.
 const FALLEN: f64 = 0.67;
 const HOLD_STANDING: Duration = Duration::from_secs(60);
 const LONGEST_HOLD: Duration = Duration::from_secs(600);
-/// Overload so soon after the way back means that it was wrong.
+/// Overload within this time after a return means that the return was wrong.
 const JUDGED: Duration = Duration::from_secs(30);
-/// Below this part of the back line nothing is left of the load.
+/// Below this part of the back line the load is next to nothing.
 const NEXT_TO_NOTHING: f64 = 0.4;
 
 pub(super) struct Relay {
     down: Option<Down>,
-    /// When it last came back.
+    /// When the relay last returned to full quality.
     returned: Option<Instant>,
-    /// Ways back that were wrong, running.
+    /// Wrong returns in succession.
     wrong: u32,
 }
 
-/// Everybody is degraded.
+/// The state while all clients are degraded.
 struct Down {
     since: Instant,
-    /// The highest rate since then.
+    /// The highest rate since the way down.
     peak: f64,
-    /// Full quality would fit since then.
+    /// The time since which full quality would fit.
     fits: Option<Instant>,
-    /// And the load has fallen, or is next to nothing, since then.
+    /// The time since which it would fit and the load has fallen, or is next to nothing.
     fallen: Option<Instant>,
 }
 
@@ -104,7 +106,7 @@ impl Down {
         let Some((rate, at_full)) = lately else { return false };
         let gone = at_full < NEXT_TO_NOTHING * line;
         self.fallen = since(at_full <= line && (gone || rate <= FALLEN * self.peak), self.fallen);
-        // Those seconds are over when they are known.
+        // The samples that show the load are already as old as the wait, so it is over when they do.
         held(self.fallen, if gone { Duration::ZERO } else { longer(LATELY).saturating_sub(LATELY) })
     }
 }

@@ -1,23 +1,23 @@
 //! Utilization from a server's own counters (CA 4.2.1).
 //!
-//! By the linear model, `U = max(a R + b W, W / bandwidth)`, where a and b are known: a log is enough for that. By gaps
-//! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s, n of which the server
-//! tells at the moment of the question. That is a sample of the average, not the average; the model behind it smooths.
+//! By the linear model `U = max(a R + b W, W / bandwidth)` where a and b are known: a log is enough for that. By gaps
+//! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s. The server reports n at
+//! the moment of the question, so this samples the average; the model that uses it smooths.
 
-/// What a server's counters showed, since the last look.
+/// What a server's counters showed since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Requests completed.
     pub requests: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Requests in service at the moment, without the one that asks.
+    /// Requests in service at the moment, without the one that asks for the counters.
     pub in_service: Option<u32>,
-    /// How many it can serve at once, if it says so.
+    /// How many it can serve at once, if it reports that.
     pub workers: Option<u32>,
 }
 
-/// How U is found.
+/// The way by which U is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadSense {
     /// U = a R + b W.
@@ -26,18 +26,18 @@ pub enum LoadSense {
         per_request_seconds: f64,
         /// b (s of the whole server).
         per_byte_seconds: f64,
-        /// The link's, if that may be what is full first (bytes/s).
+        /// The link's bandwidth, if the link may be full first (bytes/s).
         bandwidth: Option<f64>,
     },
     /// U = min(n, s) / s.
     Gap {
-        /// s; where absent, as the server says.
+        /// s; `None`: as the server reports.
         workers: Option<u32>,
     },
 }
 
 impl LoadSense {
-    /// U of `seconds` in which the counters moved so; none if they do not say what it takes.
+    /// U over `seconds` in which the counters moved by this much; `None` if they do not show what it takes.
     pub fn utilization(&self, counters: &Counters, seconds: f64) -> Option<f64> {
         match *self {
             LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
@@ -53,8 +53,8 @@ impl LoadSense {
         }
     }
 
-    /// Requests that wait for a worker, as far as the counters show them: nginx counts those in service and those before its
-    /// upstream as one. A server that counts its busy workers knows nothing of its listen queue.
+    /// Requests that wait for a worker, as far as the counters show them: nginx counts those in service and those
+    /// before its upstream together. A server that counts busy workers does not know its listen queue.
     pub fn waiting(&self, counters: &Counters) -> u32 {
         match *self {
             LoadSense::Linear { .. } => 0,
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
         let told = LoadSense::Gap { workers: Some(4) };
         assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
-        // Beyond the workers they wait.
+        // Requests beyond the workers wait.
         let waiting =
             [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));
         assert_eq!(waiting, [1, 0, 0]);

@@ -22,8 +22,9 @@
 //!
 //! Not here: the order of waiting requests (`queue.rs`), rejections, levels, and any clock.
 
-use crate::scheduling::queue::{Queue, Rank, Waiting};
+use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
+use crate::scheduling::rank::Rank;
 use crate::sync::lock::Lock;
 use crate::time::{Duration, Instant};
 use alloc::sync::Arc;
@@ -231,7 +232,7 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::request::Token;
-    use crate::scheduling::queue::Standing;
+    use crate::scheduling::rank::Standing;
     use alloc::vec::Vec;
 
     fn at(ns: u64) -> Instant {

@@ -5,5 +5,7 @@
 //! rank; a quota is the number of workers that a class owns while it needs them.
 
 pub(crate) mod gate;
+mod line;
 pub(crate) mod queue;
 pub(crate) mod quota;
+pub(crate) mod rank;

@@ -25,9 +25,11 @@
 
 use crate::request::Token;
 use crate::request::work::Work;
-use crate::scheduling::quota::{Quota, TurnRule, WORKER};
+use crate::scheduling::line::{Line, Order};
+use crate::scheduling::quota::Quota;
+use crate::scheduling::rank::{Rank, Standing};
 use crate::time::{Duration, Instant};
-use alloc::{collections::VecDeque, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 /// A request in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,48 +47,6 @@ pub(crate) struct Waiting {
     pub(crate) latest: Instant,
 }
 
-/// What a request was found to be when it arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// Not controlled.
-    Exempt,
-    /// Inside its site's contract.
-    Guaranteed,
-    /// The service level decides on it.
-    Ordinary,
-}
-
-/// The rank of a line: the lowest comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Rank {
-    /// 0 for exempt requests, 1 inside a contract, from 2 on by priority, first at sites with a contract, then at those
-    /// without.
-    pub(crate) band: u16,
-    /// The relative deadline of its requests (ns); without one the largest number.
-    pub(crate) deadline_ns: u64,
-}
-
-impl Rank {
-    pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
-
-    /// The rank of a request inside a contract.
-    pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
-        Rank { band: 1, ..Rank::contracted(0, deadline) }
-    }
-
-    /// The rank of a class of this priority at a site with a contract, which must not wait for best effort.
-    pub(crate) fn contracted(priority: u8, deadline: Option<Duration>) -> Self {
-        let deadline_ns = deadline.map_or(u64::MAX, |deadline| deadline.as_nanos() as u64);
-        Rank { band: 2 + u16::from(priority), deadline_ns }
-    }
-
-    /// The rank of a class of this priority at a site without a contract.
-    pub(crate) fn ordinary(priority: u8, deadline: Option<Duration>) -> Self {
-        let Rank { band, deadline_ns } = Rank::contracted(priority, deadline);
-        Rank { band: band + 1 + u16::from(u8::MAX), deadline_ns }
-    }
-}
-
 /// The queue of one plant. A ticket names a place in a line for good: taking a request out of the middle leaves a hole
 /// that is skipped.
 pub(crate) struct Queue {
@@ -100,51 +60,8 @@ pub(crate) struct Queue {
     live: usize,
 }
 
-struct Line {
-    rank: Rank,
-    /// The class that the line belongs to, and its quota.
-    own: Option<(u16, Arc<Quota>)>,
-    /// The part of one more worker that the class has earned, in 65536ths.
-    earned: u32,
-    /// The tier of the line in the present choice.
-    turn: u8,
-    /// The line's number for life, which its tickets carry.
-    number: u16,
-    places: VecDeque<Option<Waiting>>,
-    first_ticket: u64,
-}
-
 /// The upper bits of a ticket name the line.
 const LINE_SHIFT: u32 = 48;
-
-/// The tiers of a choice. A worker that a class has earned is spent in the tier of shares.
-const EXEMPT: u8 = 0;
-const SHARE: u8 = 1;
-const EARNED: u8 = 2;
-const OURS: u8 = 3;
-const LENT: u8 = 4;
-/// Not part of the choice.
-const NONE: u8 = 5;
-
-/// The order of lines in a choice: the least is next.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Order {
-    tier: u8,
-    /// The rank with its deadline made absolute.
-    rank: Rank,
-    arrived: Instant,
-    /// The normalized response time in a class with a ratio.
-    urgency: Option<f64>,
-}
-
-impl Order {
-    fn before(&self, other: &Order) -> bool {
-        match (self.urgency, other.urgency) {
-            (Some(own), Some(its)) if self.rank.band == other.rank.band => own > its,
-            _ => (self.tier, self.rank, self.arrived) < (other.tier, other.rank, other.arrived),
-        }
-    }
-}
 
 impl Queue {
     pub(crate) fn new(classes: usize) -> Self {
@@ -281,96 +198,10 @@ impl Queue {
     }
 }
 
-impl Line {
-    fn new(rank: Rank, own: Option<(u16, Arc<Quota>)>, number: u16) -> Self {
-        Line { rank, own, turn: OURS, number, places: VecDeque::new(), first_ticket: 0, earned: 0 }
-    }
-
-    /// Where the line stands in the choice; `None` if it is empty, or its first request is held.
-    fn order(&mut self, now: Instant) -> Option<Order> {
-        self.turn = NONE;
-        let oldest = self.oldest()?;
-        let deadline_ns = oldest.as_nanos().saturating_add(self.rank.deadline_ns);
-        let rank = Rank { deadline_ns, ..self.rank };
-        let mut order = Order { tier: OURS, rank, arrived: oldest, urgency: None };
-        if self.rank == Rank::EXEMPT {
-            order.tier = EXEMPT;
-        } else if let Some((_, quota)) = &self.own {
-            match quota.turn {
-                TurnRule::Weight if now.nanos_since(oldest) < quota.hold_ns() => return None,
-                TurnRule::Weight => order.urgency = Some(quota.urgency(now, oldest)),
-                TurnRule::Quota => {
-                    let (whole, part) = quota.workers();
-                    let in_service = quota.in_service();
-                    if in_service == whole {
-                        self.earned = (self.earned + part).min(2 * WORKER);
-                    }
-                    order.tier = match in_service {
-                        _ if quota.is_urgent(now, oldest) => SHARE,
-                        n if n < whole => SHARE,
-                        n if n == whole && self.earned >= WORKER => EARNED,
-                        _ => LENT,
-                    };
-                }
-            }
-        }
-        self.turn = order.tier;
-        // An earned worker is spent in the tier of shares.
-        order.tier = if order.tier == EARNED { SHARE } else { order.tier };
-        Some(order)
-    }
-
-    /// Ends a choice that the line took part in.
-    fn settle(&mut self, chosen: bool) {
-        self.earned -= if chosen && self.turn == EARNED { WORKER } else { 0 };
-        self.turn = NONE;
-    }
-
-    fn hold_ns(&self) -> u64 {
-        self.own.as_ref().map_or(0, |(_, quota)| quota.hold_ns())
-    }
-
-    fn bound(&self, most: Duration) -> Duration {
-        let own = self.own.as_ref().map_or(u64::MAX, |(_, quota)| quota.bound_ns());
-        most.min(Duration::from_nanos(own))
-    }
-
-    fn push(&mut self, waiting: Waiting) -> u64 {
-        self.places.push_back(Some(waiting));
-        self.first_ticket + self.places.len() as u64 - 1
-    }
-
-    fn pop(&mut self) -> Option<Waiting> {
-        self.skip_holes();
-        self.first_ticket += u64::from(!self.places.is_empty());
-        self.places.pop_front().flatten()
-    }
-
-    fn first(&mut self) -> Option<Waiting> {
-        self.skip_holes();
-        self.places.front().copied().flatten()
-    }
-
-    fn oldest(&mut self) -> Option<Instant> {
-        self.first().map(|waiting| waiting.arrived)
-    }
-
-    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
-        let place = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
-        self.places.get_mut(place)?.take()
-    }
-
-    fn skip_holes(&mut self) {
-        while let Some(None) = self.places.front() {
-            self.places.pop_front();
-            self.first_ticket += 1;
-        }
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::scheduling::quota::TurnRule;
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -430,7 +261,7 @@ mod tests {
         assert_eq!(
             classes(&mut queue, at(20), &[&own], 9),
             [1, 1, 0, 0, 0, 1, 1],
-            "lent when nobody else waits"
+            "lent when no other request waits"
         );
     }
 
@@ -457,7 +288,7 @@ mod tests {
         });
         let mut chosen = 0;
         for _ in 0..500 {
-            let waiting = queue.pop(at(2000)).expect("somebody waits");
+            let waiting = queue.pop(at(2000)).expect("a request waits");
             // There is one worker, and it is free again before the next choice.
             chosen += u32::from(waiting.class);
         }

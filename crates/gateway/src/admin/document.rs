@@ -4,7 +4,7 @@
 //! durations are seconds. A figure that is not known yet, or is not finite, is `null`. Counters count from the start, and
 //! every other figure is of the last control period.
 
-use crate::reload::Reloaded;
+use crate::runtime::reload::Reloaded;
 use plimsoll_core::Difference;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};

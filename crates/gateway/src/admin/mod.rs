@@ -16,7 +16,7 @@ mod pulse;
 #[cfg(test)]
 mod tests;
 
-use crate::reload::Reloaded;
+use crate::runtime::reload::Reloaded;
 pub use document::{DelayDocument, StatusDocument};
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};

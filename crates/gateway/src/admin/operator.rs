@@ -3,7 +3,7 @@
 use super::listener::serve;
 use super::pulse::{Health, Pulse};
 use super::{Owner, Scrape};
-use crate::worker::Shared;
+use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use std::cell::RefCell;
 use std::io;

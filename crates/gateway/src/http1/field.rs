@@ -10,12 +10,12 @@ pub struct Field {
     /// The value without surrounding blanks.
     pub value: Span,
     /// What the proxy knows about it.
-    pub kind: Kind,
+    pub kind: FieldKind,
 }
 
 /// The names that mean something to the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FieldKind {
     /// Passed on unread.
     Other,
     /// `Host`: written anew.
@@ -44,33 +44,33 @@ pub enum Kind {
     HopByHop,
 }
 
-/// What `name` means. An underscore counts as a dash: CGI makes no difference, so `X_Forwarded_For` from a client
-/// would otherwise pass for ours. [`collect`] drops such a disguise.
-pub(crate) fn kind_of(name: &[u8]) -> Kind {
+/// What `name` means. An underscore counts as a dash: CGI does not tell them apart, so that a client's `X_Forwarded_For`
+/// would otherwise pass for the gateway's field. [`collect`] marks such a field as hop by hop.
+pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| {
         name.iter().zip(known).all(|(&a, &b)| a.to_ascii_lowercase() == b || (a == b'_' && b == b'-'))
     };
     match name.len() {
-        2 if is(b"te") => Kind::HopByHop,
-        4 if is(b"host") => Kind::Host,
-        6 if is(b"expect") => Kind::Expect,
-        7 if is(b"upgrade") => Kind::Upgrade,
-        9 if is(b"forwarded") => Kind::Forwarded,
-        10 if is(b"connection") => Kind::Connection,
-        10 if is(b"keep-alive") => Kind::HopByHop,
-        14 if is(b"content-length") => Kind::ContentLength,
-        14 if is(b"http2-settings") => Kind::HopByHop,
-        15 if is(b"x-forwarded-for") => Kind::XForwardedFor,
-        16 if is(b"x-forwarded-host") => Kind::XForwardedHost,
-        16 if is(b"proxy-connection") => Kind::HopByHop,
-        17 if is(b"x-forwarded-proto") => Kind::XForwardedProto,
-        17 if is(b"transfer-encoding") => Kind::TransferEncoding,
-        21 if is(b"endpoint-load-metrics") => Kind::LoadReport,
-        _ => Kind::Other,
+        2 if is(b"te") => FieldKind::HopByHop,
+        4 if is(b"host") => FieldKind::Host,
+        6 if is(b"expect") => FieldKind::Expect,
+        7 if is(b"upgrade") => FieldKind::Upgrade,
+        9 if is(b"forwarded") => FieldKind::Forwarded,
+        10 if is(b"connection") => FieldKind::Connection,
+        10 if is(b"keep-alive") => FieldKind::HopByHop,
+        14 if is(b"content-length") => FieldKind::ContentLength,
+        14 if is(b"http2-settings") => FieldKind::HopByHop,
+        15 if is(b"x-forwarded-for") => FieldKind::XForwardedFor,
+        16 if is(b"x-forwarded-host") => FieldKind::XForwardedHost,
+        16 if is(b"proxy-connection") => FieldKind::HopByHop,
+        17 if is(b"x-forwarded-proto") => FieldKind::XForwardedProto,
+        17 if is(b"transfer-encoding") => FieldKind::TransferEncoding,
+        21 if is(b"endpoint-load-metrics") => FieldKind::LoadReport,
+        _ => FieldKind::Other,
     }
 }
 
-/// Whether two names are one to a server behind CGI: any case, and an underscore is a dash.
+/// Whether a server behind CGI takes two names for one: in any case, and with an underscore for a dash.
 pub(crate) fn is_alike(a: &[u8], b: &[u8]) -> bool {
     let plain = |&byte: &u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     a.len() == b.len() && a.iter().map(plain).eq(b.iter().map(plain))
@@ -92,16 +92,15 @@ pub(crate) struct ConnectionOptions {
 /// The most fields that `Connection` may name.
 const MAX_NAMED: u32 = 32;
 
-/// Reads the `Connection` fields and marks what they name as hop by hop.
+/// Reads the `Connection` fields and marks the fields that they name as hop by hop. Framing, host and forwarding fields
+/// cannot be named away: they have kinds of their own and are written anew.
 ///
-/// Framing, host and forwarding fields cannot be nominated away: they have kinds of their own and are written anew.
-///
-/// `None` if they name too many: each name costs a look at every field.
+/// `None` if the fields name too many others, since each name is compared with every field.
 pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<ConnectionOptions> {
     let mut options = ConnectionOptions::default();
     let mut named = 0;
     for index in 0..fields.len() {
-        if fields[index].kind != Kind::Connection {
+        if fields[index].kind != FieldKind::Connection {
             continue;
         }
         for option in list(fields[index].value.of(head)) {
@@ -117,8 +116,8 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<Conne
                     return None;
                 }
                 for field in fields.iter_mut() {
-                    if field.kind == Kind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
-                        field.kind = Kind::HopByHop;
+                    if field.kind == FieldKind::Other && field.name.of(head).eq_ignore_ascii_case(option) {
+                        field.kind = FieldKind::HopByHop;
                     }
                 }
             }
@@ -127,7 +126,7 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<Conne
     Some(options)
 }
 
-/// The framing fields of a message, as they stand.
+/// The framing fields of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lengths {
     pub content_length: Option<u64>,
@@ -144,20 +143,20 @@ pub(crate) enum LengthError {
     UnknownCoding,
 }
 
-/// Reads `Content-Length` and `Transfer-Encoding`. Anything that two parsers could read differently is an error:
-/// both fields, a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
+/// Reads `Content-Length` and `Transfer-Encoding`. Whatever two parsers could read differently is an error: both fields,
+/// a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
 pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, LengthError> {
     let mut lengths = Lengths::default();
     for field in fields {
         match field.kind {
-            Kind::ContentLength => {
+            FieldKind::ContentLength => {
                 if lengths.content_length.is_some() {
                     return Err(LengthError::SeveralLengths);
                 }
                 let value = field.value.of(head);
                 lengths.content_length = Some(parse_decimal(value).ok_or(LengthError::NotANumber)?);
             }
-            Kind::TransferEncoding => {
+            FieldKind::TransferEncoding => {
                 if lengths.chunked {
                     return Err(LengthError::SeveralCodings);
                 }
@@ -175,7 +174,7 @@ pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Len
     Ok(lengths)
 }
 
-/// Digits only, at most 18 of them: no overflow, no sign, no blank.
+/// A number of at most 18 digits: no sign, no blank, no overflow.
 pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -183,14 +182,14 @@ pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// Takes httparse's slices as ranges. The array comes from the caller's stack.
+/// Turns httparse's slices into ranges.
 pub(crate) fn collect(head: &[u8], parsed: &[httparse::Header<'_>], fields: &mut Vec<Field>) {
     fields.clear();
     fields.extend(parsed.iter().map(|header| {
         let name = header.name.as_bytes();
         let mut kind = kind_of(name);
-        if kind != Kind::Other && name.contains(&b'_') {
-            kind = Kind::HopByHop;
+        if kind != FieldKind::Other && name.contains(&b'_') {
+            kind = FieldKind::HopByHop;
         }
         Field { name: Span::within(head, name), value: Span::within(head, header.value.trim_ascii()), kind }
     }));
@@ -202,10 +201,10 @@ mod tests {
 
     #[test]
     fn kinds_ignore_case_and_see_through_underscores() {
-        assert_eq!(kind_of(b"HOST"), Kind::Host);
-        assert_eq!(kind_of(b"X_Forwarded_For"), Kind::XForwardedFor);
-        assert_eq!(kind_of(b"hosts"), Kind::Other);
-        assert_eq!(kind_of(b"my_header"), Kind::Other);
+        assert_eq!(kind_of(b"HOST"), FieldKind::Host);
+        assert_eq!(kind_of(b"X_Forwarded_For"), FieldKind::XForwardedFor);
+        assert_eq!(kind_of(b"hosts"), FieldKind::Other);
+        assert_eq!(kind_of(b"my_header"), FieldKind::Other);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! An upstream's response head, read as strictly as a request's: a response that two parsers read differently
-//! poisons the connection it came on, and the next client's answer.
+//! An upstream's response head, read as strictly as a request's: a response that two parsers read differently poisons
+//! its connection, and with it the response of the next client.
 
 use super::body::Framing;
-use super::field::{self, Field, Kind};
+use super::field::{self, Field, FieldKind};
 use super::{MAX_FIELDS, Refusal, Span, Version};
 use std::mem::MaybeUninit;
 
@@ -80,7 +80,7 @@ impl ResponseHead {
 
     /// The load report's value, if the upstream sent one.
     pub fn load_report<'a>(&self, head: &'a [u8]) -> Option<&'a [u8]> {
-        self.fields.iter().find(|field| field.kind == Kind::LoadReport).map(|field| field.value.of(head))
+        self.fields.iter().find(|field| field.kind == FieldKind::LoadReport).map(|field| field.value.of(head))
     }
 }
 

@@ -1,29 +1,25 @@
 //! One request and its response on one upstream connection, driven within the client connection's task.
 //!
-//! Four moves, repeated until none is possible: request to the upstream, client's bytes in, response in, response to
+//! Four moves are repeated until none is possible: request to the upstream, client's bytes in, response in, response to
 //! the client. Each move reads or writes once, so that a plain request costs one read and one write on each side.
 //!
 //! **Back-pressure.** The request's body is read only into the client's one buffer. The response is read ahead of a slow
-//! client by at most [`READ_AHEAD`] buffers, so that the upstream is free again as early as that allows: it is released
-//! at its last byte, before the client has it.
+//! client by at most [`READ_AHEAD`] buffers, so that the upstream is free again as early as that allows: its place is
+//! released at the response's last byte, before the client has that byte.
 //!
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving.
 //!
-//! **Deadlines.** Who is waited for decides: a client that owes body bytes, a client that does not read, an upstream
-//! that owes a response. They are written down only when nothing moves. While the request holds its place, a client
-//! must also keep a [`Pace`].
+//! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
 use super::pool::{Lease, Upstream};
+use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
-use crate::connection::Client;
-use crate::held::Held;
 use crate::http1::Refusal;
-use crate::pace::Pace;
-use crate::worker::Worker;
+use crate::request::client::Client;
+use crate::request::permit_guard::PermitGuard;
+use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
-use plimsoll_core::time::Instant;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -37,90 +33,43 @@ pub(crate) enum End {
     Done,
     /// The protocol was switched: the rest is a tunnel.
     Switched(Lease),
-    /// The reused connection was dead: the request may go to a new one.
+    /// The kept connection was dead: the request may be sent on a new one.
     Retry,
-    /// There is nothing at this level: the next may be asked. The place at the upstream is still held.
+    /// The upstream has nothing at this level: the next level may be requested. The place is still held.
     Absent,
-    /// It failed before the client got anything final.
+    /// The exchange failed before the client got any byte of a final response.
     Failed(Refusal),
-    /// It cannot be finished: the client's connection must close.
+    /// The response cannot be finished: the client's connection must close.
     Broken(Outcome),
 }
 
-/// Who is waited for too long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Overdue {
-    ClientReads,
-    ClientSends,
-    Upstream,
-}
-
-/// What an exchange works on.
+/// One request and its response.
 pub(crate) struct Exchange<'a> {
-    pub worker: &'a Rc<Worker>,
+    pub worker: &'a Worker,
     pub client: &'a mut Client,
-    pub held: &'a mut Held,
-    pub pool: &'a Arc<Upstream>,
     pub request: RequestSide<'a>,
     pub response: ResponseSide<'a>,
-    pub idempotent: bool,
-    lease: Option<Lease>,
-    /// When the client last took anything, and when the upstream last moved.
-    client_moved: Instant,
-    upstream_moved: Instant,
-    /// How the client sends the request, and how it takes the response.
-    sends: Pace,
-    takes: Pace,
-    /// The response was cut short: what came of it is still sent, then the connection closes.
-    cut_short: bool,
-}
-
-/// What [`Exchange::new`] needs, by name.
-pub(crate) struct Parts<'a> {
-    pub worker: &'a Rc<Worker>,
-    pub client: &'a mut Client,
-    pub held: &'a mut Held,
+    pub permit: &'a mut PermitGuard,
     pub pool: &'a Arc<Upstream>,
-    pub request: RequestSide<'a>,
-    pub response: ResponseSide<'a>,
-    pub idempotent: bool,
+    /// The connection, until the upstream is done.
+    pub lease: Option<Lease>,
+    pub progress: Progress,
+    /// The response was cut short: the bytes that came are still sent, then the connection closes.
+    pub cut_short: bool,
 }
 
-impl<'a> Exchange<'a> {
-    pub(crate) fn new(parts: Parts<'a>) -> Self {
-        let now = parts.worker.coarse();
-        let timeouts = parts.worker.tables().settings.timeouts;
-        let (sends, takes) = (Pace::start(now, timeouts.body_idle), Pace::start(now, timeouts.send));
-        Exchange {
-            worker: parts.worker,
-            client: parts.client,
-            held: parts.held,
-            pool: parts.pool,
-            request: parts.request,
-            response: parts.response,
-            idempotent: parts.idempotent,
-            lease: None,
-            client_moved: now,
-            upstream_moved: now,
-            sends,
-            takes,
-            cut_short: false,
-        }
-    }
-
-    /// Begins, or begins again, on a connection. What the client sent while it was made is checked here: nobody
-    /// else looks at it before there are newer bytes.
+impl Exchange<'_> {
+    /// Begins, or begins again, on a connection. Bytes that the client sent while the connection was made are checked
+    /// here, since later checks follow reads only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
-        let now = self.worker.coarse();
-        (self.client_moved, self.upstream_moved) = (now, now);
-        self.sends.excuse(now);
+        self.progress.attached(self.worker.coarse());
         self.request.check(&self.client.inbox)?;
         self.lease = Some(lease);
         Ok(())
     }
 
-    /// Moves what can be moved. `Ready` when the exchange has ended.
+    /// Moves bytes as long as any move. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
             let mut moved = self.send(context);
@@ -134,14 +83,13 @@ impl<'a> Exchange<'a> {
             }
             match self.client.outbox.poll_write(&mut self.client.io, context) {
                 Poll::Ready(Ok(written)) => {
-                    self.held.sent(written.body);
+                    self.permit.sent(written.body);
                     if self.lease.is_none() && self.client.outbox.is_empty() {
                         let end = if self.cut_short { End::Broken(Outcome::Failed) } else { End::Done };
                         return Poll::Ready(end);
                     }
                     if written.bytes > 0 {
-                        self.client_moved = self.worker.coarse();
-                        self.takes.earn(self.client_moved, written.bytes);
+                        self.progress.client_took(self.worker.coarse(), written.bytes);
                         moved = true;
                     }
                 }
@@ -155,21 +103,20 @@ impl<'a> Exchange<'a> {
         self.check_deadline()
     }
 
-    /// Request to the upstream.
+    /// Sends bytes of the request to the upstream.
     fn send(&mut self, context: &mut Context<'_>) -> bool {
         let Some(lease) = &mut self.lease else { return false };
         let moved = self.request.poll_send(&mut self.client.inbox, &mut lease.io, context).is_ready();
         if moved {
-            self.upstream_moved = self.worker.coarse();
-            self.sends.excuse(self.upstream_moved);
+            self.progress.upstream_took(self.worker.coarse());
         }
         moved
     }
 
-    /// The client's bytes: its body, then whatever follows, and above all its end.
+    /// Reads the client's bytes: its body, then whatever follows, and above all its end.
     fn watch(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         let complete = self.request.is_complete();
-        // A full buffer waits for the upstream, or is a next request that is too long to look behind.
+        // A full buffer waits for the upstream, or holds a next request that is too long to read past.
         if !self.client.inbox.has_room() {
             return None;
         }
@@ -179,11 +126,8 @@ impl<'a> Exchange<'a> {
             Poll::Ready(Ok(count)) => {
                 if !complete {
                     *moved = true;
-                    let now = self.worker.coarse();
-                    if !self.client_owes() {
-                        self.sends.excuse(now);
-                    }
-                    self.sends.earn(now, count as u64);
+                    let owed = self.client_owes();
+                    self.progress.client_sent(self.worker.coarse(), count as u64, owed);
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
@@ -193,7 +137,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The upstream's bytes.
+    /// Reads the upstream's bytes.
     fn receive(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         if self.client.outbox.len() >= READ_AHEAD {
             return None;
@@ -207,14 +151,7 @@ impl<'a> Exchange<'a> {
             return None;
         };
         *moved = true;
-        self.upstream_moved = self.worker.coarse();
-        if was_empty {
-            self.client_moved = self.upstream_moved;
-            self.takes.excuse(self.upstream_moved);
-        }
-        if !client_owed {
-            self.sends.excuse(self.upstream_moved);
-        }
+        self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
         match result {
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
@@ -226,8 +163,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The response's last byte was read: the connection goes back, then the plant is free. In this order, so that
-    /// whoever is started in its place finds the connection.
+    /// The response's last byte was read. The connection goes back before the place does, so that the request that gets
+    /// the place finds the connection.
     fn finish(&mut self) {
         let Some(lease) = self.lease.take() else { return };
         lease.praise();
@@ -238,14 +175,20 @@ impl<'a> Exchange<'a> {
         }
         let representative = self.response.head.status < 500;
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
-        self.held.release(Service { response_bytes, representative, cost });
+        self.permit.release(Service { response_bytes, representative, cost });
     }
 
-    /// Closes the upstream's connection and frees the plant.
+    /// Releases the place for a response that says nothing about what requests cost.
+    fn release_unfinished(&mut self) {
+        let response_bytes = self.response.bytes;
+        self.permit.release(Service { response_bytes, representative: false, cost: None });
+    }
+
+    /// Closes the upstream's connection and releases the place.
     fn give_up(&mut self, end: End) -> End {
         self.lease = None;
         self.client.outbox.clear();
-        self.held.release(Service { response_bytes: self.response.bytes, representative: false, cost: None });
+        self.release_unfinished();
         end
     }
 
@@ -254,6 +197,7 @@ impl<'a> Exchange<'a> {
         self.give_up(if committed { End::Broken(Outcome::Failed) } else { End::Failed(refusal) })
     }
 
+    /// No response comes, or no more of it. `None` if the exchange goes on to send the bytes that came.
     fn fault(&mut self, fault: Fault) -> Option<End> {
         let lease = self.lease.take()?;
         if fault == Fault::Absent {
@@ -263,20 +207,17 @@ impl<'a> Exchange<'a> {
             }
             return Some(End::Absent);
         }
-        if fault == Fault::Silent && lease.reused && self.request.may_repeat(self.idempotent) {
+        if fault == Fault::Silent && lease.reused && self.request.may_repeat() {
             return Some(End::Retry);
         }
         if self.response.is_committed() {
             drop(lease);
-            self.held.release(Service {
-                response_bytes: self.response.bytes,
-                representative: false,
-                cost: None,
-            });
+            self.release_unfinished();
             self.cut_short = true;
             return None;
         }
-        // A server may close an idle connection at any time: that it did so now says nothing about it.
+        // A server may close an idle connection at any time, so that a silent end of a kept one is no failure of the
+        // server.
         if fault != Fault::Silent || !lease.reused {
             lease.blame(self.worker.coarse());
         }
@@ -290,32 +231,29 @@ impl<'a> Exchange<'a> {
         Some(self.fail(Refusal::with(502, why)))
     }
 
-    /// Only the client's body bytes bring the request on. Not while it waits for leave to send them.
+    /// Whether only the client's body bytes bring the request on. A client that waits for `100 Continue` owes nothing.
     fn client_owes(&self) -> bool {
         self.request.is_starved()
             && !self.request.is_refused()
             && (self.response.has_begun() || !self.request.awaits_continue())
     }
 
-    /// Who is waited for, and until when.
-    fn deadline(&self) -> Option<(Instant, Overdue)> {
-        let timeouts = self.worker.tables().settings.timeouts;
-        // Once the place is free, a slow reader costs only its own connection.
-        let by = if self.lease.is_some() { self.takes.deadline() } else { self.client_moved + timeouts.send };
-        let reads = (!self.client.outbox.is_empty()).then_some((by, Overdue::ClientReads));
-        let client_owes = self.lease.is_some() && self.client_owes();
-        let sends = client_owes.then(|| (self.sends.deadline(), Overdue::ClientSends));
-        let owes = self.lease.is_some()
-            && self.client.outbox.len() < READ_AHEAD
-            && (!client_owes || self.response.is_committed());
-        let limit = if self.response.is_committed() { timeouts.upstream_idle } else { timeouts.first_byte };
-        let upstream = owes.then(|| (self.upstream_moved + limit, Overdue::Upstream));
-        [reads, sends, upstream].into_iter().flatten().min_by_key(|(at, _)| *at)
+    fn waits(&self) -> Waits {
+        let holds_place = self.lease.is_some();
+        let committed = self.response.is_committed();
+        let client_sends = holds_place && self.client_owes();
+        Waits {
+            client_reads: !self.client.outbox.is_empty(),
+            client_sends,
+            upstream: holds_place && self.client.outbox.len() < READ_AHEAD && (!client_sends || committed),
+            holds_place,
+            committed,
+        }
     }
 
-    /// Arms the deadline for the time that nothing moves; acts on one that has passed.
+    /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
     fn check_deadline(&mut self) -> Poll<End> {
-        let deadline = self.deadline();
+        let deadline = self.progress.deadline(self.waits(), &self.worker.tables().settings.timeouts);
         if self.client.slot.expired()
             && let Some((at, overdue)) = deadline
             && at <= self.worker.coarse()

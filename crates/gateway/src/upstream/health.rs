@@ -1,8 +1,8 @@
-//! Passive health of one address: what real requests saw.
+//! Passive health of one address: what requests met there.
 //!
-//! An address that refuses or times out is passed over for a while that doubles with each failure in a row, from half
-//! a second to half a minute. Nothing probes it: the first request after that while does. Where all addresses are
-//! passed over, the one that is due first is tried all the same, so that a lone server is never given up.
+//! An address that refuses or times out is paused; the pause doubles with each failure in a row, from half a second to
+//! half a minute. Nothing probes the address: the first request after the pause does. Where all addresses are paused,
+//! the one whose pause ends first is tried all the same, so that a lone server is never given up.
 
 use plimsoll_core::time::Instant;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub(crate) const FIRST_PAUSE_NS: u64 = 500_000_000;
 const LONGEST_PAUSE_NS: u64 = 30_000_000_000;
 
-/// What is known of an address. Races between threads cost at most a try more or less.
+/// What is known of an address. A race between threads costs at most one try more or less.
 #[derive(Debug, Default)]
-pub(crate) struct Health {
+pub(crate) struct AddressHealth {
     failures: AtomicU32,
     paused_until: AtomicU64,
     /// Connections open to it, busy and idle.
     pub open: AtomicUsize,
 }
 
-impl Health {
+impl AddressHealth {
     pub(crate) fn succeeded(&self) {
         if self.failures.load(Relaxed) != 0 {
             self.failures.store(0, Relaxed);
@@ -33,7 +33,7 @@ impl Health {
         self.paused_until.store(now.as_nanos().saturating_add(pause), Relaxed);
     }
 
-    /// Nanoseconds left of its pause.
+    /// How much of its pause is left (ns).
     pub(crate) fn paused(&self, now: Instant) -> u64 {
         self.paused_until.load(Relaxed).saturating_sub(now.as_nanos())
     }
@@ -41,7 +41,7 @@ impl Health {
 
 /// The address to try next: not in `tried`, not paused if any is not, with the fewest connections open; `turn` breaks
 /// ties.
-pub(crate) fn choose(addresses: &[Health], now: Instant, tried: u64, turn: usize) -> Option<usize> {
+pub(crate) fn choose(addresses: &[AddressHealth], now: Instant, tried: u64, turn: usize) -> Option<usize> {
     let count = addresses.len();
     (0..count)
         .map(|offset| (turn + offset) % count)
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn failures_pause_longer_and_longer_and_one_success_ends_it() {
-        let health = Health::default();
+        let health = AddressHealth::default();
         health.failed(at(0));
         assert_eq!(health.paused(at(0)), FIRST_PAUSE_NS);
         health.failed(at(0));
@@ -73,8 +73,8 @@ mod tests {
     }
 
     #[test]
-    fn chooses_the_healthy_then_the_least_used_and_never_nobody() {
-        let addresses = [Health::default(), Health::default()];
+    fn the_healthy_come_first_then_the_least_used_and_all_paused_still_gives_one() {
+        let addresses = [AddressHealth::default(), AddressHealth::default()];
         addresses[0].open.store(3, Relaxed);
         assert_eq!(choose(&addresses, at(0), 0, 0), Some(1));
         addresses[1].failed(at(0));

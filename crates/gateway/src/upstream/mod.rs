@@ -1,9 +1,19 @@
-//! Upstream servers: which address, which connection, and what became of it.
+//! A plant's servers: which connection a request goes on, and what becomes of it there.
+//!
+//! In: a request that holds a place at its plant, with the heads that it may be sent under. Out: its response in the
+//! client's outbox, the place released, or a refusal in place of a response.
+//!
+//! [`retries`] carries a request through one exchange or several; [`exchange`] moves bytes between client and server on
+//! one connection, with a [`request`] half and a [`response`] half, held to a [`pace`]. [`pool`] owns the connections
+//! of all threads, [`health`] says which address to try, [`load_report`] reads what servers report of themselves.
 
 pub(crate) mod exchange;
-pub(crate) mod heads;
+pub(crate) mod header_variants;
 pub(crate) mod health;
 pub(crate) mod load_report;
+mod pace;
 pub(crate) mod pool;
+pub(crate) mod progress;
 pub(crate) mod request;
 pub(crate) mod response;
+pub(crate) mod retries;

@@ -2,18 +2,19 @@
 //!
 //! **Bound.** Busy and idle connections together never exceed `max_connections`: each holds a [`Ticket`], tickets are
 //! counted in one word, and a connection is closed before its ticket is given back. The engine's gate lets at most as
-//! many requests into service, so whoever is in service finds a connection: an idle one, or a free ticket. The idle
-//! list gets a connection back *before* its request is released, else that would not hold.
+//! many requests into service. A request in service therefore finds an idle connection or a free ticket, since the idle
+//! list gets a connection back *before* the request that used it releases its place.
 //!
-//! **Order.** A thread's own idle connection first, the latest used; then another thread's; then a new one. An idle
-//! connection that became readable was closed by its server, or speaks out of turn: it is thrown away, which tokio's
-//! readiness tells without a system call.
+//! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
+//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Tokio's
+//! readiness shows that without a system call.
 //!
-//! Why not a pool per thread: with 8 prefork workers and 24 clients such pools gave 16 clients nothing at all.
+//! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
-use super::health::{Health, choose};
+use super::health::{AddressHealth, choose};
 use super::load_report::LoadReports;
-use crate::clock::Clock;
+use crate::http1::Refusal;
+use crate::runtime::clock::Clock;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
@@ -29,13 +30,13 @@ use tokio::net::TcpStream;
 #[derive(Debug)]
 pub(crate) struct Upstream {
     addresses: Vec<SocketAddr>,
-    /// What to call it where the client named no host.
+    /// The host that it is sent where the client named none.
     pub name: String,
-    health: Vec<Health>,
-    /// [`Bounds`], which a reload may change.
+    health: Vec<AddressHealth>,
+    /// The [`ConnectionBounds`], which a reload may change.
     most_open: AtomicUsize,
     most_kept: AtomicUsize,
-    /// Out of use: no connection is kept.
+    /// Whether it is out of use: no connection is kept then.
     retired: AtomicBool,
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
@@ -60,7 +61,7 @@ impl Drop for Ticket {
 #[derive(Debug)]
 struct Idle {
     since: Instant,
-    // Before the ticket: fields drop in order, and the connection must be closed first.
+    // The socket stands before the ticket: fields drop in order, and the connection must be closed first.
     io: TcpStream,
     ticket: Ticket,
 }
@@ -70,7 +71,7 @@ struct Idle {
 pub(crate) struct Lease {
     pub io: TcpStream,
     ticket: Ticket,
-    /// It served a request before: it may have been closed meanwhile.
+    /// Whether it served a request before: its server may have closed it meanwhile.
     pub reused: bool,
 }
 
@@ -83,31 +84,45 @@ pub(crate) enum ConnectError {
     OutOfDescriptors,
 }
 
-/// What is asked of [`Upstream::acquire`].
+impl ConnectError {
+    /// What the client is told.
+    pub(super) fn refusal(self) -> Refusal {
+        let (status, why) = match self {
+            ConnectError::Refused => (502, "the upstream does not accept connections"),
+            ConnectError::TimedOut => (504, "the upstream does not accept connections in time"),
+            ConnectError::OutOfDescriptors => {
+                (503, "the gateway has no file descriptor left for a connection")
+            }
+        };
+        Refusal::with(status, why)
+    }
+}
+
+/// Which connection [`Upstream::acquire`] returns, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// The asking thread.
+pub(crate) struct ConnectOptions {
+    /// The thread that needs it.
     pub thread: usize,
     pub clock: Clock,
     pub connect_timeout: Duration,
-    /// Only a new connection will do: a reused one has just failed.
+    /// Only a new connection will do, since a kept one has just failed.
     pub fresh: bool,
 }
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Busy and idle. Without control there is none.
+pub(crate) struct ConnectionBounds {
+    /// The most connections, busy and idle. Without control there is no bound.
     pub open: usize,
-    /// Beyond as many, one that has served is closed, not kept: idle connections would hold the workers of a prefork
-    /// server, and requests on new ones would starve.
+    /// With more open connections than this, one that has served is closed and not kept: idle connections would hold the
+    /// workers of a prefork server, and requests on new connections would starve.
     pub kept: usize,
 }
 
 impl Upstream {
-    pub(crate) fn new(addresses: Vec<SocketAddr>, bounds: Bounds, threads: usize) -> Self {
+    pub(crate) fn new(addresses: Vec<SocketAddr>, bounds: ConnectionBounds, threads: usize) -> Self {
         Upstream {
-            health: addresses.iter().map(|_| Health::default()).collect(),
+            health: addresses.iter().map(|_| AddressHealth::default()).collect(),
             name: addresses.first().map(SocketAddr::to_string).unwrap_or_default(),
             addresses,
             most_open: AtomicUsize::new(bounds.open),
@@ -120,14 +135,14 @@ impl Upstream {
         }
     }
 
-    /// In use from now on, within these bounds.
-    pub(crate) fn serve_within(&self, bounds: Bounds) {
+    /// From now on in use, within these bounds.
+    pub(crate) fn serve_within(&self, bounds: ConnectionBounds) {
         self.most_open.store(bounds.open, Relaxed);
         self.most_kept.store(bounds.kept, Relaxed);
         self.retired.store(false, Relaxed);
     }
 
-    /// Out of use: idle connections are closed now, those in use when their request is over.
+    /// From now on out of use: idle connections are closed now, others when their request is over.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Relaxed);
         for thread in 0..self.idle.len() {
@@ -164,44 +179,44 @@ impl Upstream {
         None
     }
 
-    /// Puts a connection back that can serve another request.
-    pub(crate) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
+    /// Keeps a connection that can serve another request, on the list of `thread`.
+    pub(super) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
         if self.open_connections() > self.most_kept.load(Relaxed) {
             return;
         }
         let mut idle = self.idle_of(thread);
-        // Looked at under the lock, which retiring takes after it has said so: none is left behind.
+        // `retired` is read under the lock, which `retire` takes after it has set the flag: no connection is left behind.
         if self.retired.load(Relaxed) {
             return;
         }
         idle.push(Idle { since: now, io: lease.io, ticket: lease.ticket });
     }
 
-    /// Closes a thread's connections that were idle for longer than `longest`, or that their server closed.
+    /// Closes the connections of a thread that were idle for longer than `longest`, or that their server closed.
     pub(crate) fn close_stale(&self, thread: usize, now: Instant, longest: Duration) {
         self.idle_of(thread).retain(|idle| now.since(idle.since) < longest && is_quiet(&idle.io));
     }
 
     /// A connection for a request in service.
-    pub(crate) async fn acquire(self: &Arc<Self>, wanted: Wanted) -> Result<Lease, ConnectError> {
+    pub(crate) async fn acquire(self: &Arc<Self>, options: ConnectOptions) -> Result<Lease, ConnectError> {
         let mut tried = 0;
         let mut last = ConnectError::Refused;
-        let mut now = wanted.clock.now();
+        let mut now = options.clock.now();
         loop {
-            if !wanted.fresh
+            if !options.fresh
                 && tried == 0
-                && let Some(lease) = self.take_idle(wanted.thread)
+                && let Some(lease) = self.take_idle(options.thread)
             {
                 return Ok(lease);
             }
             let turn = self.turn.fetch_add(1, Relaxed);
             let Some(address) = choose(&self.health, now, tried, turn) else { return Err(last) };
-            let ticket = match self.ticket(address, wanted).await {
+            let ticket = match self.ticket(address, options).await {
                 Ok(ticket) => ticket,
                 Err(lease) => return Ok(lease),
             };
             let connecting = TcpStream::connect(self.addresses[address]);
-            let result = match tokio::time::timeout(wanted.connect_timeout, connecting).await {
+            let result = match tokio::time::timeout(options.connect_timeout, connecting).await {
                 Ok(result) => result.and_then(|io| io.set_nodelay(true).map(|()| io)),
                 Err(_) => Err(io::ErrorKind::TimedOut.into()),
             };
@@ -210,11 +225,11 @@ impl Upstream {
                     self.health[address].succeeded();
                     return Ok(Lease { io, ticket, reused: false });
                 }
-                // No fault of the upstream, and another address would need a descriptor too.
+                // This is no failure of the upstream, and another address would need a descriptor too.
                 Err(error) if is_out_of_descriptors(&error) => return Err(ConnectError::OutOfDescriptors),
                 Err(error) => {
-                    // The time of the failure: a pause from before a long try would be over already.
-                    now = wanted.clock.now();
+                    // The pause begins now: counted from before a long try, it would be over already.
+                    now = options.clock.now();
                     self.health[address].failed(now);
                     let timed_out = error.kind() == io::ErrorKind::TimedOut;
                     last = if timed_out { ConnectError::TimedOut } else { ConnectError::Refused };
@@ -224,8 +239,8 @@ impl Upstream {
         }
     }
 
-    /// A ticket, or an idle connection that turned up while there was none.
-    async fn ticket(self: &Arc<Self>, address: usize, wanted: Wanted) -> Result<Ticket, Lease> {
+    /// A ticket, or an idle connection that turned up while no ticket was free.
+    async fn ticket(self: &Arc<Self>, address: usize, options: ConnectOptions) -> Result<Ticket, Lease> {
         let mut rounds = 0u32;
         loop {
             let most = self.most_open.load(Relaxed);
@@ -234,10 +249,10 @@ impl Upstream {
                 self.health[address].open.fetch_add(1, Relaxed);
                 return Ok(Ticket { upstream: self.clone(), address });
             }
-            match self.take_idle(wanted.thread) {
-                Some(lease) if wanted.fresh => drop(lease),
+            match self.take_idle(options.thread) {
+                Some(lease) if options.fresh => drop(lease),
                 Some(lease) => return Err(lease),
-                // Between two looks a connection moved from one list to another, or is about to be closed.
+                // A connection moved from one list to another between two looks, or is about to be closed.
                 None if rounds < 8 => tokio::task::yield_now().await,
                 None => tokio::time::sleep(Duration::from_millis(1)).await,
             }
@@ -247,17 +262,17 @@ impl Upstream {
 }
 
 impl Lease {
-    /// Its server answered as it should not, or not in time.
+    /// Counts a failure of the server: a wrong response, or none in time.
     pub(crate) fn blame(&self, now: Instant) {
         self.ticket.upstream.health[self.ticket.address].failed(now);
     }
 
-    /// Its server answered.
+    /// Counts a success of the server.
     pub(crate) fn praise(&self) {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }
 
-    /// Takes the connection out of the count: it was switched to another protocol and holds no worker's turn.
+    /// Takes the connection out of the count: switched to another protocol, it occupies none of the server's workers.
     pub(crate) fn into_tunnel(self) -> TcpStream {
         self.io
     }
@@ -268,7 +283,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Nothing to read and not closed. Readiness is what the last look at the selector told: no system call.
+/// Whether there is nothing to read and no end. The selector's last word tells, without a system call.
 fn is_quiet(io: &TcpStream) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     io.poll_read_ready(&mut context).is_pending()
@@ -289,13 +304,13 @@ mod tests {
             queued.push(stream);
             assert!(queued.len() < 10, "the queue never fills");
         }
-        let upstream = Arc::new(Upstream::new(vec![address], Bounds { open: 1, kept: 1 }, 1));
+        let upstream = Arc::new(Upstream::new(vec![address], ConnectionBounds { open: 1, kept: 1 }, 1));
         let clock = Clock::start();
         let connect_timeout = Duration::from_millis(100);
         let begin = clock.now();
-        let wanted = Wanted { thread: 0, clock, connect_timeout, fresh: false };
+        let options = ConnectOptions { thread: 0, clock, connect_timeout, fresh: false };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let result = runtime.block_on(upstream.acquire(wanted)).map(drop);
+        let result = runtime.block_on(upstream.acquire(options)).map(drop);
         assert_eq!(result, Err(ConnectError::TimedOut));
         let least = connect_timeout.as_nanos() as u64 + FIRST_PAUSE_NS;
         assert!(upstream.health[0].paused(begin) >= least);

@@ -1,11 +1,11 @@
 //! The request's half of an exchange: from the client's inbox to the upstream's socket.
 //!
-//! The head was written anew; the body's bytes go from the client's buffer to the socket uncopied, each after the
-//! decoder has checked it. Head and first body bytes share one write.
+//! The head was written anew. The body's bytes go from the client's buffer to the socket uncopied, each after the decoder
+//! has checked it. The head and the first bytes of the body share one write.
 
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
-use crate::inbox::Inbox;
+use crate::request::inbox::Inbox;
 use std::io::IoSlice;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -23,11 +23,12 @@ pub(crate) struct RequestSide<'a> {
     ready: usize,
     total: u64,
     limit: u64,
-    /// The client sends no body before it may.
+    /// The client waits for `100 Continue`, and no byte of its body has come.
     awaits_continue: bool,
+    idempotent: bool,
     /// Some byte reached the upstream's socket.
     touched: bool,
-    /// The upstream takes no more: its answer may be there all the same.
+    /// The upstream takes no more bytes; its response may come all the same.
     refused: bool,
 }
 
@@ -42,44 +43,50 @@ impl<'a> RequestSide<'a> {
             total: 0,
             limit,
             awaits_continue: false,
+            idempotent: false,
             touched: false,
             refused: false,
         }
     }
 
-    /// The client asked for `100 Continue` before it sends the body.
+    /// Whether sending the request twice does no harm.
+    pub(crate) fn idempotent(self, idempotent: bool) -> Self {
+        RequestSide { idempotent, ..self }
+    }
+
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub(crate) fn awaiting_continue(self, awaits_continue: bool) -> Self {
         RequestSide { awaits_continue, ..self }
     }
 
-    /// Another head in place of the one that found nothing. Only for a request without a body.
+    /// Sends another head, in place of the one that found nothing. Only for a request without a body.
     pub(crate) fn replace_head(&mut self, head: &'a [u8]) {
         self.head = head;
         self.rewind();
     }
 
-    /// To be sent again on another connection. Only right if [`may_repeat`](Self::may_repeat).
+    /// Begins again, on another connection. Only right if [`may_repeat`](Self::may_repeat).
     pub(crate) fn rewind(&mut self) {
         (self.head_sent, self.refused, self.touched) = (0, false, false);
     }
 
-    /// Whether another connection may get this request: none of it was written, or writing it twice does no harm
-    /// (`idempotent`) and all of it is still here.
-    pub(crate) fn may_repeat(&self, idempotent: bool) -> bool {
-        !self.touched || (idempotent && !self.has_body)
+    /// Whether the request may be sent on another connection: no byte of it was written, or sending it twice does no harm
+    /// and the gateway still has all of it.
+    pub(crate) fn may_repeat(&self) -> bool {
+        !self.touched || (self.idempotent && !self.has_body)
     }
 
-    /// The client has sent all of it.
+    /// Whether the client has sent all of the request.
     pub(crate) fn is_complete(&self) -> bool {
         self.body.is_done()
     }
 
-    /// The upstream has all of it.
+    /// Whether the upstream has all of the request.
     pub(crate) fn is_sent(&self) -> bool {
         self.head_sent == self.head.len() && self.ready == 0 && self.body.is_done()
     }
 
-    /// No byte of the body came, since the client waits for leave to send it.
+    /// Whether no byte of the body came because the client waits for `100 Continue`.
     pub(crate) fn awaits_continue(&self) -> bool {
         self.awaits_continue
     }
@@ -88,12 +95,12 @@ impl<'a> RequestSide<'a> {
         self.refused
     }
 
-    /// All that is here was sent, and more must come from the client.
+    /// Whether every byte that came was sent on, and more must come from the client.
     pub(crate) fn is_starved(&self) -> bool {
         self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done()
     }
 
-    /// Checks what is new in the inbox.
+    /// Checks the bytes that are new in the inbox.
     pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
         if self.body.is_done() {
             return Ok(());

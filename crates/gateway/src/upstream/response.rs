@@ -1,18 +1,18 @@
 //! The response's half of an exchange: from the upstream's socket to the client's outbox.
 //!
 //! A response is read into a buffer with headroom. Once its head is complete, the head that the client gets is written
-//! in front of the body's first bytes, in place: head and body leave in one write and the body is never copied. Bodies
-//! pass through framed as they came, save two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
-//! the upstream's connection is put in chunks, so that the client can tell its end from an accident.
+//! in front of the body's first bytes, in place: head and body leave in one write, and the body is never copied. Bodies
+//! pass through framed as they came, but for two cases: HTTP/1.0 clients get chunks unwrapped, and a body that ends with
+//! the upstream's connection is put in chunks, so that the client can tell the body's end from an accident.
 
 use super::load_report::{self, LoadReports};
-use crate::buffers::{Buffer, HEADROOM};
-use crate::forward::{Asked, Incoming, LevelReport};
 use crate::http1::body::{Decoder, Framing};
 use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::http1::{Refusal, Version};
-use crate::outbox::{Bytes, Outbox};
+use crate::request::buffers::{Buffer, HEADROOM};
+use crate::request::head::{Incoming, LevelReport, Requested};
+use crate::request::outbox::{Bytes, Outbox};
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -28,16 +28,16 @@ const MAX_INTERIM: u32 = 16;
 
 /// What the response must look like for its client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms<'a> {
-    pub asked: Asked,
+pub(crate) struct ResponseTerms<'a> {
+    pub requested: Requested,
     pub report: Option<LevelReport<'a>>,
     /// The report's name, which only the gateway may use; empty if it does not.
     pub report_name: &'a str,
-    /// Where the upstream's load report goes; then the client does not see it.
+    /// Where the upstream's load report goes, if the gateway uses it; the client does not see the report then.
     pub reports: Option<&'a LoadReports>,
     /// Where the upstream reports what the request cost.
     pub cost_header: Option<&'a str>,
-    /// That nothing is there (404) is no answer: the next level is asked.
+    /// Whether a 404 is not the client's response but a reason to request the next level.
     pub falls_back: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Fault {
     CutShort,
     /// It sent something that is no response.
     Malformed(&'static str),
-    /// There is nothing at this level, and another to ask.
+    /// The upstream has nothing at this level, and another level can be requested.
     Absent,
 }
 
@@ -64,7 +64,7 @@ enum Transform {
 /// How far a response has come.
 #[derive(Debug)]
 pub(crate) struct ResponseSide<'a> {
-    terms: Terms<'a>,
+    terms: ResponseTerms<'a>,
     /// The final head, once [`is_committed`](Self::is_committed).
     pub head: &'a mut ResponseHead,
     scratch: &'a mut Vec<u8>,
@@ -84,7 +84,11 @@ pub(crate) struct ResponseSide<'a> {
 }
 
 impl<'a> ResponseSide<'a> {
-    pub(crate) fn new(terms: Terms<'a>, head: &'a mut ResponseHead, scratch: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(
+        terms: ResponseTerms<'a>,
+        head: &'a mut ResponseHead,
+        scratch: &'a mut Vec<u8>,
+    ) -> Self {
         ResponseSide {
             terms,
             head,
@@ -103,32 +107,32 @@ impl<'a> ResponseSide<'a> {
         }
     }
 
-    /// The client is being sent the final response: no other can take its place.
+    /// Whether the client is being sent the final response, so that no other response can take its place.
     pub(crate) fn is_committed(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Something came, if only an interim response.
+    /// Whether any byte came, if only of an interim response.
     pub(crate) fn has_begun(&self) -> bool {
         self.began
     }
 
-    /// Its last byte was read.
+    /// Whether its last byte was read.
     pub(crate) fn is_done(&self) -> bool {
         self.body.as_ref().is_some_and(Decoder::is_done)
     }
 
-    /// The upstream switched protocols.
+    /// Whether the upstream switched protocols.
     pub(crate) fn is_switched(&self) -> bool {
         self.is_committed() && self.head.status == 101
     }
 
-    /// Nothing but the response came, and the connection may serve another.
+    /// Whether the connection may serve another request: nothing came behind the response.
     pub(crate) fn is_clean(&self) -> bool {
         self.is_done() && self.head.keep_alive && !self.surplus
     }
 
-    /// Whether all of an answer that nobody gets is here already, so that its connection may serve another.
+    /// Whether all of a response that is thrown away was read already, so that its connection may serve another request.
     pub(crate) fn is_whole(&self) -> bool {
         let Some(buffer) = &self.buffer else { return false };
         let (mut body, rest) = (Decoder::new(self.head.framing), &buffer[self.start..self.end]);
@@ -136,15 +140,15 @@ impl<'a> ResponseSide<'a> {
         whole && body.is_done() && self.head.keep_alive
     }
 
-    /// Begins anew, as the next level's. `falls_back`: there is one more after it.
+    /// Begins anew with the response at the next level. `falls_back`: one more level can be requested after it.
     pub(crate) fn begin_again(&mut self, falls_back: bool) {
         let report = self.terms.report.map(|report| LevelReport { level: report.level + 1, ..report });
-        self.terms = Terms { report, falls_back, ..self.terms };
+        self.terms = ResponseTerms { report, falls_back, ..self.terms };
         (self.buffer, self.start, self.end) = (None, 0, 0);
         (self.scan, self.began, self.interim) = (HeadScan::default(), false, 0);
     }
 
-    /// What the upstream sent behind its switch of protocols.
+    /// The bytes that the upstream sent behind its switch of protocols.
     pub(crate) fn take_rest(&mut self) -> Option<(Buffer, usize, usize)> {
         self.buffer.take().map(|buffer| (buffer, self.start, self.end)).filter(|(_, start, end)| start < end)
     }
@@ -186,7 +190,7 @@ impl<'a> ResponseSide<'a> {
         })
     }
 
-    /// The connection ended. `clean`: by a close, not by a reset, which cuts short what a close would end.
+    /// The connection ended. `clean`: by a close, which may end a body, and not by a reset, which cuts it short.
     fn ended(&mut self, outbox: &mut Outbox, clean: bool) -> Result<(), Fault> {
         match &mut self.body {
             Some(body) if clean && body.may_end() => {
@@ -215,9 +219,9 @@ impl<'a> ResponseSide<'a> {
                 Ok(None) => return Ok(()),
                 Err(refusal) => return Err(malformed(refusal)),
             };
-            self.head.parse(&bytes[..length], self.terms.asked.is_head).map_err(malformed)?;
+            self.head.parse(&bytes[..length], self.terms.requested.is_head).map_err(malformed)?;
             self.scan = HeadScan::default();
-            if self.head.status == 101 && !self.terms.asked.upgrade {
+            if self.head.status == 101 && !self.terms.requested.upgrade {
                 return Err(Fault::Malformed("the upstream switched protocols unasked"));
             }
             if self.head.status == 404 && self.terms.falls_back {
@@ -225,12 +229,12 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Absent);
             }
             if !self.head.is_interim() {
-                // What is left of the request will not be read, so the client's connection cannot go on; it hears
-                // that now, else it would send its next request into the void.
-                self.terms.asked.keep_alive &= all_sent;
+                // The rest of the request will not be read, so that the client's connection cannot go on. The
+                // client is told now, before it sends its next request in vain.
+                self.terms.requested.keep_alive &= all_sent;
                 let committed = self.commit(outbox, length);
                 if committed.is_err() {
-                    // The client has seen nothing of it: an error can still take its place.
+                    // The client has seen no byte of the response: an error can still take its place.
                     self.body = None;
                 }
                 return committed;
@@ -240,7 +244,7 @@ impl<'a> ResponseSide<'a> {
                 return Err(Fault::Malformed("the upstream sent too many interim responses"));
             }
             // HTTP/1.0 does not know interim responses.
-            if self.terms.asked.version == Version::Http11 {
+            if self.terms.requested.version == Version::Http11 {
                 self.write_head(length, Framing::None);
                 outbox.push_head(self.scratch);
             }
@@ -251,16 +255,16 @@ impl<'a> ResponseSide<'a> {
     fn write_head(&mut self, length: usize, framing: Framing) {
         let Some(buffer) = &self.buffer else { return };
         self.scratch.clear();
-        let Terms { asked, report, report_name, reports, .. } = self.terms;
+        let ResponseTerms { requested, report, report_name, reports, .. } = self.terms;
         let hide_load = reports.is_some();
         let bytes = &buffer[self.start..self.start + length];
         let head = &*self.head;
-        Incoming { bytes, head, asked, framing, report, report_name, hide_load }.write(self.scratch);
+        Incoming { bytes, head, requested, framing, report, report_name, hide_load }.write(self.scratch);
     }
 
     /// Puts the final head and what came with it into the outbox.
     fn commit(&mut self, outbox: &mut Outbox, length: usize) -> Result<(), Fault> {
-        let old = self.terms.asked.version == Version::Http10;
+        let old = self.terms.requested.version == Version::Http10;
         let framing = match self.head.framing {
             Framing::Chunked if old => Framing::UntilClose,
             Framing::UntilClose if !old => Framing::Chunked,
@@ -272,7 +276,7 @@ impl<'a> ResponseSide<'a> {
             _ => Transform::Pass,
         };
         if framing == Framing::UntilClose {
-            self.terms.asked.keep_alive = false;
+            self.terms.requested.keep_alive = false;
         }
         self.write_head(length, framing);
         if let (Some(reports), Some(buffer)) = (self.terms.reports, &self.buffer)
@@ -295,7 +299,7 @@ impl<'a> ResponseSide<'a> {
             if let Some(buffer) = &mut self.buffer {
                 buffer[self.start..self.start + head].copy_from_slice(self.scratch);
             }
-            // It puts nothing into the outbox if it fails.
+            // `take_body` puts nothing into the outbox if it fails.
             return self.take_body(outbox, head);
         }
         let before = outbox.len();
@@ -346,12 +350,12 @@ impl<'a> ResponseSide<'a> {
     /// Whether its client takes the connection's end for the body's end.
     pub(crate) fn ends_with_connection(&self) -> bool {
         self.transform == Transform::Unwrap
-            || (self.terms.asked.version == Version::Http10 && self.head.framing == Framing::UntilClose)
+            || (self.terms.requested.version == Version::Http10 && self.head.framing == Framing::UntilClose)
     }
 
     /// Whether the client's connection can go on after this response.
     pub(crate) fn keeps_client(&self) -> bool {
-        self.terms.asked.keep_alive
+        self.terms.requested.keep_alive
     }
 }
 

@@ -1,6 +1,7 @@
 //! The closed loop: n clients, each with one keep-alive connection, each asking again after its answer.
 //!
-//! It finds a server's capacity (it always has n requests in it) and shows who is starved: answers are counted by
+//! A closed loop finds a server's capacity, since it always has n requests in it, and shows which clients are starved:
+//! answers are counted by
 //! client. It is not a model of a public site under load; that is the open loop.
 
 use super::connection::{Connection, Paths, Requests, Target};
@@ -102,7 +103,7 @@ impl Client {
         }
     }
 
-    /// One request; whether it ended in an error.
+    /// Makes one request. Returns whether it ended in an error.
     async fn once(&mut self) -> bool {
         let run = Arc::clone(&self.run);
         let arrival = run.since_start();

@@ -44,7 +44,7 @@ impl Target {
 pub struct Paths(Vec<(String, f64)>);
 
 impl Paths {
-    /// One path for every request.
+    /// The same path for every request.
     pub fn one(path: &str) -> Self {
         Self(vec![(path.into(), 1.0)])
     }
@@ -67,7 +67,7 @@ impl Paths {
     }
 }
 
-/// What all requests of one load share: parsed once.
+/// What all requests of one load share, parsed once.
 pub(crate) struct Requests {
     pub(crate) target: Target,
     paths: Paths,
@@ -129,7 +129,7 @@ impl Requests {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|error| error_kind(&error))?;
         tokio::spawn(async move {
-            // How it ended, the exchange on it has been told.
+            // The exchange on the connection has seen how the connection ended.
             let _ = driver.await;
             drop(open);
         });

@@ -13,7 +13,7 @@ pub struct Record {
     pub arrival: Duration,
     /// How much later it was dispatched.
     pub lateness: Duration,
-    /// From when it was due to its end: lateness is in it, so a slow client does not flatter the server.
+    /// Time from when it was due to its end: lateness is in it, so a slow client does not flatter the server.
     pub latency: Duration,
     /// How it ended.
     pub outcome: Outcome,
@@ -24,7 +24,7 @@ pub struct Record {
 pub enum Outcome {
     /// A complete answer.
     Answer(Answer),
-    /// None, or not all of it.
+    /// There was no answer, or not a whole one.
     Error(ErrorKind),
 }
 
@@ -50,7 +50,7 @@ pub enum ErrorKind {
     Reset,
     /// The answer's body ended early.
     Truncated,
-    /// What came is not HTTP.
+    /// The answer is not HTTP.
     Malformed,
     /// No complete answer in time.
     Timeout,

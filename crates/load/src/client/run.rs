@@ -16,17 +16,17 @@ use tokio::sync::Notify;
 /// Called with every record, on the load's thread: it must be quick.
 pub type Sink = Box<dyn FnMut(&Record) + Send>;
 
-/// Where records go, and what the handle and the load's tasks share.
+/// The collector of records, and what the handle and the load's tasks share.
 pub(crate) struct Run {
     pub(crate) requests: Requests,
     pub(crate) started: Instant,
     pub(crate) in_flight: AtomicUsize,
-    /// Told when `in_flight` falls to zero, and at a stop.
+    /// Notified when `in_flight` falls to zero, and at a stop.
     pub(crate) changed: Notify,
     stopping: AtomicBool,
     /// Requests that may still be made.
     left: AtomicU64,
-    /// Told when the handle is dropped: nobody will look at the rest.
+    /// Notified when the handle is dropped: the result is then of no interest.
     abandoned: Notify,
     books: Mutex<Books>,
 }

@@ -41,7 +41,7 @@ pub struct Slot {
 pub struct LevelChanges {
     /// Clients answered with a level in the period.
     pub seen: u32,
-    /// Of those, clients whose last level differs from their last level before the period.
+    /// Clients among them whose last level differs from their last level before the period.
     pub changed: u32,
 }
 
@@ -68,7 +68,7 @@ pub struct Tally {
     pub slot: Duration,
     /// Answers below 500, by client.
     pub by_client: Vec<u32>,
-    /// By client: the last level, and the one at the last mark.
+    /// By client: the last level, and the level at the last mark.
     levels: Vec<(u8, u8)>,
     /// Clients answered with a level since the last mark.
     seen: Vec<u32>,
@@ -76,7 +76,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet, of `clients` clients, in slots of `slot`.
+    /// An empty tally of `clients` clients, in slots of `slot`.
     pub fn new(clients: u32, slot: Duration) -> Self {
         let clients = clients as usize;
         Self {

@@ -1,6 +1,7 @@
 //! The origin of known capacity: an HTTP/1.1 server whose truth is known.
 //!
-//! It answers as a server of s workers would whose requests cost `fixed + per_kilobyte * size`, but nobody burns a
+//! The origin answers as a server of s workers would whose requests cost `fixed + per_kilobyte * size`, but no
+//! processor burns a
 //! cycle for that: completion times come from [`plant`] in exact virtual time, and one alarm reports them. So a
 //! claim about the gateway can be judged by the plant's own busy time on the same machine that runs the gateway.
 //!
@@ -11,7 +12,7 @@
 
 pub(crate) mod ledger;
 mod listener;
-mod plant;
+pub(crate) mod plant;
 mod service;
 mod site;
 
@@ -35,9 +36,10 @@ pub struct OriginSettings {
     pub bind: SocketAddr,
     /// The number of workers, s; at least 1 is used.
     pub workers: u32,
-    /// How many may wait beyond the workers; whoever comes then is closed at once, without an answer.
+    /// How many requests may wait beyond the workers; a further one is closed at once, without an answer.
     pub queue: usize,
-    /// What a worker spends on who finds no room, UC 7.5's T_f times s; zero: nothing. Not in prefork mode, where the
+    /// What a worker spends on a request that finds no room, UC 7.5's T_f times s; zero: nothing. Not in prefork mode,
+    /// where the
     /// kernel's queue turns them away.
     pub refusal: Duration,
     /// Service time by size.
@@ -94,11 +96,11 @@ pub struct ClassCount {
 /// The origin's counters since its start.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// By path class, in the order of the settings.
+    /// Path classes, in the order of the settings.
     pub classes: Vec<ClassCount>,
     /// Requests or, in prefork mode, connections closed because the queue was full.
     pub refused: u64,
-    /// Requests worked on whose client had left by the end.
+    /// Requests that were served though their client had left by the end.
     pub abandoned: u64,
     /// Requests answered 404.
     pub not_found: u64,
@@ -153,7 +155,7 @@ pub struct OriginHandle {
 }
 
 impl OriginHandle {
-    /// Where it listens.
+    /// The address that the origin listens on.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }

@@ -1,6 +1,6 @@
 //! The server that the origin plays: s workers, first come first served, a finite queue, in exact virtual time.
 //!
-//! Service is not computed by anybody sleeping in a worker. Each job's end is known when it arrives (Kiefer and
+//! No thread sleeps in a worker's place. Each job's end is known when it arrives (Kiefer and
 //! Wolfowitz 1955): `start = max(arrival, earliest free worker)`, `end = start + service`. A timer only *reports* ends,
 //! so a late timer delays an answer but never the next job, and the capacity s / S is exact.
 //!
@@ -9,8 +9,8 @@
 //!
 //! A job runs to its end even if its client has left, as in a server that does not look at the socket while it works.
 //!
-//! Who finds no room may cost the server, too (UC 7.5: T_f): a piece of work that takes no place in the queue, but its
-//! turn like any other.
+//! A request that finds no room may cost the server, too (UC 7.5: T_f): a piece of work that takes no place in the
+//! queue, but its turn like any other.
 //!
 //! Pure: time is an argument in nanoseconds from the origin's start, randomness is seeded.
 
@@ -39,10 +39,11 @@ pub(crate) struct PlantShape {
 pub(crate) struct Plant<P> {
     shape: PlantShape,
     free_at_work: BinaryHeap<Reverse<u64>>,
-    /// By end on the work clock and order of arrival: what the caller attached, or none for work that has no client.
+    /// Jobs by end on the work clock and order of arrival: what the caller attached, or none for work that has no
+    /// client.
     jobs: BTreeMap<(u64, u64), Option<P>>,
     order: u64,
-    /// How many of the jobs nobody waits for.
+    /// How many of the jobs have no client.
     unheard: usize,
     ledger: BusyLedger,
     speed: f64,
@@ -69,7 +70,7 @@ impl<P> Plant<P> {
     }
 
     /// A request of `service_ns` arrives; its payload comes back if the queue is full.
-    /// Call [`Plant::advance`] with the same `now_ns` first, so that who has ended is no longer in the way.
+    /// Call [`Plant::advance`] with the same `now_ns` first, so that jobs that have ended are no longer in the way.
     pub(crate) fn arrive(&mut self, now_ns: u64, service_ns: u64, payload: P) -> Result<(), P> {
         if self.jobs.len() - self.unheard >= self.shape.workers as usize + self.shape.queue {
             return Err(payload);
@@ -82,7 +83,7 @@ impl<P> Plant<P> {
         Ok(())
     }
 
-    /// Work that nobody waits for: what it takes to send somebody away.
+    /// Adds work without a client: what a refusal takes.
     pub(crate) fn waste(&mut self, now_ns: u64, service_ns: u64) {
         if service_ns > 0 {
             self.unheard += 1;
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(plant.arrive(10, 10, 2), Ok(()), "the place of the first is free");
         assert_eq!(plant.arrive(10, 10, 9), Err(9));
         plant.waste(10, 4);
-        // After both, and 4 for each of those who were sent away.
+        // After both, and 4 for each refusal.
         assert_eq!(ends(&mut plant, 100), [(20, 1), (34, 2)]);
         assert_eq!(plant.busy(100).busy_worker_ns, 38);
     }

@@ -2,7 +2,7 @@
 //!
 //! A request enters the plant when it is fully read, waits for a message, and is answered. The message is sent by
 //! [`Service::report_ends`] at the job's end. If the client leaves, hyper drops the future; the job runs on, and
-//! whoever comes last (the dropped future or the ended job) takes the request out of the `held` ledger, once.
+//! the later of the two (the dropped future or the ended job) takes the request out of the `held` ledger, once.
 
 use super::ledger::{BusyLedger, BusyReading};
 use super::plant::{EndedJob, Plant, PlantShape};
@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 /// A worker held by a connection (prefork); shared with its jobs, because a job outlives a client that left.
 pub(super) type Seat = Arc<OwnedSemaphorePermit>;
 
-/// Who waits for a job: told its exact end.
+/// A connection that waits for a job, and is sent the job's exact end.
 struct Waiting {
     done: oneshot::Sender<u64>,
     _seat: Option<Seat>,
@@ -187,7 +187,7 @@ impl Service {
         Ok(Inside { service: Arc::clone(self), index, waiting: Some(waiting) })
     }
 
-    /// Brings the plant to now, tells whose jobs have ended, does `then`, and sets the alarm for what comes next.
+    /// Brings the plant to now, reports jobs that have ended, does `then`, and sets the alarm for what comes next.
     fn at_now<T>(&self, then: impl FnOnce(&mut State, u64) -> T) -> T {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -247,7 +247,8 @@ impl Drop for Inside {
     fn drop(&mut self) {
         let Some(mut waiting) = self.waiting.take() else { return };
         waiting.close();
-        // Told, but not yet woken: the job is gone from the plant, so nobody else will do this.
+        // The end was sent but the future not woken: the job is gone from the plant, so this is the last place to
+        // account for it.
         if waiting.try_recv().is_ok() {
             let now_ns = self.service.now_ns();
             let mut state = self.service.lock();

@@ -55,7 +55,7 @@ impl Cost {
 /// Pages under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathClass {
-    /// Its name in counters.
+    /// The class's name in counters.
     pub name: String,
     /// Paths that begin so belong to it; the longest prefix wins.
     pub prefix: String,

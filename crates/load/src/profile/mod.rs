@@ -22,6 +22,8 @@ mod overload;
 mod reported;
 mod search;
 mod stage;
+#[cfg(test)]
+mod virtual_time;
 
 pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};
@@ -56,9 +58,9 @@ pub struct Subject {
 pub struct Plan {
     /// The sizes.
     pub subjects: Vec<Subject>,
-    /// What is rejected whenever it is asked for, if there is such a thing.
+    /// A page that the server rejects whenever it is asked for, if there is one.
     pub rejecting: Option<Subject>,
-    /// How long each of them is loaded.
+    /// How long each subject is loaded.
     pub each: Duration,
     /// The load of the last phase as a multiple of the highest rate, above 1; none: no such phase, nor the one before it,
     /// which measures the highest rate once more.
@@ -74,7 +76,7 @@ pub struct Plan {
 pub struct Profile {
     /// The highest rates of the subjects, in their order, as far as it came.
     pub highest: Vec<Highest>,
-    /// Of rejections.
+    /// The highest rate of rejections.
     pub rejecting: Option<Highest>,
     /// Above the highest rate.
     pub overload: Option<Overload>,
@@ -120,7 +122,7 @@ pub struct Progress<'a> {
     pub requests: u64,
 }
 
-/// Told some dozen times a second.
+/// A watcher, which is called some dozen times a second.
 pub trait Watch {
     /// Looks; `Break` ends the profile.
     fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()>;

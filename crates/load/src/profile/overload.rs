@@ -11,11 +11,11 @@
 //! bandwidth: it leaves a for all X requests, though fewer succeed, so that only the lost bytes are charged to the
 //! failures, and counts as failed what exceeds X. Both are given; the first is what to plan with.
 //!
-//! It is a small difference of two large rates: where a fifth of X is lost to failures, X wrong by 2 % makes T_f wrong by
-//! 8 %. So X is measured once more just before, with twice the clients: as many as the server has workers keep them busy
-//! but for the way there and back, and above X nobody waits for that. What disturbs a machine only ever makes X less, so
-//! the higher one counts. How far T_f may be off is told of X's own noise alone; what disturbs the open loop as a whole is
-//! not in it.
+//! T_f is a small difference of two large rates: where a fifth of X is lost to failures, X wrong by 2 % makes T_f wrong
+//! by 8 %. So X is measured once more just before, with twice the clients: as many clients as the server has workers
+//! keep the workers busy but for the way there and back, and above X no worker waits for that. A disturbance of the
+//! machine only ever makes X less, so the higher figure counts. The error of T_f covers X's own noise alone; what
+//! disturbs the open loop as a whole is not in it.
 
 use super::fit::Fit;
 use super::search::{Highest, OpenWindow, Window};

@@ -19,7 +19,7 @@ pub(super) struct Reported {
     pub(super) answers: AnswerTimes,
 }
 
-/// Where it is reported.
+/// The place where a load's thread reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reporter(Arc<Mutex<Reported>>);
 
@@ -59,7 +59,7 @@ pub(super) struct AnswerTimes {
 }
 
 impl AnswerTimes {
-    fn add(&mut self, at: f64) {
+    pub(super) fn add(&mut self, at: f64) {
         self.count += 1.0;
         self.sum += at;
         self.squares += at * at;
@@ -67,9 +67,10 @@ impl AnswerTimes {
 
     /// AnswerTimes per second between two moments, each with the answers up to it.
     ///
-    /// The answers of workers that go in step come in batches, and a window has a batch more or less of them, or a part of
-    /// one. So an answer at the share u of the window counts 6 u (1 - u): what is at its ends weighs nothing. That takes the
-    /// error of a window of m batches from 1 / m to 0.6 / m^2, and adds a tenth to the noise of a Poisson stream.
+    /// The answers of workers that go in step come in batches, and a window has a batch more or less of them, or a part
+    /// of one. So an answer at the share u of the window counts 6 u (1 - u): answers at its ends weigh nothing. That
+    /// takes the error of a window of m batches from 1 / m to 0.6 / m^2, and adds a tenth to the noise of a Poisson
+    /// stream.
     pub(super) fn rate((begin, first): (f64, &AnswerTimes), (end, last): (f64, &AnswerTimes)) -> f64 {
         let seconds = end - begin;
         let (count, sum) = (last.count - first.count, last.sum - first.sum);
@@ -77,7 +78,7 @@ impl AnswerTimes {
         let squares = last.squares - first.squares - 2.0 * begin * sum + count * begin * begin;
         let counted = count / seconds;
         let weighted = 6.0 * (since_begin / seconds - squares / (seconds * seconds)) / seconds;
-        // Where the two are far apart the answers did not come throughout, and none say how long their batch took.
+        // Where the two are far apart the answers did not come throughout, and nothing tells how long their batch took.
         if (weighted / counted - 1.0).abs() < 0.5 { weighted } else { counted }
     }
 }

@@ -31,7 +31,7 @@ const ANSWERS: f64 = 10.0;
 const CLIMB: f64 = 0.6;
 /// Steps of the bisection.
 const STEPS: u32 = 2;
-/// Of what is left after those, for the settled rate; the rest is the open loop's.
+/// The share of the time left after the climb and the bisection for the settled rate; the rest is the open loop's.
 const SETTLED: f64 = 0.5;
 /// The share of failed requests above which a window counts as failing.
 pub(super) const FAILING: f64 = 0.01;
@@ -169,7 +169,7 @@ pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) ->
     Ok(highest)
 }
 
-/// Nothing fails, and requests under way do not pile up beyond what chance does.
+/// Whether nothing fails, and requests under way do not pile up beyond what chance does.
 ///
 /// Near capacity a queue walks at random: the slope fitted to a walk of variance `rate` per second over t seconds has
 /// the variance `6 rate / 5 t`. Only what is beyond that, and beyond 2 % of the rate, is growth.
@@ -298,7 +298,7 @@ mod tests {
             let rate = f64::min(f64::from(clients) / (self.service + self.beside), self.capacity());
             let parts = (0..5).map(|_| rate * (1.0 + self.noise * (2.0 * self.random.uniform() - 1.0)));
             let failed = if clients > self.queue { 0.5 } else { 0.0 };
-            // Who fails at once comes back at once: too good a rate.
+            // A request that fails at once comes back at once: too good a rate.
             let parts: Vec<f64> = parts.map(|rate| if failed > 0.0 { 3.0 * rate } else { rate }).collect();
             let rate = parts.iter().sum::<f64>() / parts.len() as f64;
             Ok(Window { rate, parts, bytes: 1024.0, failed, ..Window::default() })

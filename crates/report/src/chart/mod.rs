@@ -6,6 +6,7 @@
 mod data;
 mod figure;
 mod path;
+mod picture;
 mod plot;
 mod ticks;
 

@@ -1,4 +1,4 @@
-//! One of many by weight, in constant time.
+//! Draws one of many outcomes by weight, in constant time.
 //!
 //! The alias method (Walker 1977, in Vose's form, 1991): n columns of equal width, each shared by at most two of the
 //! outcomes. One draw of 64 bits takes a column and a place in it.
@@ -7,7 +7,7 @@ use plimsoll_core::random::Random;
 
 /// Outcomes 0..n with their shares.
 pub(super) struct Alias {
-    /// Up to where a column belongs to itself, in 0..=1, and whose the rest is.
+    /// The share of the column that belongs to its own outcome, in 0..=1, and the outcome that has the rest.
     columns: Vec<(f64, u32)>,
 }
 
@@ -37,7 +37,7 @@ impl Alias {
         Alias { columns }
     }
 
-    /// One of them; 0 if there are none.
+    /// An outcome; 0 if there are none.
     pub(super) fn draw(&self, random: &mut Random) -> usize {
         if self.columns.len() <= 1 {
             return 0;

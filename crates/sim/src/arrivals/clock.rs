@@ -2,7 +2,7 @@
 //!
 //! - Servers write a line when a request ends, so that small steps back are usual: such a line comes at the latest time
 //!   so far.
-//! - A gap of more than [`GAP`] is cut to that: nobody simulates a night in which nothing happened.
+//! - A gap of more than [`GAP`] is cut to that: a night in which nothing happened need not be simulated.
 //! - A clock that went back for good (two logs in one file, a rotated one after its successor) is moved, so that time
 //!   goes on.
 //!
@@ -98,7 +98,7 @@ impl<T> Clock<T> {
             }
             self.offset = self.offset.map(|offset| offset.saturating_add(moved));
         }
-        // One fewer than before can be held again, so that this ends.
+        // One line fewer than before can be held again, so that the recursion ends.
         for line in held {
             self.take(line, notes);
         }

@@ -4,9 +4,9 @@
 //! [host:port] client ident user [01/Aug/1995:00:00:01 -0400] "GET /index.html HTTP/1.0" 200 1713 ["referer" "agent" ...]
 //! ```
 //!
-//! What is found in the wild is read too: a user's name with spaces, quotes in a request that nobody escaped, `-` or
-//! nothing for bytes, a request line without a version, and lines that begin with the virtual host (Apache's
-//! `vhost_combined`). What follows the bytes is passed over.
+//! Lines that bend the format are read too: a user's name with spaces, unescaped quotes in a request, `-` or nothing
+//! for bytes, a request line without a version, and lines that begin with the virtual host (Apache's `vhost_combined`).
+//! What follows the bytes is passed over.
 
 use super::entry::{Entry, split_request};
 use super::timestamp::Stamp;

@@ -1,4 +1,4 @@
-//! What requests ask for, and who asks.
+//! What requests ask for, and from which client they come.
 
 use super::alias::Alias;
 use crate::distribution::Distribution;
@@ -80,7 +80,7 @@ impl CompiledPage {
     }
 }
 
-/// Fills in who asks. A uniform number to the power of `skew` is the place among the clients.
+/// Fills in the client. A uniform number to the power of `skew` is the place among the clients.
 pub(super) fn set_client(request: &mut Request, clients: &Clients, random: &mut Random) {
     let uniform = random.uniform();
     // A power costs as much as all the rest of an arrival.
@@ -92,8 +92,8 @@ pub(super) fn set_client(request: &mut Request, clients: &Clients, random: &mut 
 
 /// Makes one string equal to another in its own memory.
 pub(super) fn set(to: &mut String, from: &str) {
-    // A string that never had text points nowhere. To compare nothing with nothing there makes a processor whose
-    // `memcmp` reads under a mask (AVX-512) ask its microcode whether that may fault: 160 ns.
+    // A string that never had text has a dangling pointer. Comparing zero bytes there makes a processor whose `memcmp`
+    // reads under a mask (AVX-512) ask its microcode whether the read may fault, which takes 160 ns.
     let both_empty = to.is_empty() && from.is_empty();
     if !both_empty && to != from {
         to.clear();

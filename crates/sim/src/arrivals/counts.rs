@@ -37,7 +37,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// From the first interval on, which begins at zero.
+    /// The moments from the first interval on, which begins at zero.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -122,7 +122,7 @@ impl Counts {
     }
 
     fn end(&self) -> io::Result<Option<f64>> {
-        // Of an empty file nothing comes; one whose intervals were all skipped is none of ours.
+        // An empty file has no requests; intervals that were all skipped are an error.
         if self.notes.lines == 0 || self.begun > self.notes.skipped {
             return Ok(None);
         }

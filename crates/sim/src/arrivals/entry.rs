@@ -11,9 +11,9 @@ pub(super) struct Entry<'a> {
     pub(super) stamp: Stamp,
     /// The client's address or name.
     pub(super) client: &'a str,
-    /// Of the request line.
+    /// Method of the request line.
     pub(super) method: &'a str,
-    /// Empty if nobody knows.
+    /// Host; empty if the line does not say.
     pub(super) host: &'a str,
     /// Path or URL.
     pub(super) target: &'a str,
@@ -136,7 +136,7 @@ pub(super) fn copied_client(client: IpAddr, copy: u32) -> IpAddr {
     let copy = copy.to_le_bytes();
     match client {
         IpAddr::V4(address) => made_address(address.octets().into_iter().chain(copy)),
-        // Who an IPv6 client is, its first 64 bits say.
+        // The first 64 bits tell IPv6 clients apart.
         IpAddr::V6(address) => made_address(address.octets().into_iter().take(8).chain(copy)),
     }
 }

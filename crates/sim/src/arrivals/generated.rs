@@ -1,4 +1,4 @@
-//! Requests that are drawn: when, what and who, each apart.
+//! Requests that are drawn: time, content and client, each apart.
 
 use super::content::{Pages, set_client};
 use super::counts::Counts;
@@ -13,23 +13,23 @@ use std::io;
 
 /// A source of drawn requests.
 pub(super) struct Generated {
-    /// When.
+    /// Times.
     pub(super) moments: When,
-    /// What.
+    /// Contents.
     pub(super) content: What,
-    /// Who.
+    /// Clients.
     pub(super) clients: Clients,
-    /// Of what and who. Times have a generator of their own, so that another page mix does not move them.
+    /// Draws contents and clients. Times have a generator of their own, so that another page mix does not move them.
     pub(super) random: Random,
-    /// The last request's.
+    /// The time of the last request.
     pub(super) last: Instant,
 }
 
 /// When requests come.
 pub(super) enum When {
-    /// By a random process.
+    /// A random process.
     Process(Moments),
-    /// So many in each interval.
+    /// A count for each interval.
     Counts(Counts),
 }
 

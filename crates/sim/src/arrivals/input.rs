@@ -128,7 +128,7 @@ impl Text {
         }
     }
 
-    /// How much has been read, in [0, 1], if anybody knows.
+    /// How much has been read, in [0, 1], if the length is known.
     pub(super) fn progress(&self) -> Option<f64> {
         let size = self.size.filter(|size| *size > 0)?;
         Some((self.taken.load(Ordering::Relaxed) as f64 / size as f64).min(1.0))

@@ -1,4 +1,4 @@
-//! One line of a log that somebody follows while it is written.
+//! One line of a log that is followed while it is written.
 
 use super::{common_format, json_format};
 use crate::workload::JsonFields;

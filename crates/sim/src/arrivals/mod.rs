@@ -1,4 +1,7 @@
 //! Where requests come from: random processes, counts per interval, access logs.
+//!
+//! Comes in: a stream of the workload. Goes out: a [`Source`], which gives requests in order of time, and notes of what
+//! was found in a log ([`LogNotes`]).
 
 mod access_log;
 mod alias;
@@ -47,8 +50,7 @@ pub(crate) trait Source: Send {
     /// What was to be read cannot be read.
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>>;
 
-    /// How much of what is to be read has been read, in [0, 1]; `None` where nobody knows (standard input), or where
-    /// nothing is read.
+    /// How much of what is to be read has been read, in [0, 1]; `None` for standard input, and where nothing is read.
     fn progress(&self) -> Option<f64> {
         None
     }
@@ -73,7 +75,7 @@ pub struct LogNotes {
     pub skipped: u64,
     /// The first of them: its number, from 1, its text cut to a sensible length, and what is wrong with it.
     pub first_skipped: Option<(u64, String, String)>,
-    /// Lines whose time lies before that of an earlier line. They come at that line's time.
+    /// Lines whose time lies before that of an earlier line. Their requests come at that line's time.
     pub backwards: u64,
     /// The first of them: its number, and by how much (s).
     pub first_backwards: Option<(u64, f64)>,
@@ -85,8 +87,8 @@ pub struct LogNotes {
     pub strays: u64,
     /// Requests that came of it so far.
     pub requests: u64,
-    /// Of those, requests whose line told the server's own time, and those of which it told none or less than it can
-    /// tell: zero.
+    /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
+    /// zero.
     pub timed: (u64, u64),
     /// What the first line that was understood looks like. Counts have none.
     pub format: Option<FoundFormat>,

@@ -35,7 +35,7 @@ pub(super) struct OnOff {
 }
 
 impl OnOff {
-    /// So many sources, in a state as if they had gone on for ever.
+    /// Sources in a state as if they had gone on for ever.
     pub(super) fn new(hurst: f64, sources: u32, random: &mut Random) -> Self {
         let sources = sources.max(1);
         let alpha = 3.0 - 2.0 * hurst;
@@ -53,7 +53,7 @@ impl OnOff {
         all
     }
 
-    /// From one request to the next.
+    /// Time from one request to the next.
     pub(super) fn interval(&mut self, random: &mut Random) -> f64 {
         let began = self.now;
         let mut left = exponential(random);

@@ -39,7 +39,7 @@ struct Modulation {
 }
 
 impl Moments {
-    /// From the first phase on.
+    /// The process from the first phase on.
     pub(super) fn new(process: workload::Process, rate: &[Phase], mut random: Random) -> Self {
         let process = match process {
             workload::Process::Poisson => Process::Poisson,
@@ -91,7 +91,7 @@ impl Modulation {
     }
 
     fn next(&mut self, cursor: &mut Cursor, random: &mut Random) -> Option<f64> {
-        // In units of the multiplied rate, so that what is left of it goes over into the other state.
+        // The rest is counted in units of the multiplied rate, so that it goes over into the other state.
         let mut left = exponential(random);
         loop {
             let multiplier = self.multipliers[usize::from(self.burst)];

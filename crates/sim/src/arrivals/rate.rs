@@ -12,7 +12,7 @@ use crate::workload::Phase;
 /// Where a process stands on its rate. It only moves forward, so that finding the phase costs nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
-    /// Those in which anything arrives.
+    /// Phases in which anything arrives.
     stretches: Vec<Stretch>,
     /// Index of the present one.
     at: usize,
@@ -43,7 +43,7 @@ pub(super) enum Reached {
 }
 
 impl Cursor {
-    /// At the beginning.
+    /// The cursor at the beginning.
     pub(super) fn new(phases: &[Phase]) -> Self {
         let ends = phases.iter().skip(1).map(|next| next.from.as_secs_f64()).chain([f64::INFINITY]);
         let stretches = phases.iter().zip(ends).map(|(phase, until)| Stretch::new(phase, until));

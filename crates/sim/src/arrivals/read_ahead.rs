@@ -1,9 +1,9 @@
 //! A source that is read ahead, on a thread of its own.
 //!
-//! To parse a log, or to draw from one, takes as long as a good part of all that is simulated of a request, and waits for
-//! memory meanwhile. What comes is the same and in the same order; the thread only runs ahead of it, by [`BATCHES`]. A
-//! batch has all text in one string: what another processor wrote is fetched quickly only where it lies in order, and in
-//! one go.
+//! Parsing a log, or drawing from one, takes as long as a good part of all that is simulated of a request, and waits
+//! for memory meanwhile. The requests are the same and in the same order; the thread is only [`BATCHES`] batches
+//! earlier. A batch keeps all text in one string: a processor fetches what another processor wrote quickly only if it
+//! lies in order and is read in one go.
 
 use super::content::set;
 use super::{LogNotes, Source};
@@ -25,7 +25,7 @@ pub(super) struct ReadAhead {
     /// Back to the thread.
     empty: Sender<Batch>,
     batch: Batch,
-    /// Its next row, and where the row's text begins.
+    /// The next row, and where the text of the row begins.
     next: usize,
     text: usize,
     content_notes: Option<LogNotes>,
@@ -38,7 +38,7 @@ struct Batch {
     text: String,
     /// What comes after the rows: of the last batch its end, or why there is no more.
     end: Option<io::Result<()>>,
-    /// As they were at its end.
+    /// The notes at the end of the batch.
     notes: LogNotes,
     progress: Option<f64>,
 }
@@ -70,7 +70,7 @@ impl ReadAhead {
     }
 }
 
-/// Until the source ends, or nobody wants to know.
+/// Reads until the source ends or the receiver is gone.
 fn read(mut source: Box<dyn Source>, full: &SyncSender<Batch>, empty: &Receiver<Batch>) {
     let mut request = Request::default();
     let mut ended = false;
@@ -117,7 +117,7 @@ impl ReadAhead {
         text.clone_from(&full.text);
         (*end, *notes, *progress) = (full.end.take(), std::mem::take(&mut full.notes), full.progress);
         (self.next, self.text) = (0, 0);
-        // Its reader may have read all, and be gone.
+        // The reader may have read everything and ended.
         let _ = self.empty.send(full);
     }
 }

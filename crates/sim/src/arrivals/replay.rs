@@ -33,7 +33,7 @@ pub(super) struct ReplayedLog {
     /// Holds indices of `records`.
     clock: Clock<usize>,
     records: Records,
-    /// The line whose copies are being made.
+    /// The line whose copies are made now.
     line: Option<CurrentLine>,
     /// What waits.
     due: BinaryHeap<Reverse<PendingRequest>>,
@@ -62,7 +62,7 @@ struct CurrentLine {
 }
 
 impl ReplayedLog {
-    /// From the first line on, which comes within the first second.
+    /// The log from the first line on, which comes within the first second.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -201,7 +201,7 @@ struct Records {
 #[derive(Default)]
 struct Slot {
     record: Record,
-    /// Its line and its copies that still need it.
+    /// References: the line itself and its copies that still need the record.
     users: u32,
 }
 

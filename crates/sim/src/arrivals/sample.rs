@@ -28,7 +28,7 @@ pub(super) struct Sample {
     notes: LogNotes,
 }
 
-/// One that is different from the others.
+/// A request that is different from the others.
 struct Kept {
     /// Where its method begins in the text, then its host, its path, and the next one.
     bounds: [u32; 4],

@@ -1,8 +1,8 @@
-//! What is told of a line that was not understood.
+//! What is reported about a line that was not understood.
 
 use super::LogNotes;
 
-/// So many characters of it are shown.
+/// The most characters of a line that are shown.
 const SHOWN: usize = 120;
 
 /// Counts the line just read; the first is kept.

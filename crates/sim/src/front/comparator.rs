@@ -11,7 +11,7 @@ use plimsoll_core::time::Duration;
 use std::fmt;
 use std::path::Path;
 
-/// What other gateways do against overload, to compare with. How each works is told where it is made, in `front/limit`.
+/// What other gateways do against overload, to compare with. The files of `front/limit` say how each works.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Comparator {
     /// Everything starts at once.
@@ -77,7 +77,7 @@ pub enum Comparator {
 /// The bounds of a limit that moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At the start.
+    /// The limit at the start.
     pub initial: u32,
     /// Never lower.
     pub least: u32,
@@ -127,7 +127,7 @@ impl Comparator {
     /// server's service.
     ///
     /// # Errors
-    /// One sentence: what is wrong, and how it is written.
+    /// One sentence: what is wrong, and how a comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
         let mut words = Words::new(text)?;
         let comparator = match words.name {
@@ -184,7 +184,8 @@ impl Comparator {
     /// The front that does it, before these plants. Classes are numbered as in an engine of the same promises and seed.
     ///
     /// # Errors
-    /// What in the promises cannot be; plants without their truth; a `sac` whose unit nobody knows; a parameter that
+    /// Promises that contradict each other; plants that the workload does not describe; a `sac` whose unit is not
+    /// known; a parameter that
     /// [`parse`](Comparator::parse) would refuse.
     pub fn front(
         &self,
@@ -238,7 +239,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// One limiter for each plant, made from its truth and a seed of its own.
+    /// Makes one limiter for each plant, from the plant's truth and a seed of its own.
     fn front<L: Limiter + 'static>(
         &self,
         limiter: impl Fn(&Plant, u64) -> L,

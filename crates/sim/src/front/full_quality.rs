@@ -8,7 +8,7 @@ use plimsoll_core::request::{Classifier, Reason, Target};
 /// The classification of the gateway, and the full version of each site.
 pub(super) struct FullQuality {
     pub(super) classifier: Classifier,
-    /// By site.
+    /// The full version, by site.
     starts: Vec<Start>,
 }
 

@@ -1,4 +1,4 @@
-//! The gateway as plant: its own engine, driven through its own door.
+//! The gateway as a front: its own engine, driven through the same request API.
 
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
@@ -29,7 +29,7 @@ impl Gateway {
         Ok(Gateway { engine, lane, permits: Slots::new(), verdicts: Verdicts::new() })
     }
 
-    /// Hands on what the engine decided about those who waited.
+    /// Hands on what the engine decided about waiting requests.
     #[inline]
     fn hand_on(&mut self, orders: &mut Vec<Order>) {
         if !self.verdicts.is_empty() {

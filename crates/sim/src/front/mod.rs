@@ -1,4 +1,7 @@
 //! What stands in front of the plants and decides: the gateway's own engine, or a comparator.
+//!
+//! Comes in: arrivals, releases, departures and ticks, as the gateway's engine gets them. Goes out: a [`Decision`] on each
+//! arrival, and an [`Order`] for each request that waited.
 
 mod aces;
 mod comparator;
@@ -29,7 +32,7 @@ pub trait Front {
     /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
 
-    /// The plant is free of a started request, whose bytes were sent.
+    /// The plant is free of a started request, and its response was sent.
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>);
 
     /// A request that was started or waits has ended. Called once for each, after `release` if that came.
@@ -38,7 +41,7 @@ pub trait Front {
     /// Runs what is due; says when to come again.
     fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant;
 
-    /// When to come instead of at `next`, if nobody will arrive before `until`, nor ask how things stand.
+    /// The time of the next tick instead of `next`, if no request arrives before `until` and the state is not read.
     fn put_off(&mut self, next: Instant, _until: Instant) -> Instant {
         next
     }
@@ -59,14 +62,15 @@ pub trait Front {
     }
 }
 
-/// A request at the door.
+/// A request that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving<'a> {
     /// What it asks for.
     pub request: &'a Request,
     /// Where it belongs.
     pub target: Target,
-    /// Its name from here on, and its slot: the lower 32 bits are small numbers, used again after it has departed.
+    /// The request's name from here on, and its slot: the lower 32 bits are small numbers, used again after a
+    /// departure.
     pub token: Token,
 }
 
@@ -84,7 +88,7 @@ pub enum Decision {
 /// How a request is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// At which plant.
+    /// The plant.
     pub plant: usize,
     /// 1..=M.
     pub level: u8,

@@ -9,7 +9,7 @@
 //!    `sum_l delta_l` stands where `1 / sum_l (1 / delta_l)` belongs.)
 //! 3. PID corrects that (eq. 7): `p_i = P share_i + K_P e_i + K_I sum e_i + K_D (e_i - e_i before)`, in processes, where
 //!    `e_i = ln(T_i / delta_i)` less its mean over the classes, so that the corrections sum to zero. (The printed error,
-//!    `(delta_i / delta_1) T_1 - T_i`, is positive for who is too fast, and gives it more.)
+//!    `(delta_i / delta_1) T_1 - T_i`, is positive for a class that is too fast, and gives it more.)
 //! 4. whole processes by largest remainder, at least one for each class, P in all.
 //!
 //! A process that is at work when its pool shrinks ends its request first, as Apache's do.
@@ -55,7 +55,7 @@ struct Pool {
     processes: u32,
     busy: u32,
     line: VecDeque<Token>,
-    /// Of this period: arrivals, and departures with the sum of their response times (s).
+    /// Counted in this period: arrivals, and departures with the sum of their response times (s).
     arrivals: u32,
     departures: u32,
     responses: f64,
@@ -98,7 +98,7 @@ impl Pools {
         Ok(Pools { classifier, settings, pools, slots, departures: 0, since })
     }
 
-    /// Starts those of a class for whom there is a process.
+    /// Starts requests of a class while its pool has an idle process.
     fn dispatch(&mut self, class: usize, orders: &mut Vec<Order>) {
         while self.pools[class].busy < self.pools[class].processes {
             let Some(token) = self.pools[class].line.pop_front() else { return };
@@ -170,7 +170,7 @@ impl Pools {
 
 const START: Start = Start { plant: 0, level: 1, reason: Reason::Full };
 
-/// Of the processor, by M/M/1.
+/// Shares of the processor, by M/M/1.
 fn shares(rates: &[f64], services: &[f64], deltas: &[f64]) -> Vec<f64> {
     let loads: Vec<f64> = rates.iter().zip(services).map(|(rate, service)| rate * service).collect();
     let all: f64 = loads.iter().sum();
@@ -181,7 +181,7 @@ fn shares(rates: &[f64], services: &[f64], deltas: &[f64]) -> Vec<f64> {
 
 /// Whole numbers that sum to `all`, each at least 1, as near as can be to these shares of it.
 fn largest_remainders(shares: &[f64], all: u32) -> Vec<u32> {
-    // One for each comes first; what is left goes by what is still wanted.
+    // Each class gets one process first; the rest is shared by what is still wanted.
     let left = f64::from(all) - shares.len() as f64;
     let wanted: Vec<f64> = shares.iter().map(|share| (share * f64::from(all) - 1.0).max(0.0)).collect();
     let sum: f64 = wanted.iter().sum::<f64>().max(1e-12);

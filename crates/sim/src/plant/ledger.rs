@@ -10,7 +10,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// So many of them were at work since the last call.
+    /// Accounts for the time since the last call, in which `at_work` servers were at work.
     pub(super) fn add(&mut self, now: Instant, at_work: usize) {
         self.busy_ns += at_work as u64 * now.nanos_since(self.last);
         self.last = now;

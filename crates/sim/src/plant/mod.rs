@@ -11,8 +11,8 @@
 //! worker, the link takes x over its rate, so that in the long run U = max(a R + b W, b' W) (UC, equation 9) is the
 //! busy share of the busier of the two.
 //!
-//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while somebody waits; nothing
-//! ends before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
+//! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while a job waits; nothing ends
+//! before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
 //!
 //! It keeps its own busy time. A claim about a loop is judged by that, never by the loop's sensor.
 
@@ -40,7 +40,7 @@ pub struct Overflow;
 /// What a request takes of a server that does nothing else.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// One worker's time.
+    /// Time of one worker.
     pub service: Duration,
     /// Body bytes, for the link.
     pub bytes: u64,
@@ -58,9 +58,9 @@ pub struct Done {
 /// Accumulated busy time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// Of all workers or cores together.
+    /// Busy time of all workers or cores together.
     pub servers: Duration,
-    /// Of the link.
+    /// Busy time of the link.
     pub link: Duration,
 }
 
@@ -75,12 +75,12 @@ pub struct Server {
     /// Charges that no worker was free for, equal ones in a row as one: their work and how many.
     charges: VecDeque<(Duration, u64)>,
     link: Option<Link>,
-    /// Whose clients have left, until their `Done`.
+    /// Jobs whose clients have left, until their [`Done`].
     left: BTreeSet<u64>,
     /// T_f.
     failure: Duration,
     time: OperationalTime,
-    /// Those that meet a request when its service starts.
+    /// Faults that meet a request when its service starts.
     faults: Vec<Fault>,
 }
 
@@ -98,7 +98,7 @@ struct Link {
 }
 
 impl Server {
-    /// At rest.
+    /// A server at rest.
     pub fn new(truth: &workload::Plant) -> Self {
         let stage = match truth.discipline {
             Discipline::Workers(workers) => {
@@ -145,16 +145,16 @@ impl Server {
         self.left.insert(job);
     }
 
-    /// Work that nobody waits for: a rejection's c, before everything that waits.
+    /// Takes work without a client: a rejection's c, before everything that waits.
     ///
     /// UC rejects inside the server: a process takes the request from the listen queue, looks at it and closes (6.3,
-    /// 7.5). So one worker does all of it, the first that is free: at once, or when the next service ends, before
-    /// anybody in the listen queue (whoever was rejected has been there already). What is in service is not
-    /// interrupted: processes of the same priority. Where cores are shared the gateway is one more process, let in at
-    /// once, beyond `most`. The listen queue neither counts nor refuses it, and it has no [`Done`].
+    /// 7.5). So one worker does all of the work, the first that is free: at once, or when the next service ends, before
+    /// any request in the listen queue, which a rejected request has passed already. Service under way is not
+    /// interrupted: processes have the same priority. Where cores are shared the gateway is one more process, let in at
+    /// once, beyond `most`. The listen queue neither counts nor refuses the work, and there is no [`Done`].
     ///
-    /// Rejections alone can thus fill the server (900 per second there) and starve everybody else: the receive livelock
-    /// that UC 7.5 warns of.
+    /// Rejections alone can thus fill the server (900 per second there) and starve all other requests: the receive
+    /// livelock that UC 7.5 warns of.
     pub fn charge(&mut self, now: Instant, work: Duration) {
         if let JobStage::Workers { workers, pool } = &self.stage
             && pool.len() >= *workers
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// Does the first thing that is due now. `None`: nothing that anybody outside sees (a response went from worker to
+    /// Does the first thing that is due now. `None`: nothing that is seen from outside (a response went from worker to
     /// link, a charge ended, nothing was due).
     pub fn step(&mut self, now: Instant) -> Option<Done> {
         if let Some(link) = &mut self.link
@@ -219,13 +219,13 @@ impl Server {
 
     fn has_room(&self) -> bool {
         match &self.stage {
-            // A charge has a worker like everybody.
+            // A charge takes a worker, like a request.
             JobStage::Workers { workers, pool } => pool.len() < *workers,
             JobStage::Sharing { most, .. } => self.requests < *most,
         }
     }
 
-    /// Lets in who waits.
+    /// Lets waiting jobs into service.
     fn fill(&mut self, now: Instant) {
         while self.has_room() {
             if let Some((work, count)) = self.charges.front_mut() {

@@ -14,7 +14,8 @@ use plimsoll_core::time::Instant;
 /// tau(t), by its slope.
 #[derive(Debug)]
 pub(super) struct OperationalTime {
-    /// From when on (ns), how slow; in order of time, the first from 0 on, the last for good. Empty: never slow.
+    /// Stretches of time: the beginning (ns), and how slow; in order of time, the first from 0 on, the last without
+    /// end. Empty: never slow.
     slopes: Vec<(u64, f64)>,
 }
 
@@ -93,12 +94,12 @@ impl OperationalTime {
         passed
     }
 
-    /// In which stretch a time lies.
+    /// The stretch in which a time lies.
     fn place(&self, at: u64) -> usize {
         self.slopes.partition_point(|(from, _)| *from <= at)
     }
 
-    /// Its end and how slow it is.
+    /// The end of a stretch, and how slow it is.
     fn stretch(&self, place: usize) -> (u64, f64) {
         let until = self.slopes.get(place).map_or(u64::MAX, |(from, _)| *from);
         let factor = if place == 0 { 1.0 } else { self.slopes[place - 1].1 };

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) kind: JobKind,
-    /// As offered. A charge has none.
+    /// The number given when the job was offered. A charge has none.
     pub(super) id: u64,
     /// What the link is to carry.
     pub(super) bytes: u64,
@@ -25,7 +25,7 @@ pub(super) enum JobKind {
     Request,
     /// It fails when its time is over.
     Failing,
-    /// Nobody waits for it.
+    /// No client waits for the job.
     Charge,
 }
 

@@ -1,8 +1,8 @@
 //! Processor sharing: n jobs on s servers get min(1, s / n) each (an event loop, more processes than cores; a link).
 //!
 //! Exact, by virtual time: V advances by what a job gets, dV = min(1, s / n) dtau. A job that enters at V with work x
-//! ends when V reaches V + x, whoever comes or goes meanwhile, so one heap of these ends is all there is: O(log n) a
-//! job, where counting down everybody's rest would be O(n).
+//! ends when V reaches V + x, whatever else comes or goes meanwhile. So one heap of these ends is enough: O(log n) a
+//! job, where counting down the rest of every job would be O(n).
 //!
 //! V is a float (ns), put back to 0 when the last job leaves and moved down when it has grown large, so that a step
 //! rounds by some 2^-13 ns at most. Ends come at whole nanoseconds of real time, rounded up; until then the job has its
@@ -66,7 +66,7 @@ impl Sharing {
         job
     }
 
-    /// Leaves V as it is: how often somebody asks must not change how it rounds.
+    /// Leaves V as it is: the number of calls must not change how V rounds.
     pub(super) fn busy(&mut self, now: Instant) -> Duration {
         self.ledger.add(now, self.at_work());
         self.ledger.busy()

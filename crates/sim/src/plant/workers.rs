@@ -5,7 +5,7 @@ use super::operational::OperationalTime;
 use super::schedule::{Job, Schedule};
 use plimsoll_core::time::{Duration, Instant};
 
-/// What s workers have in their hands. Who is let in is the server's to say.
+/// Services under way at s workers. The server decides which request starts.
 ///
 /// Slow-downs are known beforehand, so the end of a service is known when it starts; keys are real times.
 #[derive(Debug, Default)]

@@ -15,10 +15,10 @@ pub(super) struct Again {
     pub(super) attempt: u32,
 }
 
-/// Who will leave, and who will come again.
+/// When clients will leave, and when they will come again.
 #[derive(Debug)]
 pub(super) struct ClientTimers {
-    /// Those who may have been answered meanwhile too.
+    /// Requests whose clients will leave; they may have been answered meanwhile.
     leaving: BinaryHeap<Reverse<(Instant, u64)>>,
     returning: BTreeMap<(Instant, u64), Again>,
     /// The first of both.
@@ -68,7 +68,7 @@ impl ClientTimers {
         self.returning.first_key_value().map_or(Instant::FAR, |((at, _), _)| *at)
     }
 
-    /// Whose patience is at its end now.
+    /// A request whose client's patience is at its end now.
     pub(super) fn who_leaves(&mut self, now: Instant) -> Option<Token> {
         if self.leaves() > now {
             return None;
@@ -78,7 +78,7 @@ impl ClientTimers {
         first
     }
 
-    /// Who comes again now.
+    /// A request that comes again now.
     pub(super) fn who_returns(&mut self, now: Instant) -> Option<Again> {
         if self.comes() > now {
             return None;

@@ -1,6 +1,7 @@
 //! What is due, and which of it is next.
 //!
-//! Of equal instants: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. The tick
+//! Of equal instants the order is: plants, clients that leave or come again, the loops' tick, the end of a period,
+//! arrivals. The tick
 //! stands apart, since it comes again and again while all else stays where it is.
 
 use plimsoll_core::time::Instant;
@@ -22,7 +23,7 @@ pub(super) struct Due {
     pub(super) client: Instant,
     /// The end of a period.
     pub(super) period: Instant,
-    /// The first of those who come for the first time, and their stream.
+    /// The first request that comes for the first time, and its stream.
     pub(super) arrival: (Instant, usize),
 }
 

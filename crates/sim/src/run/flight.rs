@@ -7,7 +7,7 @@ use plimsoll_core::time::{Duration, Instant};
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum FlightStage {
-    /// In the front's queue.
+    /// In the queue of the front.
     #[default]
     Waiting,
     /// At this plant.

@@ -1,5 +1,7 @@
 //! One run: requests in order of time, a front that decides, plants that serve, clients that lose their patience.
 //!
+//! Comes in: a [`Setup`]. Goes out: a [`Run`], and events to a [`Watch`] meanwhile.
+//!
 //! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
 //! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
 //! function of what it is given, byte for byte.
@@ -38,7 +40,7 @@ pub struct Setup<'a> {
     pub promises: &'a Promises,
     /// Everything else.
     pub workload: &'a Workload,
-    /// Of everything random.
+    /// The seed of everything random.
     pub seed: u64,
 }
 
@@ -67,11 +69,11 @@ impl Setup<'_> {
 struct Coming {
     source: Box<dyn Source>,
     due: Instant,
-    /// In a box that is taken out while it is at the door: a request is too long to be moved twice an arrival.
+    /// The request is taken out of its box while the front decides: it is too long to be moved twice an arrival.
     request: Option<Box<Request>>,
 }
 
-/// A request at the door, for the first time or again.
+/// An arrival, for the first time or again.
 #[derive(Clone, Copy)]
 struct Visit {
     stream: usize,
@@ -102,7 +104,7 @@ struct Simulation<'a> {
     recorder: Recorder,
     heavy: HeavyHitters,
     plan: ServicePlan,
-    /// Of service times that are drawn by the server's law.
+    /// Draws service times by the server's law.
     work: Random,
     now: Instant,
     tick_due: Instant,
@@ -206,7 +208,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Nothing will come any more, and nobody is left.
+    /// Whether nothing will come any more, and no request is under way.
     fn is_over(&self) -> bool {
         self.arrival.0 == Instant::FAR
             && self.setup.workload.duration.is_none()

@@ -1,4 +1,4 @@
-//! What a run tells: while it goes on, to whoever watches, and at its end.
+//! What a run reports: progress and events to a watcher, and the result at its end.
 
 use super::{Coming, Simulation};
 use crate::arrivals::LogNotes;
@@ -28,7 +28,7 @@ pub struct Run {
     pub requests: u64,
     /// Requests of clients that tried again.
     pub retries: u64,
-    /// Requests whose host no site has.
+    /// Requests whose host belongs to no site.
     pub unmatched: u64,
     /// The paths that were degraded or turned away most, heaviest first.
     pub top: Vec<Heavy>,
@@ -74,32 +74,32 @@ pub struct Progress {
     pub done: Option<f64>,
 }
 
-/// What happens, for whoever watches. `token` names a request from its arrival on.
+/// What happens. `token` names a request from its arrival on.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A request arrived and was decided on.
     Arrived {
-        /// Its name.
+        /// The request's name.
         token: Token,
         /// What it asked for.
         request: &'a Request,
-        /// Its class.
+        /// The request's class.
         class: u16,
         /// What was decided.
         decision: Decision,
     },
-    /// One that waited was started or turned away.
+    /// A waiting request was started or rejected.
     Ordered(Order),
-    /// One that was started, or waited, has ended.
+    /// A request that was started, or waited, has ended.
     Ended {
-        /// Its name.
+        /// The request's name.
         token: Token,
         /// How.
         outcome: Outcome,
     },
 }
 
-/// Who watches a run.
+/// A watcher of a run.
 pub trait Watch {
     /// Called now and then; may stop the run.
     fn progress(&mut self, _progress: &Progress) -> ControlFlow<()> {
@@ -110,7 +110,7 @@ pub trait Watch {
     fn event(&mut self, _now: Instant, _event: &Event<'_>) {}
 }
 
-/// Nobody.
+/// No watcher.
 impl Watch for () {}
 
 impl Simulation<'_> {
@@ -134,7 +134,7 @@ impl Simulation<'_> {
     }
 }
 
-/// Of what the streams read, and of the logs that their content is drawn from.
+/// Notes about what the streams read, and about the logs that their content is drawn from.
 fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
     let of = |(number, coming): (usize, &Coming)| {
         let content = coming.source.content_notes().cloned();

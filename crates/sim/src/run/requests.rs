@@ -49,7 +49,7 @@ impl Simulation<'_> {
     /// Notes what is known of a request at its arrival.
     fn begin(&mut self, request: &Request, visit: Visit, target: Target) -> Token {
         let stream = &self.setup.workload.streams[visit.stream];
-        // Drawn for everybody in the order of arrival, whatever is decided: two fronts meet the same work.
+        // Drawn for every request in the order of arrival, whatever is decided: two fronts meet the same work.
         let work = request.work.unwrap_or_else(|| self.plan.draw(target.site, &mut self.work));
         let (token, flight) = self.flights.begin();
         flight.class = target.class;
@@ -62,7 +62,7 @@ impl Simulation<'_> {
         flight.service = request.service;
         flight.work = work;
         let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
-        // It comes again with the same work: what is drawn for those who come after is then the same before every front.
+        // The request comes again with the same work: the draws of later requests are then the same before every front.
         flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
         token
     }
@@ -142,7 +142,7 @@ impl Simulation<'_> {
         self.obey();
     }
 
-    /// Does what the front decided about those who waited, and about those whom that let start.
+    /// Carries out what the front decided about waiting requests, and what follows from their starts.
     pub(super) fn obey(&mut self) {
         while !self.orders.is_empty() {
             let mut orders = std::mem::replace(&mut self.orders, std::mem::take(&mut self.obeyed));

@@ -1,7 +1,8 @@
 //! What a request takes of its plant at its level.
 //!
-//! Of the full version: the request's own service time, or the server's fixed part and its part for each byte. Of
-//! another: the share that the workload gives, or, where it gives none, what the server takes for fewer bytes.
+//! At full quality a request takes its own service time, or the server's fixed part and its part for each byte. At
+//! another level it takes the share that the workload gives, or, where it gives none, what the server takes for fewer
+//! bytes.
 
 use super::flight::Flight;
 use crate::distribution::Distribution;
@@ -47,7 +48,7 @@ impl ServicePlan {
         ServicePlan { plants: costs.collect(), sites: sites.collect() }
     }
 
-    /// By what a request's service time is multiplied, by the law of its site's plant.
+    /// The factor of a request's service time, drawn by the law of its site's plant.
     pub(super) fn draw(&self, site: u16, random: &mut Random) -> f64 {
         self.plants[self.sites[usize::from(site)].plant].law.draw(random)
     }

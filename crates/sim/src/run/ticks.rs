@@ -1,4 +1,4 @@
-//! Ticks of the loops and ends of periods: what happens by the clock, and alone while nobody comes.
+//! Ticks of the loops and ends of periods: what happens by the clock, also while no request comes.
 
 use super::Simulation;
 use super::due::Due;
@@ -6,12 +6,13 @@ use super::outcome::busy;
 use plimsoll_core::time::{Duration, Instant};
 
 impl Simulation<'_> {
-    /// A tick, and those that follow it before anything else happens: while nobody comes there is nothing but ticks.
+    /// Runs a tick, and those that follow before anything else happens: while no request comes there is nothing but
+    /// ticks.
     pub(super) fn tick(&mut self, due: &Due, end: Instant) {
         // The last instant of which it is certain that there is nothing but ticks.
         let before = Instant::from_nanos(due.before_tick().as_nanos() - 1);
         let last = before.min(due.after_tick()).min(end);
-        // Who was served may come again, and nobody knows when.
+        // A client that was served may come again at any time.
         let arrival = if self.may_return { last } else { due.arrival.0.min(end) };
         loop {
             self.read();
@@ -48,14 +49,14 @@ impl Simulation<'_> {
                 self.reported[number] = (self.now, busy);
             }
         }
-        // Whoever is served takes of the gateway what a rejection takes, at least; of the plant that is not more than the
-        // service time says.
+        // A served request takes of the gateway at least what a rejection takes; for the plant the service time says
+        // that already.
         self.readings.gateway_cpu = (self.rejection_seconds > 0.0)
             .then(|| Duration::from_secs_f64(self.rejection_seconds * self.requests as f64));
     }
 
-    /// Ends a period, and those after it in which nothing happens. Where nobody comes any more the run may be over after
-    /// each of them.
+    /// Ends a period, and those after it in which nothing happens. If no request will come any more, the run may be
+    /// over after each of them.
     pub(super) fn end_periods(&mut self, due: &Due, end: Instant) {
         let before = due.before_tick().min(self.tick_due);
         let arrival = due.arrival.0.min(end);

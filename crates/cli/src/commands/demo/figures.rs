@@ -1,8 +1,7 @@
-//! What a run is worth: the figures of one side, by the server's ledger and the clients' clocks.
+//! The judgement of one side of the demo, by the server's ledger and the clients' clocks.
 
 use super::plant::{FULL_BYTES, LIGHT_BYTES, LIGHT_COST, PERIOD, SET_POINT};
 use super::side::{Period, Seen};
-use plimsoll_gateway::admin::json::Json;
 use plimsoll_load::Histogram;
 use plimsoll_sim::settling::{mean, settled_after};
 
@@ -121,40 +120,6 @@ impl Figures {
         }
     }
 
-    /// As JSON, under the names of the promise.
-    pub(crate) fn fields(&self) -> Vec<(&'static str, Json)> {
-        let Spread { mean, p5, p95 } = self.utilization;
-        let [light, full] = self.total.pages;
-        vec![
-            (
-                "utilization",
-                Json::object([("mean", rounded(mean)), ("p5", rounded(p5)), ("p95", rounded(p95))]),
-            ),
-            ("settling_seconds", self.settling_seconds().map_or(Json::Null, Json::Number)),
-            ("overshoot", rounded(self.overshoot)),
-            ("responses", Json::object([("light", Json::Count(light)), ("full", Json::Count(full))])),
-            ("rejected", Json::Count(self.total.rejected)),
-            ("errors", Json::Count(self.total.errors + self.total.local)),
-            ("latency_ms", latency(&self.total.latency)),
-            ("steady_latency_ms", latency(&self.steady_latency)),
-            ("changed_per_period", rounded(self.changed_per_period)),
-            ("bandwidth_ratio", rounded(self.bandwidth_ratio)),
-            ("gateway_estimate", self.estimate.map_or(Json::Null, rounded)),
-            ("periods", Json::List(self.periods.iter().copied().map(rounded).collect())),
-            ("machine", self.machine.as_ref().map_or(Json::Null, |machine| self.kept_up(machine))),
-        ]
-    }
-
-    fn kept_up(&self, machine: &Machine) -> Json {
-        Json::object([
-            ("cpu_share", rounded(machine.cpu_share)),
-            ("client_late_ms", latency(&machine.client_lateness)),
-            ("origin_late_ms", latency(&machine.origin_lateness)),
-            ("utilization_by_lateness", rounded(self.lateness)),
-            ("local_limit", Json::Count(self.total.local)),
-        ])
-    }
-
     /// How long it took to settle.
     pub(crate) fn settling_seconds(&self) -> Option<f64> {
         self.settled.map(|periods| periods as f64 * PERIOD.as_secs_f64())
@@ -169,62 +134,6 @@ fn allowed_bytes(arrivals: u64, carried: f64) -> f64 {
     let fraction = ((SET_POINT / load - LIGHT_COST) / (1.0 - LIGHT_COST)).clamp(0.0, 1.0);
     let sizes = FULL_BYTES as f64 / LIGHT_BYTES as f64;
     arrivals as f64 * LIGHT_BYTES as f64 * (1.0 + fraction * (sizes - 1.0))
-}
-
-/// Four digits are more than the noise leaves.
-fn rounded(value: f64) -> Json {
-    Json::Number((value * 1e4).round() / 1e4)
-}
-
-fn latency(histogram: &Histogram) -> Json {
-    let ms = |time: std::time::Duration| Json::Number((time.as_secs_f64() * 1e5).round() / 1e2);
-    Json::object([
-        ("mean", ms(histogram.mean())),
-        ("p50", ms(histogram.quantile(0.5))),
-        ("p99", ms(histogram.quantile(0.99))),
-    ])
-}
-
-/// The conditions of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Conditions {
-    pub(crate) capacity: f64,
-    pub(crate) clients: u32,
-    pub(crate) seed: u64,
-    pub(crate) seconds: u64,
-    pub(crate) load: f64,
-    pub(crate) cores: usize,
-}
-
-/// The figures of a step.
-pub(crate) struct Sides {
-    pub(crate) controlled: Figures,
-    /// The same in virtual time, from the same files.
-    pub(crate) simulated: Figures,
-    pub(crate) uncontrolled: Figures,
-    pub(crate) simulated_uncontrolled: Figures,
-}
-
-/// One JSON object: the figures of the controlled side, those of the other under `uncontrolled`, and what the simulator
-/// says of both.
-pub(crate) fn report(conditions: &Conditions, sides: &Sides) -> Json {
-    let Sides { controlled, simulated, uncontrolled, simulated_uncontrolled } = sides;
-    let mut fields = vec![("set_point", Json::Number(SET_POINT))];
-    fields.extend(controlled.fields());
-    fields.push(("simulated", Json::object(simulated.fields())));
-    fields.push(("uncontrolled", Json::object(uncontrolled.fields())));
-    fields.push(("simulated_uncontrolled", Json::object(simulated_uncontrolled.fields())));
-    let at = [
-        ("capacity", Json::Number(conditions.capacity)),
-        ("period_seconds", Json::Number(PERIOD.as_secs_f64())),
-        ("clients", Json::Count(conditions.clients.into())),
-        ("seed", Json::Count(conditions.seed)),
-        ("seconds", Json::Count(conditions.seconds)),
-        ("load", Json::Number(conditions.load)),
-        ("cores", Json::Count(conditions.cores as u64)),
-    ];
-    fields.push(("at", Json::object(at)));
-    Json::object(fields)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the demo takes of the machine that it runs on, and what the machine lets it have.
 
 use crate::output::failure::Failure;
+use crate::service::open_files::raise_open_files;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use plimsoll_load::raise_open_files;
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -5,11 +5,16 @@
 //! visitors (open loop) ------------> another one like it
 //! ```
 //!
-//! [`show`] is for people, both sides at once; [`step`] is for figures, one side after the other, so that neither
-//! takes the machine from the other.
+//! [`show`] runs both sides at once, for people to see: `screen` draws them on a terminal, `page` makes the report.
+//! [`step`] runs one side after the other, for figures: neither takes the machine from the other. `simulated` runs the
+//! same files in virtual time, and [`picture`] draws the picture of the README from that.
 
+mod facts;
 mod figures;
 mod machine;
+mod moments;
+mod page;
+mod picture;
 mod plant;
 mod screen;
 mod show;
@@ -26,15 +31,21 @@ const STEP_CAPACITY: u32 = 2000;
 const SHOW_CAPACITY: u32 = 1000;
 /// The length of a step where none is given (s).
 const SECONDS: u64 = 30;
+/// The load and the seed of the picture, which are the command line's defaults.
+const LOAD: f64 = 3.0;
+const SEED: u64 = 1;
 
-/// Runs it.
+/// Runs the show, or a step, or draws the picture.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let server = |usual| plant::Server::of_capacity(arguments.capacity.unwrap_or(usual));
     let DemoArguments { load, seed, json, .. } = *arguments;
-    if json || arguments.seconds.is_some() {
+    let report = arguments.report.as_deref();
+    if let Some(path) = &arguments.picture {
+        picture::picture(path)
+    } else if json || arguments.seconds.is_some() {
         let seconds = arguments.seconds.unwrap_or(SECONDS);
-        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json })
+        step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json, report })
     } else {
-        show::show(server(SHOW_CAPACITY), load, seed)
+        show::show(server(SHOW_CAPACITY), load, seed, report)
     }
 }

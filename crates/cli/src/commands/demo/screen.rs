@@ -1,183 +1,247 @@
-//! What the show shows of one second: a few lines for a terminal, one line for a log. Text only; [`super::show`] prints.
+//! The show on a terminal: both sides beside each other while they run. For a log, one line a second.
 
+use super::moments::Moment;
 use super::plant::SET_POINT;
-use super::side::{Period, Seen};
-use plimsoll_load::Histogram;
+use crate::output::units::{Unit, time};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
+use std::net::SocketAddr;
 
-/// One second of the show.
-pub(crate) struct Frame<'a> {
-    pub(crate) second: u64,
+/// The show so far.
+pub(crate) struct Show {
+    /// The length of the whole show (s).
     pub(crate) seconds: u64,
-    /// Of the server [full pages/s].
+    /// The server's capacity [full pages/s].
     pub(crate) capacity: f64,
-    /// As a multiple of the capacity.
+    /// The present load, as a multiple of the capacity.
     pub(crate) load: f64,
-    pub(crate) with: &'a Period,
-    pub(crate) without: &'a Period,
+    /// Where the gateway shows its own view.
+    pub(crate) admin: Option<SocketAddr>,
+    /// Each second so far: with the gateway, and without it.
+    pub(crate) moments: Vec<[Moment; 2]>,
+    /// Whether colours are wanted. Shapes and names say everything too.
+    pub(crate) has_colours: bool,
 }
 
-/// Whether bars and counts are coloured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ink {
-    Plain,
-    Colours,
+/// What becomes of a request: its name, its count, how it is drawn.
+struct Part {
+    name: &'static str,
+    count: fn(&Moment) -> u64,
+    symbol: &'static str,
+    color: Color,
 }
 
-const GOOD: &str = "32";
-const BAD: &str = "31";
+/// From the bottom of a column to its top.
+const PARTS: [Part; 4] = [
+    Part { name: "full pages", count: |moment| moment.full, symbol: "█", color: Color::Green },
+    Part { name: "light pages", count: |moment| moment.light, symbol: "▒", color: Color::Cyan },
+    Part { name: "rejected", count: |moment| moment.rejected, symbol: "░", color: Color::Yellow },
+    Part { name: "failed", count: |moment| moment.failed, symbol: "×", color: Color::Red },
+];
 
-impl Ink {
-    fn paint(self, colour: &str, text: String) -> String {
-        if self == Ink::Plain { text } else { format!("\x1b[{colour}m{text}\x1b[0m") }
-    }
-}
-
-const BAR: usize = 20;
-const NAME: usize = 16;
-const COLUMN: usize = 30;
-
-impl Frame<'_> {
-    /// For a terminal of 80 columns.
-    pub(crate) fn lines(&self, ink: Ink) -> Vec<String> {
-        let Frame { second, seconds, capacity, load, .. } = *self;
-        let rate = load * capacity;
-        let load_bar = "#".repeat((load * BAR as f64 / 3.0).round().clamp(1.0, 2.0 * BAR as f64) as usize);
-        let mut lines = vec![
-            format!(
-                "A server for {capacity:.0} full pages/s; a light one costs 15 % of that.  {second}/{seconds} s"
-            ),
-            String::new(),
-            format!("{:NAME$}{load_bar} {load} x the capacity", "load"),
-            format!("{:NAME$}{rate:.0} requests/s", ""),
-            String::new(),
-            format!("{:NAME$}{:COLUMN$}{}", "", "with the gateway", "without it"),
+impl Show {
+    /// Draws the show.
+    pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
+        let [head, body, foot] =
+            Layout::vertical([Constraint::Length(2), Constraint::Min(0), Constraint::Length(1)])
+                .areas(frame.area());
+        let Show { capacity, load, seconds, .. } = self;
+        let bar = "#".repeat((load * 8.0).round().clamp(1.0, 40.0) as usize);
+        let lines = vec![
+            Line::from(format!(
+                "A server for {capacity:.0} full pages/s; a light one costs 15 % of that.  {}/{seconds} s",
+                self.moments.len()
+            )),
+            Line::from(format!("load {bar} {load} x the capacity, {:.0} requests/s", load * capacity)).bold(),
         ];
-        let sides = [self.with, self.without];
-        lines.push(row("utilization", sides.map(|period| (format!("{:.2}", period.utilization), None)), ink));
-        let over = |period: &Period| if period.utilization > SET_POINT + 0.06 { BAD } else { GOOD };
-        lines.push(row("", sides.map(|period| (bar(period.utilization), Some(over(period)))), ink));
-        lines.push(row(
-            "load line",
-            [(format!("{}^ {SET_POINT}", " ".repeat(mark())), None), (String::new(), None)],
-            ink,
-        ));
-        for (name, level) in [("full pages", 1), ("light pages", 0)] {
-            lines.push(row(
-                name,
-                sides.map(|period| (share(&period.seen, period.seen.pages[level]), None)),
-                ink,
-            ));
+        frame.render_widget(Paragraph::new(lines), head);
+        let columns: [Rect; 2] = Layout::horizontal([Constraint::Fill(1); 2]).areas(body);
+        for (side, (area, name)) in
+            columns.into_iter().zip([" with the gateway ", " without it "]).enumerate()
+        {
+            let block = Block::bordered().title(name);
+            self.draw_side(frame, block.inner(area), side);
+            frame.render_widget(block, area);
         }
-        let worrying = |count: u64| (count > 0).then_some(BAD);
-        lines.push(row(
-            "rejected",
-            sides.map(|period| (period.seen.rejected.to_string(), worrying(period.seen.rejected))),
-            ink,
-        ));
-        lines.push(row(
-            "failed",
-            sides.map(|period| (failed(&period.seen), worrying(period.seen.errors))),
-            ink,
-        ));
-        for (name, quantile) in [("response p50", 0.5), ("response p99", 0.99)] {
-            lines.push(row(name, sides.map(|period| (time(&period.seen.latency, quantile), None)), ink));
-        }
-        lines
+        let view = self
+            .admin
+            .map_or(String::new(), |admin| format!("  The gateway's own view: http://{admin}/status"));
+        frame.render_widget(Paragraph::new(format!("q ends it.{view}")).dim(), foot);
     }
 
-    /// For a log.
-    pub(crate) fn line(&self) -> String {
-        let Frame { second, load, with, without, .. } = self;
-        format!(
-            "{second:3} s  load {load}  with the gateway: utilization {:.2}, full {}, light {}, rejected {}, failed {}, \
-             p50 {}, p99 {}  without: utilization {:.2}, failed {}, p50 {}, p99 {}",
-            with.utilization,
-            share(&with.seen, with.seen.pages[1]),
-            share(&with.seen, with.seen.pages[0]),
-            with.seen.rejected,
-            failed(&with.seen),
-            time(&with.seen.latency, 0.5),
-            time(&with.seen.latency, 0.99),
-            without.utilization,
-            failed(&without.seen),
-            time(&without.seen.latency, 0.5),
-            time(&without.seen.latency, 0.99),
-        )
+    fn draw_side(&self, frame: &mut Frame<'_>, area: Rect, side: usize) {
+        let Some(moment) = self.moments.last().map(|moment| moment[side]) else { return };
+        let [title, utilization, shares, figures] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Fill(1),
+            Constraint::Length(PARTS.len() as u16 + 1),
+        ])
+        .areas(area);
+        let is_over = moment.utilization > SET_POINT + 0.06;
+        let style = self.color(if is_over { Color::Red } else { Color::Green });
+        let reached = Span::styled(format!("{:.2}", moment.utilization), style);
+        let line =
+            Line::from(vec!["utilization ".into(), reached, format!(", load line {SET_POINT}").into()]);
+        frame.render_widget(line, title);
+        self.draw_utilization(frame, utilization, side);
+        self.draw_shares(frame, shares, side);
+        let mut lines: Vec<Line<'_>> = PARTS.iter().map(|part| self.legend(part, &moment)).collect();
+        let [p50, p99] = moment.response.unwrap_or([f64::NAN; 2]).map(|ms| Unit::Milliseconds.show(ms));
+        lines.push(Line::from(format!("  response p50 {p50}, p99 {p99}")));
+        frame.render_widget(Paragraph::new(lines), figures);
     }
-}
 
-/// A name and a cell for each side. Blanks are counted before colour, which takes no room.
-fn row(name: &str, cells: [(String, Option<&str>); 2], ink: Ink) -> String {
-    let mut line = format!("{name:NAME$}");
-    for (text, colour) in cells {
-        let blanks = COLUMN.saturating_sub(text.chars().count());
-        line += &match colour {
-            Some(colour) => ink.paint(colour, text),
-            None => text,
+    fn color(&self, color: Color) -> Style {
+        if self.has_colours { Style::new().fg(color) } else { Style::new() }
+    }
+
+    /// `█ full pages   1023 (84 %)`.
+    fn legend(&self, part: &Part, moment: &Moment) -> Line<'static> {
+        let count = (part.count)(moment);
+        let (name, share) = (part.name, 100.0 * moment.share(count));
+        let style = self.color(part.color);
+        Line::from(vec![
+            Span::styled(part.symbol, style),
+            format!(" {name:12} {count} ({share:.0} %)").into(),
+        ])
+    }
+
+    /// Utilization over time, with the load line.
+    fn draw_utilization(&self, frame: &mut Frame<'_>, area: Rect, side: usize) {
+        let points: Vec<(f64, f64)> = self
+            .moments
+            .iter()
+            .zip(1..)
+            .map(|(moment, second)| (f64::from(second), moment[side].utilization))
+            .collect();
+        let end = self.seconds as f64;
+        let load_line = [(0.0, SET_POINT), (end, SET_POINT)];
+        let line = |data, style| {
+            Dataset::default().marker(Marker::Braille).graph_type(GraphType::Line).style(style).data(data)
         };
-        line += &" ".repeat(blanks);
+        let chart = Chart::new(vec![
+            line(&load_line, self.color(Color::DarkGray)),
+            line(&points, self.color(Color::Green)),
+        ])
+        .x_axis(Axis::default().bounds([0.0, end]))
+        .y_axis(Axis::default().bounds([0.0, 1.0]).labels(["0", "1"]));
+        frame.render_widget(chart, area);
     }
-    line.trim_end().to_owned()
-}
 
-fn bar(utilization: f64) -> String {
-    let full = (utilization * BAR as f64).round().clamp(0.0, BAR as f64) as usize;
-    format!("[{:BAR$}]", "#".repeat(full))
-}
-
-/// Where the set point stands under a bar.
-fn mark() -> usize {
-    (SET_POINT * BAR as f64).round() as usize
-}
-
-fn share(seen: &Seen, part: u64) -> String {
-    format!("{:.0} %", 100.0 * part as f64 / seen.ended().max(1) as f64)
-}
-
-fn failed(seen: &Seen) -> String {
-    match seen.errors {
-        0 => "0".to_owned(),
-        errors => format!("{errors} ({})", share(seen, errors)),
+    /// What became of the requests of each second: a column of parts.
+    fn draw_shares(&self, frame: &mut Frame<'_>, area: Rect, side: usize) {
+        // The columns stand below the chart's plot, which has a label and an axis to its left.
+        let area = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };
+        for column in 0..area.width {
+            let second = u64::from(column) * self.seconds / u64::from(area.width);
+            let Some(moment) = self.moments.get(second as usize) else { return };
+            let (mut reached, mut row) = (0.0, 0);
+            for part in &PARTS {
+                reached += moment[side].share((part.count)(&moment[side]));
+                let top = (reached * f64::from(area.height)).round() as u16;
+                for row in row..top.min(area.height) {
+                    let cell = &mut frame.buffer_mut()[(area.x + column, area.bottom() - 1 - row)];
+                    cell.set_symbol(part.symbol).set_style(self.color(part.color));
+                }
+                row = top;
+            }
+        }
     }
-}
 
-fn time(latency: &Histogram, quantile: f64) -> String {
-    match latency.count() {
-        0 => "-".to_owned(),
-        _ => format!("{:.0} ms", latency.quantile(quantile).as_secs_f64() * 1e3),
+    /// The last second as a line of a log.
+    pub(crate) fn line(&self) -> String {
+        let Some([with, without]) = self.moments.last() else { return String::new() };
+        let share = |moment: &Moment, count| format!("{:.0} %", 100.0 * moment.share(count));
+        let failed = |moment: &Moment| match moment.failed {
+            0 => "0".to_owned(),
+            failed => format!("{failed} ({})", share(moment, failed)),
+        };
+        let response = |moment: &Moment| {
+            let [p50, p99] =
+                moment.response.map_or(["-".to_owned(), "-".to_owned()], |all| all.map(|ms| time(ms / 1e3)));
+            format!("p50 {p50}, p99 {p99}")
+        };
+        format!(
+            "{:3} s  load {}  with the gateway: utilization {:.2}, full {}, light {}, rejected {}, failed {}, {}  \
+             without: utilization {:.2}, failed {}, {}",
+            self.moments.len(),
+            self.load,
+            with.utilization,
+            share(with, with.full),
+            share(with, with.light),
+            with.rejected,
+            failed(with),
+            response(with),
+            without.utilization,
+            failed(without),
+            response(without),
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_load::LevelChanges;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
 
-    fn period(utilization: f64, pages: [u64; 2], errors: u64) -> Period {
-        let mut latency = Histogram::default();
-        latency.record_ns(70_000_000);
-        let seen = Seen { pages, errors, latency, ..Seen::default() };
-        Period { utilization, service: utilization, seen, changes: LevelChanges::default(), estimate: None }
+    fn moment(utilization: f64, light: u64, full: u64, failed: u64) -> Moment {
+        Moment { utilization, full, light, failed, rejected: 0, response: Some([70.0, 70.0]) }
+    }
+
+    fn show(has_colours: bool) -> Show {
+        let moments = vec![[moment(0.85, 5040, 960, 0), moment(1.0, 0, 2000, 4000)]; 12];
+        Show { seconds: 60, capacity: 2000.0, load: 3.0, admin: None, moments, has_colours }
+    }
+
+    fn drawn(show: &Show) -> Terminal<TestBackend> {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+        terminal.draw(|frame| show.draw(frame)).unwrap();
+        terminal
     }
 
     #[test]
     fn a_frame_fits_a_terminal_and_says_what_happens() {
-        let (with, without) = (period(0.85, [5040, 960], 0), period(1.0, [0, 2000], 4000));
-        let frame =
-            Frame { second: 12, seconds: 60, capacity: 2000.0, load: 3.0, with: &with, without: &without };
-        let lines = frame.lines(Ink::Plain);
-        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:#?}");
-        let text = lines.join("\n");
-        for part in
-            ["12/60 s", "3 x the capacity", "16 %", "84 %", "4000 (67 %)", "[#################   ]", "70 ms"]
-        {
+        let terminal = drawn(&show(true));
+        let buffer = terminal.backend().buffer();
+        let text = terminal.backend().to_string();
+        for part in [
+            "12/60 s",
+            "3 x the capacity",
+            "960 (16 %)",
+            "5040 (84 %)",
+            "4000 (67 %)",
+            "utilization 0.85",
+            "70.0 ms",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
-        assert!(!text.contains('\x1b'));
-        let coloured = frame.lines(Ink::Colours).join("\n");
-        assert!(coloured.contains("\x1b[31m4000 (67 %)\x1b[0m"), "{coloured:?}");
-        let line = frame.line();
+        // A third of each column without the gateway is full pages, the rest failed; with it there are light ones.
+        let symbols = |symbol: &str| buffer.content.iter().filter(|cell| cell.symbol() == symbol).count();
+        assert!(symbols("×") > symbols("█") && symbols("▒") > symbols("█"), "{text}");
+        let red = buffer.content.iter().filter(|cell| cell.fg == Color::Red && cell.symbol() == "×").count();
+        assert_eq!(red, symbols("×"), "{text}");
+        let plain = drawn(&show(false));
+        assert!(plain.backend().buffer().content.iter().all(|cell| cell.fg == Color::Reset));
+    }
+
+    #[test]
+    fn a_line_says_the_same() {
+        let line = show(false).line();
         assert!(line.contains("utilization 0.85, full 16 %, light 84 %, rejected 0, failed 0,"), "{line}");
         assert!(line.contains("without: utilization 1.00, failed 4000 (67 %)"), "{line}");
+    }
+
+    #[test]
+    fn a_small_terminal_is_drawn_without_a_panic() {
+        for (width, height) in [(1, 1), (20, 5), (40, 10), (300, 100)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+            terminal.draw(|frame| show(true).draw(frame)).unwrap();
+        }
     }
 }

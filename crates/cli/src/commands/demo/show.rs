@@ -1,114 +1,177 @@
 //! The show: calm, the crowd, calm again; with the gateway and without it, side by side and live.
 
-use super::machine::{self, sleep_until};
+use super::facts::{seen, times};
+use super::machine;
+use super::moments::Moment;
+use super::page;
 use super::plant::{Crowd, PERIOD, SET_POINT, Server};
-use super::screen::{Frame, Ink};
+use super::screen::Show;
 use super::side::{Seen, Side, Which};
+use crate::output::facts::{Facts, compare};
 use crate::output::failure::Failure;
 use crate::output::text;
-use std::io::{IsTerminal, Write, stdout};
-use std::time::Duration;
+use crate::service::signals::{Interrupt, Signals};
+use plimsoll_report::Table;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
+use std::io::{self, IsTerminal, stdout};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Load before and after the crowd, as a multiple of the capacity.
-const CALM: f64 = 0.5;
+pub(crate) const CALM: f64 = 0.5;
 /// Visitors on each side, each at an address of its own.
 const CLIENTS: u32 = 2500;
 /// Lengths of calm, crowd, calm (s).
-const LENGTHS: [u64; 3] = [12, 33, 15];
+pub(crate) const LENGTHS: [u64; 3] = [12, 33, 15];
+/// A key or a signal is seen within this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Runs it.
-pub(crate) fn show(server: Server, load: f64, seed: u64) -> Result<(), Failure> {
+/// Runs it; the report goes to `report`, or to a new file in the temporary folder.
+pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) -> Result<(), Failure> {
+    let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
     // With the gateway a blind period's requests wait; without it, what does not fit into the queue is gone.
     let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
     let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];
-    let steps: Vec<_> = LENGTHS
-        .iter()
-        .zip(loads)
-        .map(|(length, load)| (Duration::from_secs(*length), load * capacity))
-        .collect();
+    let steps = LENGTHS.iter().zip(loads);
+    let steps: Vec<_> = steps.map(|(length, load)| (Duration::from_secs(*length), load * capacity)).collect();
     let mut with = Side::start(Which::WithGateway, server, steps.clone(), crowd(sockets * 2 / 3))?;
     let mut without = Side::start(Which::Without, server, steps, crowd(sockets / 3))?;
-    if let Some(admin) = with.gateway().and_then(|gateway| gateway.admin_addr()) {
-        text::print(format_args!("While it runs, the gateway's own view is at http://{admin}/status\n"))?;
-    }
-    let mut screen = Screen::new();
-    let (mut crowd_with, mut crowd_without) = (Seen::default(), Seen::default());
+    let admin = with.gateway().and_then(|gateway| gateway.admin_addr());
     let seconds = LENGTHS.iter().sum();
+    let has_colours = std::env::var_os("NO_COLOR").is_none();
+    let mut show = Show { seconds, capacity, load: CALM, admin, moments: Vec::new(), has_colours };
+    let mut screen = Screen::new(admin.map(|admin| format!("http://{admin}/status")))?;
+    let mut crowd_seen = [Seen::default(), Seen::default()];
     for second in 1..=seconds {
-        sleep_until(with.started() + PERIOD * second as u32);
-        let (one, other) = (with.period(), without.period());
+        if screen.wait(with.started() + PERIOD * second as u32, &interrupt, &show)? {
+            break;
+        }
+        let periods = [with.period(), without.period()];
         let phase = if second <= LENGTHS[0] { 0 } else { usize::from(second > LENGTHS[0] + LENGTHS[1]) + 1 };
         if phase == 1 {
-            crowd_with.merge(&one.seen);
-            crowd_without.merge(&other.seen);
+            crowd_seen.iter_mut().zip(&periods).for_each(|(seen, period)| seen.merge(&period.seen));
         }
-        screen.draw(&Frame { second, seconds, capacity, load: loads[phase], with: &one, without: &other })?;
+        show.load = loads[phase];
+        show.moments.push(periods.each_ref().map(Moment::of));
+        screen.draw(&show)?;
     }
-    text::print(summary(&crowd_with, &crowd_without).trim_end())
+    drop(screen);
+    let table = table(&crowd_seen);
+    let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
+    page::write(&path, &page::page(&show.moments, table.clone()))?;
+    let crowd = match crowd_seen[0].ended() {
+        0 => "It ended before the crowd came.\n".to_owned(),
+        _ => format!("While the crowd was there:\n\n{}", text::table(&table)),
+    };
+    text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
 }
 
-/// Where frames go.
-struct Screen {
-    ink: Ink,
-    live: bool,
-    drawn: usize,
+/// Where the show is seen.
+enum Screen {
+    /// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
+    Terminal(DefaultTerminal),
+    /// A line a second.
+    Log,
 }
 
 impl Screen {
-    fn new() -> Screen {
-        let live = stdout().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
-        let ink = if live && std::env::var_os("NO_COLOR").is_none() { Ink::Colours } else { Ink::Plain };
-        Screen { ink, live, drawn: 0 }
+    /// A terminal if standard output and input are one; else a log, which first names the gateway's own view.
+    fn new(view: Option<String>) -> Result<Screen, Failure> {
+        let is_terminal = stdout().is_terminal() && io::stdin().is_terminal();
+        if is_terminal && std::env::var("TERM").is_ok_and(|term| term != "dumb") {
+            return ratatui::try_init().map(Screen::Terminal).map_err(not_drawn);
+        }
+        if let Some(view) = view {
+            text::print(format_args!("While it runs, the gateway's own view is at {view}\n"))?;
+        }
+        Ok(Screen::Log)
     }
 
-    /// Draws over the last frame; where nothing can be drawn over, prints one line.
-    fn draw(&mut self, frame: &Frame<'_>) -> Result<(), Failure> {
-        if !self.live {
-            return text::print(frame.line());
+    /// Waits until `instant`; whether the user wants it to end before.
+    fn wait(&mut self, instant: Instant, interrupt: &Interrupt, show: &Show) -> Result<bool, Failure> {
+        while !interrupt.is_told() {
+            let left = instant.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let look = left.min(LOOK_AGAIN);
+            match self {
+                Screen::Log => std::thread::sleep(look),
+                Screen::Terminal(_) if !event::poll(look).map_err(not_drawn)? => {}
+                Screen::Terminal(_) => match event::read().map_err(not_drawn)? {
+                    Event::Key(key) if is_end(key.code, key.modifiers) => return Ok(true),
+                    Event::Resize(..) => self.draw(show)?,
+                    _ => {}
+                },
+            }
         }
-        let lines = frame.lines(self.ink);
-        let mut text = String::new();
-        if self.drawn > 0 {
-            text = format!("\x1b[{}A", self.drawn);
+        Ok(true)
+    }
+
+    fn draw(&mut self, show: &Show) -> Result<(), Failure> {
+        match self {
+            Screen::Terminal(terminal) => {
+                terminal.draw(|frame| show.draw(frame)).map(|_| ()).map_err(not_drawn)
+            }
+            Screen::Log => text::print(show.line()),
         }
-        for line in &lines {
-            text += &format!("\r\x1b[K{line}\n");
-        }
-        self.drawn = lines.len();
-        let mut stdout = stdout().lock();
-        let drawn = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-        drawn.map_err(|error| Failure::Failed(format!("cannot draw: {error}")))
     }
 }
 
-fn summary(with: &Seen, without: &Seen) -> String {
-    let note = match with.local + without.local {
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if matches!(self, Screen::Terminal(_)) {
+            ratatui::restore();
+        }
+    }
+}
+
+/// Raw mode makes Ctrl-C a key.
+fn is_end(code: KeyCode, modifiers: KeyModifiers) -> bool {
+    let control = modifiers.contains(KeyModifiers::CONTROL);
+    matches!(code, KeyCode::Char('q') | KeyCode::Esc) || (control && code == KeyCode::Char('c'))
+}
+
+fn not_drawn(error: io::Error) -> Failure {
+    Failure::Failed(format!("cannot draw: {error}"))
+}
+
+/// A new file for the report in the temporary folder.
+fn new_file() -> Result<PathBuf, Failure> {
+    let file = tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".html").tempfile();
+    let kept = file.and_then(|file| file.into_temp_path().keep().map_err(|error| error.error));
+    kept.map_err(|error| Failure::Failed(format!("cannot make a file for the report: {error}")))
+}
+
+fn table(crowd: &[Seen; 2]) -> Table {
+    let facts = crowd.each_ref().map(|side| {
+        let mut facts = seen(side);
+        facts.0.push(times("", "response", &side.latency));
+        facts
+    });
+    let sides: Vec<(String, &Facts)> =
+        ["with the gateway", "without it"].map(str::to_owned).into_iter().zip(&facts).collect();
+    compare("while the crowd was there", &sides)
+}
+
+fn summary(crowd: &str, not_sent: u64, report: &Path) -> String {
+    let note = match not_sent {
         0 => String::new(),
-        local => format!(
-            "\n{local} more were not sent: this machine had no sockets left. Try a smaller `--capacity`.\n"
+        count => format!(
+            "\n{count} more were not sent: this machine had no sockets left. Try a smaller `--capacity`.\n"
         ),
     };
-    let percent =
-        |seen: &Seen, part: u64| format!("{:.1} %", 100.0 * part as f64 / seen.ended().max(1) as f64);
-    let ms = |seen: &Seen| format!("{:.0} ms", seen.latency.quantile(0.99).as_secs_f64() * 1e3);
-    let row = |name: &str, of: &dyn Fn(&Seen) -> String| vec![name.to_owned(), of(with), of(without)];
-    let rows = [
-        vec!["while the crowd was there".to_owned(), "with the gateway".to_owned(), "without it".to_owned()],
-        row("served", &|seen| percent(seen, seen.pages.iter().sum())),
-        row("of them in full", &|seen| percent(seen, seen.pages[1])),
-        row("rejected", &|seen| percent(seen, seen.rejected)),
-        row("failed", &|seen| percent(seen, seen.errors)),
-        row("response time p99", &ms),
-    ];
     format!(
-        "\n{}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
+        "\n{crowd}{note}\nThe gateway was told the number of workers and the load line ({SET_POINT}), and found out the rest.\n\
          {CLIENTS} clients came from as many addresses; each kept its level while the load stayed.\n\n\
+         The report, to open in a browser: {}\n\n\
          Next:\n  \
          plimsoll demo --seconds 30 --load 3 --json     the figures\n  \
          plimsoll check examples/one-site.toml          a configuration to begin with\n  \
          plimsoll run examples/one-site.toml            in front of your own server\n",
-        text::rows(&rows, &[1, 2])
+        report.display()
     )
 }

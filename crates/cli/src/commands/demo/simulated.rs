@@ -1,7 +1,8 @@
-//! The demo's step in virtual time, from the same files, judged by the same figures.
+//! The demo in virtual time, from the same files, seen with the same eyes.
 
-use super::figures::{Course, Figures};
-use super::plant::PERIOD;
+use super::figures::Course;
+use super::moments::Moment;
+use super::plant::{PERIOD, Server};
 use super::side::{Period, Seen, Which};
 use super::step::Step;
 use crate::output::failure::Failure;
@@ -12,40 +13,59 @@ use plimsoll_sim::workload::{Arrivals, Phase};
 use plimsoll_sim::{Row, Run, Setup};
 use std::time::Duration;
 
-/// The figures of one side.
-pub(crate) fn simulated(which: Which, step: &Step) -> Result<Figures, Failure> {
-    let mut promises = step.server.configuration()?.promises;
-    if which == Which::Without {
-        promises.control.mode = Mode::Off;
-    }
-    let mut workload = step.server.workload(&promises)?;
-    let length = PERIOD * u32::try_from(step.seconds).unwrap_or(u32::MAX);
-    // The clients go on after the last period until the last has its answer, as the live ones do.
-    let patience =
-        workload.streams.iter().filter_map(|stream| stream.patience).max().unwrap_or(Duration::ZERO);
-    workload.duration = Some(length + patience);
-    for stream in &mut workload.streams {
-        if let Arrivals::Process { rate, .. } = &mut stream.arrivals {
-            let begin = Phase { from: Duration::ZERO, rate: step.load * step.server.capacity(), to: None };
-            *rate = vec![begin, Phase { from: length, rate: 0.0, to: None }];
-        }
-    }
-    let setup = Setup { promises: &promises, workload: &workload, seed: step.seed };
-    let run = setup.run().map_err(|error| Failure::Failed(format!("the demo is not simulated: {error}")))?;
-    let clients = workload.streams.iter().map(|stream| stream.clients.count).sum();
-    Ok(Figures::of(course(&run, step.seconds as usize, clients), step.server.capacity()))
-}
-
-fn course(run: &Run, periods: usize, clients: u32) -> Course {
-    let (during, after) = run.rows.split_at(periods.min(run.rows.len()));
+/// One side of a step.
+pub(crate) fn simulated(which: Which, step: &Step<'_>) -> Result<Course, Failure> {
+    let phases = [(step.seconds, step.load)];
+    let (run, clients) = run(which, step.server, step.seed, &phases)?;
+    let (during, after) = run.rows.split_at((step.seconds as usize).min(run.rows.len()));
     let mut rest = Seen::default();
     after.iter().for_each(|row| rest.merge(&seen(row)));
-    Course {
+    Ok(Course {
         periods: during.iter().map(|row| period(row, clients)).collect(),
         arrivals: during.iter().map(|row| row.classes[0].arrivals).collect(),
         rest,
         machine: None,
+    })
+}
+
+/// Both sides under loads (lengths in seconds, and multiples of the capacity), second by second.
+pub(crate) fn moments(server: Server, seed: u64, phases: &[(u64, f64)]) -> Result<Vec<[Moment; 2]>, Failure> {
+    let seconds: u64 = phases.iter().map(|(seconds, _)| seconds).sum();
+    let side = |which| -> Result<Vec<Moment>, Failure> {
+        let (run, clients) = run(which, server, seed, phases)?;
+        let rows = run.rows.iter().take(seconds as usize);
+        Ok(rows.map(|row| Moment::of(&period(row, clients))).collect())
+    };
+    let (with, without) = (side(Which::WithGateway)?, side(Which::Without)?);
+    Ok(with.into_iter().zip(without).map(|(with, without)| [with, without]).collect())
+}
+
+/// Runs one side; the number of its clients stands beside the run.
+fn run(which: Which, server: Server, seed: u64, phases: &[(u64, f64)]) -> Result<(Run, u32), Failure> {
+    let mut promises = server.configuration()?.promises;
+    if which == Which::Without {
+        promises.control.mode = Mode::Off;
     }
+    let mut workload = server.workload(&promises)?;
+    let mut from = Duration::ZERO;
+    let mut loads = Vec::new();
+    for (seconds, load) in phases {
+        loads.push(Phase { from, rate: load * server.capacity(), to: None });
+        from += PERIOD * u32::try_from(*seconds).unwrap_or(u32::MAX);
+    }
+    loads.push(Phase { from, rate: 0.0, to: None });
+    // After the last period the run goes on until the last client has its answer, as the live one does.
+    let patience =
+        workload.streams.iter().filter_map(|stream| stream.patience).max().unwrap_or(Duration::ZERO);
+    workload.duration = Some(from + patience);
+    for stream in &mut workload.streams {
+        if let Arrivals::Process { rate, .. } = &mut stream.arrivals {
+            rate.clone_from(&loads);
+        }
+    }
+    let setup = Setup { promises: &promises, workload: &workload, seed };
+    let run = setup.run().map_err(|error| Failure::Failed(format!("the demo is not simulated: {error}")))?;
+    Ok((run, workload.streams.iter().map(|stream| stream.clients.count).sum()))
 }
 
 fn period(row: &Row, clients: u32) -> Period {

@@ -1,13 +1,17 @@
 //! One step from nothing to the load, unattended: with the gateway, then without it.
 
-use super::figures::{Conditions, Course, Figures, Machine, Sides, Spread, report};
+use super::facts::{Conditions, Report};
+use super::figures::{Course, Figures, Machine};
 use super::machine::{self, sleep_until};
+use super::moments::Moment;
+use super::page;
 use super::plant::{CLIENTS, Crowd, PERIOD, SET_POINT, Server};
 use super::side::{Ended, Side, Which};
 use super::simulated::simulated;
 use crate::output::failure::Failure;
-use crate::output::text;
+use crate::output::{json, text};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// Above this at the 99th percentile, requests did not come when they should have.
@@ -15,44 +19,52 @@ const LATE: Duration = Duration::from_millis(20);
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct Step<'a> {
     pub(crate) server: Server,
     pub(crate) seed: u64,
     /// As a multiple of the capacity.
     pub(crate) load: f64,
     pub(crate) seconds: u64,
     pub(crate) json: bool,
+    pub(crate) report: Option<&'a Path>,
 }
 
 /// Runs it and prints its figures.
-pub(crate) fn step(step: Step) -> Result<(), Failure> {
+pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
-    // Those who wait after one blind period, and an idle connection of everybody else, twice.
+    // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
     let wanted = (step.load * capacity).max(f64::from(CLIENTS)) as usize;
     let crowd = Crowd { clients: CLIENTS, seed: step.seed, max_sockets: machine::client_sockets(wanted)? };
-    let sides = Sides {
-        controlled: measured(Which::WithGateway, step, crowd)?,
-        simulated: simulated(Which::WithGateway, &step)?,
-        uncontrolled: measured(Which::Without, step, crowd)?,
-        simulated_uncontrolled: simulated(Which::Without, &step)?,
-    };
+    let with = measured(Which::WithGateway, step, crowd)?;
+    let simulated_with = simulated(Which::WithGateway, &step)?;
+    let without = measured(Which::Without, step, crowd)?;
+    let simulated_without = simulated(Which::Without, &step)?;
+    let moments = with.periods.iter().zip(&without.periods);
+    let moments: Vec<[Moment; 2]> = moments.map(|(with, without)| [with, without].map(Moment::of)).collect();
+    let all = [with, simulated_with, without, simulated_without].map(|course| Figures::of(course, capacity));
     let Step { seed, load, seconds, json, .. } = step;
     let conditions = Conditions { capacity, clients: CLIENTS, seed, seconds, load, cores: machine::cores() };
-    let machine = sides.controlled.machine.as_ref();
+    let machine = all[0].machine.as_ref();
     if machine.is_some_and(|machine| machine.client_lateness.quantile(0.99) > LATE) {
         eprintln!(
             "note: this machine was busy and sent requests late; a smaller `--capacity` gives truer figures"
         );
     }
-    if json {
-        text::print(report(&conditions, &sides))
-    } else {
-        text::print(summary(&conditions, &sides).trim_end())
+    let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);
+    let report = Report::of(&conditions, &all);
+    match json {
+        true => json::print(&report)?,
+        false => text::print(format_args!(
+            "{}\n{}",
+            headline(&conditions, busy),
+            text::table(&report.table()).trim_end()
+        ))?,
     }
+    step.report.map_or(Ok(()), |path| page::write(path, &page::page(&moments, report.table())))
 }
 
-/// One side's figures.
-fn measured(which: Which, step: Step, crowd: Crowd) -> Result<Figures, Failure> {
+/// One side's course.
+fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failure> {
     let steps = vec![(Duration::from_secs(step.seconds), step.load * step.server.capacity())];
     let mut side = Side::start(which, step.server, steps, crowd)?;
     let mut periods = Vec::new();
@@ -64,7 +76,7 @@ fn measured(which: Which, step: Step, crowd: Crowd) -> Result<Figures, Failure> 
     let Ended { tally, rest, origin_lateness, cpu_share } = side.end();
     let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
     let machine = Machine { client_lateness: tally.lateness, origin_lateness, cpu_share };
-    Ok(Figures::of(Course { periods, arrivals, rest, machine: Some(machine) }, step.server.capacity()))
+    Ok(Course { periods, arrivals, rest, machine: Some(machine) })
 }
 
 /// How far it is, where somebody looks.
@@ -82,43 +94,11 @@ fn progress(which: Which, second: u64, seconds: u64) {
     let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
 }
 
-fn summary(conditions: &Conditions, sides: &Sides) -> String {
+fn headline(conditions: &Conditions, busy: f64) -> String {
     let Conditions { capacity, clients, load, seconds, seed, cores } = conditions;
-    let Sides { controlled, simulated, uncontrolled, simulated_uncontrolled } = sides;
-    let all = [controlled, simulated, uncontrolled, simulated_uncontrolled];
-    let row = |name: &str, of: &dyn Fn(&Figures) -> String| {
-        let mut cells = vec![name.to_owned()];
-        cells.extend(all.map(of));
-        cells
-    };
-    let ms = |time: Duration| format!("{:.0} ms", time.as_secs_f64() * 1e3);
-    let part = |figures: &Figures, count: u64| {
-        let all = figures.total.ended() + figures.total.local;
-        format!("{:.1} %", count as f64 / all.max(1) as f64 * 100.0)
-    };
-    let header = ["", "with the gateway", "simulated", "without it", "simulated"];
-    let rows = [
-        header.map(str::to_owned).to_vec(),
-        row("utilization", &|figures| {
-            let Spread { mean, p5, p95 } = figures.utilization;
-            format!("{mean:.3} ({p5:.2} to {p95:.2})")
-        }),
-        row("of it late timers", &|figures| format!("{:.3}", figures.lateness)),
-        row("settled", &|figures| {
-            figures.settling_seconds().map_or("never".to_owned(), |seconds| format!("after {seconds} s"))
-        }),
-        row("full pages", &|figures| part(figures, figures.total.pages[1])),
-        row("light pages", &|figures| part(figures, figures.total.pages[0])),
-        row("rejected", &|figures| part(figures, figures.total.rejected)),
-        row("failed", &|figures| part(figures, figures.total.errors + figures.total.local)),
-        row("response time p50", &|figures| ms(figures.steady_latency.quantile(0.5))),
-        row("response time p99", &|figures| ms(figures.steady_latency.quantile(0.99))),
-    ];
-    let busy = controlled.machine.as_ref().map_or(0.0, |machine| machine.cpu_share * 100.0);
     format!(
-        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {clients} clients\n\
-         (load line {SET_POINT}, seed {seed}, {cores} cores, of which the demo used {busy:.0} %; simulated: the same files\n\
-         in virtual time, `plimsoll simulate examples/demo.toml --workload examples/workloads/demo.toml`)\n\n{}",
-        text::rows(&rows, &[1, 2, 3, 4])
+        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {clients} \
+         clients\n(load line {SET_POINT}, seed {seed}, {cores} cores, of which the demo used {busy:.0} %; simulated: the \
+         same files\nin virtual time, `plimsoll simulate examples/demo.toml --workload examples/workloads/demo.toml`)\n"
     )
 }

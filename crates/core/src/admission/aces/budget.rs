@@ -1,39 +1,39 @@
-//! The paper AC's budget of a period, as an expert's override of the decision by unfinished work: the words that threads share.
+//! The paper AC's budget of a period: the words that threads share.
 //!
 //! ```text
 //! C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p  >=  own estimate
 //! ```
 //!
-//! in service-seconds, C = s T. The formula, with the shares of WFA, is [`left`]; what was carried and what is predicted are
-//! written once a period by `tick` (`control/deadlines/periods.rs`). T is the shortest deadline that the plant has to keep,
-//! as AC's is its bound of the response time.
+//! in service-seconds, C = s T. The formula, with the shares of WFA, is [`left`]. `tick` writes the carried and the
+//! predicted work once a period (`periods.rs`). T is the shortest deadline that the plant has to keep, as AC's is its
+//! bound of the response time.
 //!
-//! What was used belongs to a period: its word has the period's number ([`Tagged`]), so that one who is done, or
-//! refused, or leaves in a later period corrects nothing there. An account is of a band of ranks: all of one priority. What is
-//! in service stands before everybody, since nothing is preempted; the paper's own door (the comparator) charges it to who
-//! it is of.
+//! Used work belongs to a period: its word carries the period's number ([`Tagged`]), so a request that is done,
+//! refused, or gone in a later period corrects nothing there. An account belongs to a band of ranks, all of one
+//! priority. Work in service stands before every priority, since nothing is preempted; the paper's own request path,
+//! the simulator's comparator, charges it to the priority of its request.
 //!
-//! Who waits does so in the order of ranks and deadlines, as with admission by unfinished work, and what can no longer be in
-//! time is dropped as late: there is no second queue here (docs/decisions/0009-deadlines.md).
+//! Waiting requests go by rank and deadline, as under admission by unfinished work, and a request that can no longer be
+//! in time is dropped as late. There is no second queue (docs/decisions/0009-deadlines.md).
 
 use crate::admission::aces::forecast::RequestedWork;
 use crate::admission::aces::formula::{Account, left};
 use crate::admission::unfinished_work::Workers;
 use crate::promises::Share;
-use crate::scheduling::queue::Rank;
+use crate::scheduling::rank::Rank;
 use crate::sync::tagged::Tagged;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// A plant's.
+/// The budget of a plant.
 #[derive(Clone, Default)]
 pub(crate) struct Budget {
-    /// By slot of the backlog: the place of its account.
+    /// By slot of the unfinished work: the index of its account.
     places: Vec<usize>,
     /// By band, the highest first; for life.
     accounts: Vec<(u16, Arc<Words>)>,
-    /// By place, if there are any.
+    /// By index of the account, if there are any.
     shares: Vec<Share>,
     /// T.
     pub(crate) period: Duration,
@@ -41,18 +41,18 @@ pub(crate) struct Budget {
     next_ns: Arc<AtomicU64>,
 }
 
-/// Of one band (us).
+/// The account of one band (us).
 #[derive(Default)]
 pub(crate) struct Words {
     used: Tagged,
     predicted: AtomicU64,
     carried: AtomicU64,
-    /// What came in the period, admitted or not.
+    /// The work that was requested in the period, admitted or not.
     requests: AtomicU64,
-    asked: AtomicU64,
+    requested_us: AtomicU64,
 }
 
-/// Bands above those of classes: exempt requests, and those inside a contract.
+/// Bands from this one on belong to classes; those above hold exempt requests, and requests inside a contract.
 const WITHOUT_SHARE: u16 = 2;
 
 impl Words {
@@ -62,13 +62,13 @@ impl Words {
         Account { predicted: seconds(&self.predicted), used, carried: seconds(&self.carried) }
     }
 
-    /// What came since the last call.
-    pub(crate) fn take_asked(&self) -> RequestedWork {
+    /// Takes the work that was requested since the last call.
+    pub(crate) fn take_requested(&self) -> RequestedWork {
         let take = |word: &AtomicU64| word.swap(0, Ordering::Relaxed);
-        RequestedWork { requests: take(&self.requests), seconds: take(&self.asked) as f64 * 1e-6 }
+        RequestedWork { requests: take(&self.requests), seconds: take(&self.requested_us) as f64 * 1e-6 }
     }
 
-    /// A period begins.
+    /// Begins a period.
     pub(crate) fn begin(&self, tag: u16, predicted: f64, carried_us: u64) {
         self.predicted.store((predicted * 1e6) as u64, Ordering::Relaxed);
         self.carried.store(carried_us, Ordering::Relaxed);
@@ -77,7 +77,8 @@ impl Words {
 }
 
 impl Budget {
-    /// Follows the backlog's slots, which are for life; `shares` are of the priorities that classes have, the highest first.
+    /// Follows the slots of unfinished work, which are for life; `shares` are those of the priorities that classes
+    /// have, the highest first.
     pub(crate) fn follow(
         &mut self,
         slots: impl Iterator<Item = Rank> + Clone,
@@ -105,20 +106,20 @@ impl Budget {
         self.next_ns.store(next.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Charges one that arrives to the period; returns its number.
+    /// Charges an arriving request to the period; returns the period's number.
     pub(crate) fn reserve(&self, slot: usize, work_us: u64) -> u16 {
         let words = &self.accounts[self.places[slot]].1;
         words.requests.fetch_add(1, Ordering::Relaxed);
-        words.asked.fetch_add(work_us, Ordering::Relaxed);
+        words.requested_us.fetch_add(work_us, Ordering::Relaxed);
         words.used.join(work_us)
     }
 
-    /// One that was charged then was estimated wrong, or took nothing at all.
+    /// Corrects the charge of a request that took more, less, or nothing.
     pub(crate) fn correct(&self, slot: usize, tag: u16, (work_us, took_us): (u64, u64)) {
         self.accounts[self.places[slot]].1.used.correct(tag, (work_us, took_us));
     }
 
-    /// Whether what was left before this one was charged is enough for it; if not, when it might be, if ever.
+    /// Whether the work left before this request was charged is enough for it; if not, when it might be, if ever.
     pub(crate) fn admits(
         &self,
         slot: usize,
@@ -132,7 +133,7 @@ impl Budget {
             let own = if q == place { work } else { 0.0 };
             Account { used: (account.used - own).max(0.0), ..account }
         });
-        // Half of the unit that is counted in.
+        // Half of the counting unit is added against rounding.
         if work <= left(capacity, accounts, &self.shares, place) + 0.5e-6 {
             return Ok(());
         }
@@ -150,7 +151,7 @@ mod tests {
     const SECOND: usize = 1;
     const EXEMPT: usize = 2;
 
-    /// Two priorities and exempt requests, in the order of slots; a second.
+    /// Two priorities and exempt requests, in the order of slots, with a period of a second.
     fn budget(shares: &[Share]) -> Budget {
         let second = Some(Duration::from_secs(1));
         let slots = [Rank::ordinary(1, second), Rank::ordinary(2, second), Rank::EXEMPT];
@@ -165,7 +166,7 @@ mod tests {
         Workers { all, idle: true, left: (0.0, 0.0), at, empty: true }
     }
 
-    /// How many of 10 ms are admitted now.
+    /// How many requests of 10 ms are admitted now.
     fn admitted(budget: &Budget, slot: usize) -> u32 {
         let mut count = 0;
         loop {
@@ -191,9 +192,9 @@ mod tests {
         assert_eq!(admitted(&budget, FIRST), 0);
         budget.correct(FIRST, tag, (10_000, 0));
         assert_eq!(admitted(&budget, FIRST), 1);
-        let RequestedWork { requests, seconds } = words(&budget, FIRST).take_asked();
+        let RequestedWork { requests, seconds } = words(&budget, FIRST).take_requested();
         assert!(requests == 104 && (seconds - 1.04).abs() < 1e-9, "admitted or not: {requests}, {seconds}");
-        // Half a period's work is carried over; who is done now belongs to the last.
+        // Half a period's work is carried over, and a request that is done now belongs to the last period.
         words(&budget, FIRST).begin(1, 0.0, 500_000);
         budget.correct(FIRST, tag, (10_000, 900_000));
         assert_eq!(admitted(&budget, FIRST), 50);

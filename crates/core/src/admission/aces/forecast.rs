@@ -1,16 +1,17 @@
-//! The rate of the next period, by a Markov chain of three states per hour of day (AC, section 4.1).
+//! The forecast of the next period's rate, by a Markov chain of three states for each hour of the day (AC, section
+//! 4.1).
 //!
-//! From one period to the next a rate goes up, stays or falls; stays: within delta / 2 = 5 % of what it was, so that a
-//! step is told as the nearest of -delta, 0, +delta. Each hour of the day has its own matrix of how often which step
-//! followed which. With p the row of the last step,
-//! `predicted = rate (1 + delta (p_up - p_down))`, delta = 10 %.
+//! From one period to the next a rate goes up, stays, or falls; it stays if it changes by at most delta / 2 = 5 %, so
+//! each step is taken as the nearest of -delta, 0, +delta. Each hour of the day has its own matrix, which counts how
+//! often each step followed each other step. With p the row of the last step, `predicted = rate (1 + delta (p_up -
+//! p_down))`, delta = 10 %.
 //!
-//! That is what eq. 6, `[lambda((k-1)T)] Q(kT)`, comes to with the three states of the paper's experiment: print and
+//! That is what eq. 6, `[lambda((k-1)T)] Q(kT)`, comes to with the three states of the paper's experiment. Equation and
 //! experiment differ (a state vector of rates, and the trend's three probabilities), and the experiment's figures are
-//! what is to be repeated. Until a row has been seen [`TRUSTED`] times, the rate is predicted by exponential smoothing.
+//! those to repeat. Until a row has been seen [`TRUSTED`] times the rate is predicted by exponential smoothing.
 //!
-//! The counts are the memory: as text, they are read by people and by the next run. A row is halved when it is full, so
-//! that last month weighs more than last year.
+//! The counts are the memory, kept as text for people and for the next run. A full row is halved, so that last month
+//! weighs more than last year.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -18,20 +19,20 @@ use alloc::string::{String, ToString};
 use core::fmt::{self, Write as _};
 use core::str::FromStr;
 
-/// delta.
+/// delta, the relative size of a step.
 const STEP: f64 = 0.1;
-/// A row that was seen so often is believed.
+/// A row is used once it was seen this often.
 const TRUSTED: u32 = 30;
-/// The part of a new rate in the smoothed one.
+/// The weight of a new rate in the smoothed one.
 const SMOOTHING: f64 = 0.5;
-/// The part of a period's mean estimate in the mean of late.
+/// The weight of a period's mean estimate in the smoothed mean.
 const LATE: f64 = 0.2;
-/// A row's most.
+/// A row is full at this count.
 const FULL: u32 = 100_000;
 /// Hours of a day.
 pub const HOURS: usize = 24;
 
-/// From one period to the next.
+/// The step of a rate from one period to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Up,
@@ -51,17 +52,17 @@ impl Step {
     }
 }
 
-/// How often which step followed which.
+/// How often each step (column) followed each step (row).
 type Matrix = [[u32; 3]; 3];
 
-/// Makes room in a full row.
+/// Halves a full row.
 fn halve(row: &mut [u32; 3]) {
     if row.iter().sum::<u32>() >= FULL {
         row.iter_mut().for_each(|count| *count /= 2);
     }
 }
 
-/// A day of one priority's rate.
+/// What was learned of one priority's rate, by hour of the day.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Day([Matrix; HOURS]);
 
@@ -72,7 +73,7 @@ impl Day {
         halve(row);
     }
 
-    /// With what another has counted.
+    /// Adds another's counts.
     fn add(&mut self, other: &Day) {
         for (row, more) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
             row.iter_mut().zip(more).for_each(|(count, more)| *count += more);
@@ -80,7 +81,7 @@ impl Day {
         }
     }
 
-    /// p_up - p_down after this step; `None` until it is known well enough.
+    /// p_up - p_down after this step; `None` until the row is trusted.
     fn drift(&self, hour: usize, from: Step) -> Option<f64> {
         let [up, same, down] = self.0[hour % HOURS][from as usize];
         let seen = up + same + down;
@@ -98,7 +99,7 @@ struct RatePredictor {
 }
 
 impl RatePredictor {
-    /// Learns what came in a period that has ended in this hour.
+    /// Learns the rate of a period that ended in this hour.
     fn learn(&mut self, hour: usize, rate: f64) {
         let step = match self.last {
             Some((before, last_step)) => {
@@ -113,7 +114,7 @@ impl RatePredictor {
         self.smoothed = Some(before + SMOOTHING * (rate - before));
     }
 
-    /// The rate of the period that begins, in this hour.
+    /// The rate of the period that begins in this hour.
     fn predict(&self, hour: usize) -> f64 {
         let of_chain = self
             .last
@@ -122,7 +123,7 @@ impl RatePredictor {
     }
 }
 
-/// What one priority asks for: its rate, and the mean estimate of one request.
+/// Forecasts the work that one priority will request: its rate, times the mean estimate of one request.
 #[derive(Clone, Debug, Default)]
 pub struct RateForecast {
     trend: RatePredictor,
@@ -130,12 +131,12 @@ pub struct RateForecast {
 }
 
 impl RateForecast {
-    /// With what was learned of its days before.
+    /// A forecast that continues from earlier days.
     pub fn of(day: Day) -> Self {
         RateForecast { trend: RatePredictor { day, ..RatePredictor::default() }, mean_seconds: None }
     }
 
-    /// What was learned before it is remembered late: what it learned itself is added.
+    /// Adds what was learned before, when that becomes known only later.
     pub(crate) fn recall(&mut self, day: &Day) {
         self.trend.day.add(day);
     }
@@ -145,12 +146,12 @@ impl RateForecast {
         &self.trend.day
     }
 
-    /// A period of so many seconds ends in one hour, and the next begins in another. Learns what was asked for, admitted
-    /// or not; returns what will be in as long a period (service-seconds).
-    pub fn turn(&mut self, asked: &RequestedWork, seconds: f64, (ended, begun): (usize, usize)) -> f64 {
-        self.trend.learn(ended, asked.requests as f64 / seconds);
-        if asked.requests > 0 {
-            let mean = asked.seconds / asked.requests as f64;
+    /// Ends a period of `seconds` in one hour, and begins the next in another. Learns the work that was requested,
+    /// admitted or not; returns the work of the next period, if it is as long (service-seconds).
+    pub fn turn(&mut self, requested: &RequestedWork, seconds: f64, (ended, begun): (usize, usize)) -> f64 {
+        self.trend.learn(ended, requested.requests as f64 / seconds);
+        if requested.requests > 0 {
+            let mean = requested.seconds / requested.requests as f64;
             let before = self.mean_seconds.unwrap_or(mean);
             self.mean_seconds = Some(before + LATE * (mean - before));
         }
@@ -158,31 +159,31 @@ impl RateForecast {
     }
 }
 
-/// What came in a period.
+/// The work that was requested in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestedWork {
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// What they were estimated to take together (service-seconds).
+    /// Their estimated service time together (service-seconds).
     pub seconds: f64,
 }
 
-/// The days of all priorities at all plants, as they are saved: by the plant's name and the rank, 0 the highest.
+/// What was learned of all priorities at all plants, as it is saved: by the plant's name and the rank, 0 the highest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateForecasts(BTreeMap<(String, u16), Day>);
 
 impl RateForecasts {
-    /// Of one rank.
+    /// What was learned of one rank.
     pub fn get(&self, plant: &str, rank: u16) -> Option<&Day> {
         self.0.get(&(plant.to_string(), rank))
     }
 
-    /// Takes the place of what was known of all that others know.
+    /// Takes over all that `others` know, in place of what was known of the same plants and ranks.
     pub(crate) fn extend(&mut self, others: RateForecasts) {
         self.0.extend(others.0);
     }
 
-    /// Takes the place of what was known of it.
+    /// Sets what was learned of one rank.
     pub fn set(&mut self, plant: &str, rank: u16, day: Day) {
         self.0.insert((plant.to_string(), rank), day);
     }
@@ -194,7 +195,7 @@ const HEAD: &str = "# RateForecasts of request rates: how often a rate went up, 
                     # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
 
 impl fmt::Display for RateForecasts {
-    /// A line for each hour and rank of which anything is known, below one that names the plant.
+    /// Writes a line for each hour and rank with counts, below a line that names the plant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HEAD)?;
         let mut named = "";
@@ -216,9 +217,9 @@ impl fmt::Display for RateForecasts {
     }
 }
 
-/// What a line that names a plant begins with.
+/// The first word of a line that names a plant.
 const PLANT: &str = "upstream";
-/// Above every rank.
+/// Ranks lie below this.
 const RANKS: u32 = 1024;
 
 impl FromStr for RateForecasts {
@@ -249,7 +250,7 @@ impl FromStr for RateForecasts {
     }
 }
 
-/// One line of counts.
+/// Reads one line of counts.
 fn read(line: &str) -> Option<(usize, u16, Matrix)> {
     let mut numbers = line.split_whitespace().map(str::parse::<u32>);
     let mut next = |below: u32| numbers.next()?.ok().filter(|number| *number < below);
@@ -258,7 +259,7 @@ fn read(line: &str) -> Option<(usize, u16, Matrix)> {
     for cell in matrix.iter_mut().flatten() {
         *cell = next(FULL)?;
     }
-    // A row is halved when it is full.
+    // A full row would have been halved.
     let rows_fit = matrix.iter().all(|row| row.iter().sum::<u32>() < FULL);
     (numbers.next().is_none() && rows_fit).then_some((hour as usize, rank as u16, matrix))
 }
@@ -286,7 +287,7 @@ mod tests {
             trend.learn(3, rate);
         }
         assert!((trend.predict(3) / (1.1 * rate) - 1.0).abs() < 1e-9);
-        // Another hour has its own matrix, and has learned nothing.
+        // Another hour has a matrix of its own, which has learned nothing.
         assert!(trend.predict(4) < rate);
     }
 

@@ -1,16 +1,16 @@
 //! What a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
 //!
 //! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds,
-//! C = s T. As printed, eq. 5 mixes them up: it subtracts rates times T, numbers of requests, from a capacity; gives the
-//! higher ones what was predicted even after they took more; and multiplies the own rate by a time t since the beginning
-//! of the experiment. Carried work is not in it at all, without which up to 2 C of work is let into one T.
+//! C = s T. The printed eq. 5 mixes units: it subtracts rates times T, numbers of requests, from a capacity; it gives
+//! higher priorities their prediction even after they took more; and it multiplies the own rate by a time t since the
+//! beginning of the experiment. It leaves carried work out, and then up to 2 C of work is let into one T.
 //!
-//! Two readings are ours. *Carried* is the unfinished work of equal and higher priorities: what is carried of lower
-//! ones stands behind, and would take of the highest what the paper promises it, the whole capacity. *Used* is what was
-//! admitted this period, at its estimate until it is done and at what it took from then on.
+//! Two terms are read here as follows. *Carried* is the unfinished work of equal and higher priorities: that of lower
+//! ones stands behind, and would take from the highest priority what the paper promises it, the whole capacity. *Used*
+//! is the work admitted in this period, at its estimate until it is done and at the time that it took from then on.
 //!
-//! WFA gives each priority a least and a most share of C. The least of lower ones is kept free for them as far as they
-//! are predicted to ask for it; PRA is a least of 0 and a most of 1 for everybody.
+//! WFA gives each priority a least and a most share of C. The least share of a lower priority is kept free for it as
+//! far as it is predicted to request work. PRA is a least share of 0 and a most share of 1 for every priority.
 
 use crate::promises::Share;
 use core::cmp::Ordering;
@@ -18,11 +18,11 @@ use core::cmp::Ordering;
 /// One priority's account of a period, in service-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
-    /// What it is predicted to ask for.
+    /// The work that it is predicted to request.
     pub predicted: f64,
-    /// What was admitted of it.
+    /// The work that was admitted.
     pub used: f64,
-    /// What earlier periods left unfinished of it.
+    /// The work that earlier periods left unfinished.
     pub carried: f64,
 }
 
@@ -32,7 +32,7 @@ impl Account {
     }
 }
 
-/// C_p of the priority that stands at `place`; 0 is the highest. A priority without a share has [`Share::ANY`].
+/// C_p of the priority at index `place`; 0 is the highest. A priority without a share has [`Share::ANY`].
 pub fn left(
     capacity: f64,
     accounts: impl IntoIterator<Item = Account>,
@@ -91,12 +91,12 @@ mod tests {
         let asks_for_all = [account(2.0, 0.0, 0.0), account(2.0, 0.0, 0.0)];
         assert!((left(1.0, asks_for_all, &shares, 0) - 0.7).abs() < 1e-12);
         assert!((left(1.0, asks_for_all, &shares, 1) - 0.3).abs() < 1e-12);
-        // The lower one's least is kept free as far as it asks for it.
+        // The lower priority's least share is kept free as far as it requests work.
         let shares = [Share { least: 0.0, most: 1.0 }, Share { least: 0.2, most: 1.0 }];
         assert!((left(1.0, asks_for_all, &shares, 0) - 0.8).abs() < 1e-12);
         let asks_for_little = [account(2.0, 0.0, 0.0), account(0.05, 0.0, 0.0)];
         assert!((left(1.0, asks_for_little, &shares, 0) - 0.95).abs() < 1e-12);
-        // It has its least however much the higher one took.
+        // The lower priority has its least share however much the higher one took.
         let taken = [account(2.0, 1.5, 0.0), account(2.0, 0.05, 0.0)];
         assert!((left(1.0, taken, &shares, 1) - 0.15).abs() < 1e-12);
     }

@@ -1,8 +1,8 @@
-//! The periods of a plant whose admission is by AC's budget: what is predicted, and what is carried over.
+//! The periods of a plant with admission by budget: what is predicted, and what is carried over.
 //!
-//! Rates are predicted of what arrives, admitted or not; a prediction in service-seconds is the rate times the mean estimate
-//! of late ([`RateForecast`]). Carried is what waits, of each priority, and what is left of all that is in service, which
-//! stands before the highest.
+//! Rates are predicted from arrivals, admitted or not. A prediction in service-seconds is the rate times the smoothed
+//! mean estimate ([`RateForecast`]). Carried work is the waiting work of each priority, and for the highest also the
+//! residual work in service, which stands before all.
 
 use super::forecast::{HOURS, RateForecast, RateForecasts};
 use crate::admission::aces::budget::Budget;
@@ -10,16 +10,16 @@ use crate::admission::unfinished_work::UnfinishedWork;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, vec::Vec};
 
-/// A plant's.
+/// The periods of one plant.
 #[derive(Default)]
 pub(crate) struct Periods {
     name: String,
     /// By band.
     forecasts: Vec<(u16, RateForecast)>,
-    /// When the period that lasts began, and in which hour.
+    /// When the present period began, and in which hour.
     began: Option<(Instant, usize)>,
     due: Instant,
-    /// Its number.
+    /// The number of the present period.
     number: u16,
 }
 
@@ -29,14 +29,14 @@ fn hour(day: Duration) -> usize {
 }
 
 impl Periods {
-    /// The plant's name, which may change at a reload.
+    /// Sets the plant's name. Under another name the plant learns anew.
     pub(crate) fn rename(&mut self, name: &str) {
         if self.name != name {
             *self = Periods { name: name.into(), ..Periods::default() };
         }
     }
 
-    /// Ends a period if it is over, and begins the next; says when that will be. `day` is the time since midnight.
+    /// Ends a period if it is over, and begins the next; returns when that one ends. `day` is the time since midnight.
     pub(crate) fn turn(
         &mut self,
         now: Instant,
@@ -58,16 +58,17 @@ impl Periods {
         self.number = self.number.wrapping_add(1);
         let in_service = unfinished.in_service(Some(now)).0 as u64;
         for (place, (band, words)) in budget.accounts().iter().enumerate() {
-            let predicted = self.forecast(*band, known).turn(&words.take_asked(), seconds, (ended, begun));
+            let predicted =
+                self.forecast(*band, known).turn(&words.take_requested(), seconds, (ended, begun));
             let carried = unfinished.waiting_us(*band) + if place == 0 { in_service } else { 0 };
-            // Of a period that was cut long the next is not.
+            // A period that a late tick made longer predicts one of the usual length.
             words.begin(self.number, predicted * budget.period.as_secs_f64() / seconds, carried);
         }
         self.begin(now, begun, budget)
     }
 
     fn begin(&mut self, now: Instant, hour: usize, budget: &Budget) -> Instant {
-        // After a late tick the grid is kept, unless the period would be a sliver.
+        // After a late tick periods stay on their grid, unless the next one would be shorter than a half.
         let due = (self.due + budget.period).max(now + budget.period / 2).min(now + budget.period);
         (self.began, self.due) = (Some((now, hour)), due);
         budget.set_next(due);
@@ -86,7 +87,7 @@ impl Periods {
         &mut self.forecasts[place].1
     }
 
-    /// Takes over what was learned before. The first periods may have ended already.
+    /// Takes over what was learned before. Some periods may have ended already.
     pub(crate) fn recall(&mut self, known: &RateForecasts) {
         for (band, forecast) in &mut self.forecasts {
             if let Some(day) = known.get(&self.name, *band) {
@@ -96,9 +97,9 @@ impl Periods {
     }
 
     /// Adds what was learned here.
-    pub(crate) fn tell(&self, trends: &mut RateForecasts) {
+    pub(crate) fn add_to(&self, forecasts: &mut RateForecasts) {
         for (band, forecast) in &self.forecasts {
-            trends.set(&self.name, *band, forecast.day().clone());
+            forecasts.set(&self.name, *band, forecast.day().clone());
         }
     }
 }

@@ -83,7 +83,7 @@ impl Deadlines {
     /// What was learned of how rates go on.
     pub(crate) fn trends(&self) -> RateForecasts {
         let mut trends = self.known.clone();
-        self.periods.iter().for_each(|periods| periods.tell(&mut trends));
+        self.periods.iter().for_each(|periods| periods.add_to(&mut trends));
         trends
     }
 

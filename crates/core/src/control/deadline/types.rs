@@ -172,7 +172,7 @@ impl SiteTypes {
             let part = refused as f64 / (refused + served) as f64;
             self.turned_away += LOOK * (part - self.turned_away);
         }
-        self.estimates.set_room((self.turned_away / REFUSED).min(1.0));
+        self.estimates.set_headroom((self.turned_away / REFUSED).min(1.0));
         self.expect();
         self.publish();
         self.estimates.fade();

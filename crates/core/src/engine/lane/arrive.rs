@@ -10,7 +10,7 @@ use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::work::CostFeatures;
 use crate::request::{Arrival, Permit, Reason, Stage, Target, Token, Verdicts};
-use crate::scheduling::queue::Standing;
+use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::RECENT;
 use crate::time::{Duration, Instant};
 use core::sync::atomic::Ordering;

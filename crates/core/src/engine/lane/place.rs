@@ -5,7 +5,8 @@ use super::start::limit;
 use super::{Lane, forget};
 use crate::request::{Permit, Reason, Stage, Target, Token, Verdicts};
 use crate::scheduling::gate::{Entry, GateChange};
-use crate::scheduling::queue::{Standing, Waiting};
+use crate::scheduling::queue::Waiting;
+use crate::scheduling::rank::Standing;
 use crate::time::Instant;
 
 /// Where an admitted request came to stand.

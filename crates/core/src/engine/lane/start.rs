@@ -4,7 +4,7 @@ use crate::engine::state::PublishedState;
 use crate::promises::Mode;
 use crate::request::{Permit, Reason, Stage};
 use crate::scheduling::gate::{GateChange, MOST_IN_SERVICE};
-use crate::scheduling::queue::Standing;
+use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::{LaneCounters, load_bin};
 use crate::time::Instant;
 

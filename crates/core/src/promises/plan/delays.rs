@@ -1,25 +1,27 @@
 //! Whether promised delays can be kept at the contracted rates.
 //!
 //! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for its requests.
-//! Nothing answers faster than S. Beyond that requests wait: as one line in front of all s workers, which is the most
-//! that a quota can come to, for `D_q` of Erlang and Allen-Cunneen with `c_a^2 = c_s^2 = 1` ([`queue_delay`]). Ahead of a
-//! promise, in that line, is every other contract on the plant whose promise leaves less time to wait: were all of them
-//! given the same room, none would be kept. Promises that leave more can make way; so can what was promised no delay.
+//! No response is faster than S. Beyond that, requests wait as one line in front of all s workers, the largest quota
+//! that there can be, for `D_q` by Erlang and Allen-Cunneen with `c_a^2 = c_s^2 = 1` ([`queue_delay`]). Ahead of a
+//! promise in that line stands every other contract on the plant whose promise leaves less time to wait: if all of them
+//! had the same time, none would be kept. Promises that leave more time can make way, and so can classes without a
+//! promised delay.
 //!
-//! Any class may bring all that its site was promised, so each is planned at the site's whole rate; of the others' classes
-//! the strictest. A percentile is that of the wait, on top of S: how service times vary is not known beforehand, and a
-//! plan should refuse what nobody could keep rather than what might turn out hard.
+//! Any class may use all that its site was promised, so each is planned at the site's whole rate, and of another site
+//! only the strictest class counts. A percentile is that of the wait, on top of S: the variance of service times is not
+//! known beforehand, and a plan should refuse only promises that are impossible.
 //!
-//! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number of
-//! workers S is. Then a promise is *unverified*, and the loop says when it is missed. Only where there is no lower quality and
-//! one request alone takes longer than was promised, no rate is low enough, and the promise is refused without one.
+//! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number
+//! of workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. Only where no lower
+//! level exists, and one request alone takes longer than was promised, a promise without a rate is refused: no rate is
+//! low enough.
 
 use super::{Feasibility, Known, utilization};
 use crate::model::{erlang_c, queue_delay, wait_percentile};
 use crate::promises::{Delay, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
 
-/// (c_a^2 + c_s^2) / 2 of Poisson arrivals and exponential service.
+/// (c_a^2 + c_s^2) / 2 for Poisson arrivals and exponential service.
 const VARIABILITY: f64 = 1.0;
 
 /// A promised delay.
@@ -29,16 +31,17 @@ pub struct DelayRow {
     pub site: String,
     /// The class.
     pub class: String,
-    /// What was promised.
+    /// The promise.
     pub delay: Delay,
-    /// R, the site's contracted rate (1/s); `None`: it has no contract.
+    /// R, the site's contracted rate (1/s); `None` without a contract.
     pub rate: Option<f64>,
-    /// S (s); `None` while the costs or the number of workers is not known.
+    /// S (s); `None` while the costs or the number of workers are not known.
     pub service_seconds: Option<f64>,
-    /// The delay that can be kept (s), infinite where the workers cannot carry the rate; without a rate told only where one
-    /// request alone takes longer than was promised; `None` while not known.
+    /// The delay that can be kept (s), infinite where the workers cannot carry the rate. Without a rate it is given
+    /// only where one request alone takes longer than was promised; `None` while it is not known.
     pub least_seconds: Option<f64>,
-    /// The highest rate at which the promise could be kept (1/s), 0 if at none; told only of those that cannot.
+    /// The highest rate at which the promise could be kept (1/s), 0 if there is none; given only for promises that
+    /// cannot be kept.
     pub fitting_rate: Option<f64>,
 }
 
@@ -68,7 +71,7 @@ impl Planned {
         self.delay.target.as_secs_f64() - self.service_seconds
     }
 
-    /// The delay that `servers` give it (s), if it comes at `rate` and the line holds `ahead` besides.
+    /// The delay that `servers` give it (s), if requests come at `rate` with the load `ahead` before them.
     fn least(&self, servers: u32, rate: f64, ahead: HigherLoad) -> f64 {
         let line = ahead.with(rate, self.service_seconds);
         let wait = queue_delay(f64::from(servers), line.work / line.rate, line.rate, VARIABILITY);
@@ -80,7 +83,7 @@ impl Planned {
         self.service_seconds + waits
     }
 
-    /// The highest rate below the promised one at which it is kept, to a millionth; 0 if at none.
+    /// The highest rate below the promised one at which it is kept, to a millionth; 0 if there is none.
     fn fitting_rate(&self, servers: u32, ahead: HigherLoad) -> f64 {
         let target = self.delay.target.as_secs_f64();
         let (mut low, mut high) = (0.0, self.rate);
@@ -92,7 +95,7 @@ impl Planned {
     }
 }
 
-/// Requests that wait together.
+/// The load of requests that are served first.
 #[derive(Clone, Copy, Default)]
 struct HigherLoad {
     rate: f64,
@@ -121,7 +124,7 @@ impl PromisedDelay<'_> {
         Some(Planned { site: self.index, delay: self.delay, rate: guarantee.rate, service_seconds })
     }
 
-    /// S, where no contract bounds the rate, and none would help.
+    /// S, if no contract bounds the rate and even a single request takes too long.
     fn alone_too_long(&self) -> Option<f64> {
         let only = self.site.guarantee.is_none() && self.site.levels.len() == 1;
         self.service_seconds.filter(|service| only && *service > self.delay.target.as_secs_f64())
@@ -177,7 +180,7 @@ fn promised(site: &Site) -> impl Iterator<Item = (&str, Delay)> {
     all.filter_map(|(name, delay)| Some((name, delay?)))
 }
 
-/// S of the requests of a site at full quality, as contracted; without a contract, of a request without a body.
+/// S of a site's requests at full quality, as contracted; without a contract, of a request without a body.
 fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f64> {
     let known = known.filter(|_| plant.find_workers.is_none())?;
     let share = match &site.guarantee {
@@ -187,11 +190,11 @@ fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f
     (share > 0.0).then_some(share * f64::from(plant.workers))
 }
 
-/// What must be served before a promise has any room of its own: of each other site the strictest, if it is stricter.
+/// The load that is served before a promise: of each other site the strictest class, if it leaves less time.
 fn ahead(own: &Planned, others: &[Planned]) -> HigherLoad {
     let mut line = HigherLoad::default();
     let mut counted = own.site;
-    // The promises of a site stand together, and any that is strict enough brings all of its rate.
+    // All classes of a site may use its whole rate, so one class that is strict enough brings all of it.
     for other in others.iter().filter(|other| other.site != own.site && other.room() <= own.room()) {
         if other.site != counted {
             line = line.with(other.rate, other.service_seconds);
@@ -209,7 +212,7 @@ mod tests {
     use crate::time::Duration;
     use alloc::vec;
 
-    /// One worker that takes 10 ms: at a rate of R it answers in 1 / (100 - R) s.
+    /// One worker with 10 ms a request: at a rate of R the response time is 1 / (100 - R) s.
     fn plant() -> Plant {
         let costs = Costs { per_request_seconds: 0.01, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
         Plant { costs: Some(costs), ..Plant::new("origin", 1) }
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn many_workers_wait_less_than_one_as_fast_as_all() {
-        // Erlang's C of 8 workers at 4 erlangs is 0.059: they wait 0.059 S / 4.
+        // Erlang's C of 8 workers at 4 erlangs is 0.059, so requests wait 0.059 S / 4.
         let mut many = Plant { workers: 8, max_connections: 8, ..plant() };
         many.costs = plant().costs.map(|costs| Costs { per_request_seconds: 0.005, ..costs });
         near(only(many, site("shop", 100.0, delay(41, None))).least_seconds, 0.04 * (1.0 + 0.059 / 4.0));
@@ -289,7 +292,7 @@ mod tests {
         assert!(rows.iter().all(|row| row.verdict() == Feasibility::Fits), "{rows:?}");
         let rows = pair(delay(30, None), delay(30, None));
         assert!(rows.iter().all(|row| row.verdict() == Feasibility::Exceeds), "{rows:?}");
-        // One without a delay makes way too.
+        // A class without a delay makes way too.
         assert_eq!(pair(delay(30, None), None).len(), 1);
         assert_eq!(pair(delay(30, None), None)[0].verdict(), Feasibility::Fits);
     }
@@ -311,7 +314,7 @@ mod tests {
         let row = only(plant(), best_effort(delay(15, None)));
         assert_eq!((row.verdict(), row.rate), (Feasibility::Unverified, None));
         near(row.service_seconds, 0.01);
-        // Shorter than one request alone: no rate is low enough, but a lower quality may be quick enough.
+        // The delay is shorter than one request alone: no rate is low enough, but a lower level may be quick enough.
         let row = only(plant(), best_effort(delay(5, None)));
         assert_eq!((row.verdict(), row.rate, row.fitting_rate), (Feasibility::Exceeds, None, None));
         near(row.least_seconds, 0.01);

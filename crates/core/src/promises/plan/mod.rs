@@ -2,17 +2,17 @@
 //!
 //! A contract of R requests and W bytes per second takes `U* = a R + b W` of its plant. Where the gateway shares the
 //! plant's machine, a rejection costs it c too: a *reserve* of c times the promised rates is set aside, so that as many
-//! requests again as are promised can be turned away without touching a contract. The sum must not exceed a *ceiling*:
-//! the operator's, else the load line; and where deadlines are promised 0.58, which is
-//! `1 / (1 + sqrt(1/2))`, the bound under which one preemptive processor misses none. That bound is on the *instantaneous
-//! synthetic* utilization, the sum of C_i / D_i over current requests; on `a R + b W` it is a planning rule, no more.
+//! requests again as are promised can be rejected without touching a contract. The sum must not exceed a *ceiling*: the
+//! operator's, else the load line; and where deadlines are promised 0.58, which is `1 / (1 + sqrt(1/2))`, the bound
+//! under which one preemptive processor misses none. That bound is about the *instantaneous synthetic* utilization, the
+//! sum of C_i / D_i over current requests; for `a R + b W` it is only a planning rule.
 //!
-//! Of a plant with a second resource (UC eq. 9) the link's share, `b' W` summed, must fit under the same ceiling.
+//! At a plant with a second resource (UC eq. 9) the link's share, the sum of `b' W`, must fit under the same ceiling.
 //!
-//! Delays that were promised beside a contract are planned in `plan/delays.rs`.
+//! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
-//! Before a and b are known a plan is *unverified*, not refused. With learned costs the same table is the warning that
-//! what was promised can be kept no more.
+//! Before a and b are known a plan is *unverified*, not refused. With learned costs the same table warns that promises
+//! can no longer be kept.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
@@ -36,7 +36,7 @@ pub struct Known {
 /// What sets the ceiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ceiling {
-    /// The load line: nothing else was said.
+    /// The load line, because nothing else was configured.
     #[default]
     LoadLine,
     /// The operator.
@@ -48,12 +48,12 @@ pub enum Ceiling {
 /// Whether the contracts fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feasibility {
-    /// They do; or there are none.
+    /// They fit, or there are none.
     #[default]
     Fits,
-    /// Costs are not known of every contract; those that are known fit.
+    /// The costs of some contracts are not known; the others fit.
     Unverified,
-    /// They do not.
+    /// They do not fit.
     Exceeds,
 }
 
@@ -73,19 +73,19 @@ impl Feasibility {
 pub struct PlantPlan {
     /// Its name.
     pub plant: String,
-    /// What the sum may not exceed.
+    /// The bound on the sum.
     pub ceiling: f64,
-    /// What sets it.
+    /// What sets the bound.
     pub ceiling_from: Ceiling,
     /// Its contracts.
     pub rows: Vec<ContractRow>,
-    /// Set aside for rejections.
+    /// The part set aside for rejections.
     pub reserve: f64,
     /// U* of all contracts whose costs are known, and the reserve; or the link's share, if that is more.
     pub sum: f64,
-    /// Whether the contracts fit; of each delay its row says.
+    /// Whether the contracts fit. Each delay has a verdict in its own row.
     pub verdict: Feasibility,
-    /// The delays that were promised on it.
+    /// The delays that were promised at the plant.
     pub delays: Vec<DelayRow>,
 }
 
@@ -94,14 +94,14 @@ pub struct PlantPlan {
 pub struct ContractRow {
     /// The site.
     pub site: String,
-    /// What was promised.
+    /// The promise.
     pub guarantee: Guarantee,
     /// U*_i; `None` while costs are not known.
     pub utilization: Option<f64>,
 }
 
 impl PlantPlan {
-    /// Which part of every contract would fit: 1 if all does.
+    /// The part of every contract that would fit: 1 if all of it does.
     pub fn fitting_part(&self) -> f64 {
         if self.sum > self.ceiling { self.ceiling / self.sum } else { 1.0 }
     }
@@ -113,7 +113,7 @@ pub fn utilization(guarantee: &Guarantee, known: &Known) -> f64 {
     known.costs.per_request_seconds * guarantee.rate + known.costs.per_byte_seconds * bandwidth
 }
 
-/// The costs that the promises tell of a site.
+/// The costs that the promises give for a site.
 pub fn told(promises: &Promises, site: &Site) -> Option<Known> {
     let costs = site.costs.or(promises.plants[site.plant].costs)?;
     Some(Known { costs, full_bytes: 0.0 })
@@ -212,7 +212,7 @@ mod tests {
         let plan = planned(&promises);
         assert_eq!((plan.verdict, plan.ceiling_from), (Feasibility::Exceeds, Ceiling::Deadlines));
         assert!((plan.sum * plan.fitting_part() - DEADLINE_CEILING).abs() < 1e-12);
-        // An operator who is stricter still is heard.
+        // An operator's stricter ceiling holds.
         promises.plants[0].ceiling = Some(0.4);
         assert_eq!(planned(&promises).ceiling_from, Ceiling::Operator);
     }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!((plan.verdict, plan.fitting_part()), (Feasibility::Unverified, 1.0));
         promises.plants[0].bandwidth_bytes_per_second = Some(5e6);
         assert_eq!(planned(&promises).verdict, Feasibility::Exceeds);
-        // A site's own costs are its own.
+        // A site's own costs replace its plant's.
         promises.plants[0].bandwidth_bytes_per_second = None;
         promises.sites[0].costs = Some(COSTS);
         promises.sites[1].costs = Some(Costs { per_request_seconds: 8e-3, ..COSTS });

@@ -11,10 +11,10 @@ mod table;
 
 use super::document::{classes, plants};
 use plimsoll_core::promises::plan::DelayRow;
-use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, TypeStatus};
+use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, TypeStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode_registry;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
@@ -38,7 +38,7 @@ struct Metric {
     read: Read,
 }
 
-/// Where a metric's samples come from. A name that ends with `_total` is a counter, every other one a gauge.
+/// Where a metric's samples come from.
 enum Read {
     /// One sample without labels.
     Gateway(fn(&Scrape) -> Option<f64>),
@@ -48,6 +48,8 @@ enum Read {
     Classes(fn(&ClassStatus) -> Option<f64>),
     /// A count of each class: exact beyond 2^53 too.
     ClassCounts(fn(&ClassStatus) -> Option<u64>),
+    /// A histogram of each class.
+    Times(fn(&ClassStatus) -> &DurationHistogram),
     /// A sample of each delay that was promised.
     Delays(fn(&DelayRow) -> Option<f64>),
     /// A sample of each type at each level.
@@ -63,6 +65,7 @@ type Labels = Vec<(&'static str, String)>;
 enum Value {
     Count(u64),
     Number(f64),
+    Times(DurationHistogram),
 }
 
 impl Collector for Scrape {
@@ -77,8 +80,11 @@ impl Metric {
         if samples.is_empty() {
             return Ok(());
         }
-        let is_counter = self.name.ends_with("_total");
-        let kind = if is_counter { MetricType::Counter } else { MetricType::Gauge };
+        let kind = match self.read {
+            Read::Times(_) => MetricType::Histogram,
+            _ if self.name.ends_with("_total") => MetricType::Counter,
+            _ => MetricType::Gauge,
+        };
         let mut family = encoder.encode_descriptor(self.name, self.help, None, kind)?;
         samples.into_iter().try_for_each(|(labels, value)| match labels.is_empty() {
             true => value.encode(&mut family),
@@ -88,11 +94,21 @@ impl Metric {
 }
 
 impl Value {
-    /// Counters are written as gauges are: the encoder of counters would append a second `_total` to the name.
+    /// Counters are written as gauges are, because the encoder of counters would append a second `_total` to the name.
     fn encode(&self, encoder: &mut MetricEncoder<'_>) -> fmt::Result {
         match self {
             Value::Count(count) => encoder.encode_gauge(count),
             Value::Number(number) => encoder.encode_gauge(number),
+            Value::Times(times) => {
+                let bounds = DurationHistogram::bounds().map(|bound| bound.as_secs_f64());
+                let buckets: Vec<_> = bounds.chain([f64::INFINITY]).zip(times.buckets).collect();
+                encoder.encode_histogram::<NoLabelSet>(
+                    times.sum_ns as f64 / 1e9,
+                    times.count(),
+                    &buckets,
+                    None,
+                )
+            }
         }
     }
 }
@@ -109,6 +125,9 @@ impl Read {
             }
             Read::ClassCounts(read) => {
                 classes(status).filter_map(|own| Some((of_class(own), Value::Count(read(own)?)))).collect()
+            }
+            Read::Times(read) => {
+                classes(status).map(|own| (of_class(own), Value::Times(*read(own)))).collect()
             }
             Read::Delays(read) => {
                 let rows = status.plan.iter().flat_map(|plan| &plan.delays);

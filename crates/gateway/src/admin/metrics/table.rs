@@ -3,13 +3,15 @@
 use super::{Labels, Metric, Read, Sample, Value, of_class, of_level, of_plant, with};
 use crate::admin::Owner;
 use crate::admin::document::{classes, mode_word, plants};
-use crate::reload::Reloads;
-use crate::worker::Shared;
+use crate::runtime::reload::Reloads;
+use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::DelayRow;
 use plimsoll_core::request::{Outcome, Reason};
-use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, SiteStatus, Status, TypeStatus};
+use plimsoll_core::telemetry::status::{
+    ClassStatus, DurationHistogram, PlantStatus, SiteStatus, Status, TypeStatus,
+};
 use std::sync::{Mutex, PoisonError};
 
 /// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
@@ -122,6 +124,10 @@ pub(super) const METRICS: &[Metric] = &[
         "Mean time from arrival to release in the last control period.",
         |own| Some(own.response_time.as_secs_f64()),
     ),
+    times("plimsoll_queue_seconds", "Time from arrival to start, by request.", |own| &own.queue_delays),
+    times("plimsoll_response_seconds", "Time from arrival to release, by request.", |own| {
+        &own.response_times
+    }),
     class("plimsoll_in_flight", "Requests that arrived and neither departed nor were turned away.", |own| {
         Some(own.counts.in_flight() as f64)
     }),
@@ -273,6 +279,14 @@ const fn class(name: &'static str, help: &'static str, read: fn(&ClassStatus) ->
 
 const fn count(name: &'static str, help: &'static str, read: fn(&ClassStatus) -> Option<u64>) -> Metric {
     row(name, help, Read::ClassCounts(read))
+}
+
+const fn times(
+    name: &'static str,
+    help: &'static str,
+    read: fn(&ClassStatus) -> &DurationHistogram,
+) -> Metric {
+    row(name, help, Read::Times(read))
 }
 
 const fn delay(name: &'static str, help: &'static str, read: fn(&DelayRow) -> Option<f64>) -> Metric {

@@ -2,6 +2,7 @@
 //! them, and the names that dashboards depend on.
 
 use super::*;
+use plimsoll_core::telemetry::status::DurationHistogram;
 use std::collections::BTreeSet;
 
 /// What is wrong with an exposition, or its families and series.
@@ -21,7 +22,7 @@ pub(super) fn lint(text: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
             let (name, this) = rest.split_once(' ').ok_or("no type")?;
             check(name == helped, "type without help before it", line)?;
             check(!families.contains(&name), "a family twice", line)?;
-            check(matches!(this, "counter" | "gauge"), "no such type", line)?;
+            check(matches!(this, "counter" | "gauge" | "histogram"), "no such type", line)?;
             check((this == "counter") == name.ends_with("_total"), "_total is of counters", line)?;
             let strange =
                 ["_ms", "_ns", "_us", "_percent", "_kb", "_count", "_sum", "_bucket", "_gauge", "_counter"];
@@ -35,7 +36,16 @@ pub(super) fn lint(text: &str) -> Result<(Vec<&str>, Vec<&str>), String> {
         } else {
             let (identity, value) = sample_line(line)?;
             let name = identity.split('{').next().unwrap_or_default();
-            check(families.last() == Some(&name), "a sample outside its family", line)?;
+            let parts = ["_sum", "_count", "_bucket"];
+            let of_part = parts.into_iter().find_map(|part| name.strip_suffix(part));
+            let family = if kind == "histogram" { of_part } else { Some(name) };
+            check(families.last().copied() == family, "a sample outside its family", line)?;
+            let has_bound = identity.contains("le=\"");
+            check(
+                has_bound == (kind == "histogram" && name.ends_with("_bucket")),
+                "a bound is of buckets",
+                line,
+            )?;
             check(!series.contains(&identity), "a series twice", line)?;
             check(kind == "gauge" || value >= 0.0, "a counter below zero", line)?;
             series.push(identity);
@@ -93,7 +103,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 fn the_exposition_is_well_formed_and_complete() {
     let text = render_metrics(&sample());
     let (families, series) = lint(&text).unwrap();
-    assert_eq!(families.len(), 36, "{families:#?}");
+    assert_eq!(families.len(), 38, "{families:#?}");
     for expected in [
         "plimsoll_requests_total{site=\"shop\",class=\"default\",reason=\"degraded\"} 60",
         "plimsoll_served_total{site=\"shop\",class=\"default\",level=\"1\",level_name=\"light\"} 60",
@@ -144,6 +154,32 @@ fn reloads_are_counted_by_their_result_and_lost_lines_of_the_log() {
     }
 }
 
+#[test]
+fn times_are_histograms_whose_buckets_add_up() {
+    let mut status = sample();
+    let times = &mut status.classes[0].response_times;
+    (times.buckets[0], times.buckets[3], times.sum_ns) = (2, 5, 31_250_000);
+    times.buckets[DurationHistogram::BOUNDS] = 1;
+    let text = render_metrics(&status);
+    lint(&text).unwrap();
+    let of = |part: &str, bound: &str| {
+        format!("plimsoll_response_seconds{part}{{{bound}site=\"shop\",class=\"default\"}} ")
+    };
+    for (part, bound, value) in [
+        ("_sum", "", "0.03125"),
+        ("_count", "", "8"),
+        ("_bucket", "le=\"0.001\",", "2"),
+        ("_bucket", "le=\"0.004\",", "2"),
+        ("_bucket", "le=\"0.008\",", "7"),
+        ("_bucket", "le=\"65.536\",", "7"),
+        ("_bucket", "le=\"+Inf\",", "8"),
+    ] {
+        let expected = of(part, bound) + value;
+        assert!(text.lines().any(|line| line == expected), "{expected}\nis not in\n{text}");
+    }
+    assert!(text.contains("plimsoll_queue_seconds_count{site=\"shop\",class=\"default\"} 0\n"));
+}
+
 /// The lint finds what it is for.
 #[test]
 fn the_lint_can_fail() {
@@ -168,6 +204,12 @@ fn the_lint_can_fail() {
         ("the family again", "# HELP plimsoll_a A.\n# TYPE plimsoll_a gauge\nplimsoll_a 1\n"),
         ("no help", "# TYPE plimsoll_b gauge\nplimsoll_b 1\n"),
         ("a counter without _total", "# HELP plimsoll_b B.\n# TYPE plimsoll_b counter\nplimsoll_b 1\n"),
+        ("a histogram's own name", "# HELP plimsoll_b B.\n# TYPE plimsoll_b histogram\nplimsoll_b 1\n"),
+        (
+            "a bucket without a bound",
+            "# HELP plimsoll_b B.\n# TYPE plimsoll_b histogram\nplimsoll_b_bucket 1\n",
+        ),
+        ("a bucket of a gauge", "plimsoll_a_bucket{le=\"1\"} 1\n"),
         ("milliseconds", "# HELP plimsoll_b_ms B.\n# TYPE plimsoll_b_ms gauge\nplimsoll_b_ms 1\n"),
     ] {
         assert!(lint(&format!("{head}{tail}")).is_err(), "{wrong}");

@@ -8,7 +8,7 @@ mod response;
 use super::metrics::Scrape;
 use super::pulse::Pulse;
 use super::*;
-use crate::reload::Reloads;
+use crate::runtime::reload::Reloads;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;

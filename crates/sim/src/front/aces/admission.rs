@@ -1,4 +1,4 @@
-//! One plant's door: who is in service, who waits, and the accounts of the period.
+//! Admission at one plant: requests in service and in the queues, and the accounts of the period.
 
 use super::quanta::Quanta;
 use super::queues::{Place, Queues, Waiter};
@@ -24,7 +24,7 @@ pub(super) struct PlantAdmission {
     shares: Vec<Share>,
     /// The number of the period that lasts.
     period: u64,
-    /// By place of priority, as all that follows.
+    /// Accounts by rank of priority, like all that follows.
     accounts: Vec<Account>,
     demands: Vec<Demand>,
     queues: Queues,
@@ -88,7 +88,7 @@ impl PlantAdmission {
         Instant::from_nanos(self.period_ns.saturating_mul(self.period + 1))
     }
 
-    /// Begins the periods up to now. Returned are those who are dropped for it.
+    /// Begins the periods up to now. Returned are the requests that are dropped for them.
     pub(super) fn advance(&mut self, now: Instant) -> Vec<Waiter> {
         let mut dropped = Vec::new();
         while now >= self.next_period() {

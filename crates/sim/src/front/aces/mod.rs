@@ -42,9 +42,9 @@ use queues::Place;
 /// AC in front of the plants.
 pub struct Aces {
     full: FullQuality,
-    /// By class: the place of its priority among those of its plant; 0 is the highest.
+    /// By class: the rank of its priority among those of its plant; 0 is the highest.
     places: Vec<usize>,
-    /// By plant.
+    /// Admission, by plant.
     plants: Vec<PlantAdmission>,
     slots: Slots<AcesStage>,
     arrivals: u64,
@@ -65,11 +65,11 @@ enum AcesStage {
 }
 
 impl Aces {
-    /// In front of these plants.
+    /// AC in front of these plants.
     ///
     /// # Errors
-    /// What in the promises cannot be; plants without their truth; a quantum whose time nobody knows; trends that cannot be
-    /// read.
+    /// Promises that contradict each other; plants that the workload does not describe; a quantum whose time is not
+    /// known; a file of rate forecasts that cannot be read.
     pub fn new(
         settings: &AcesSettings,
         promises: &Promises,
@@ -109,7 +109,7 @@ impl Aces {
         self.plants.first().map(PlantAdmission::trends).unwrap_or_default().to_string()
     }
 
-    /// Begins new periods; drops whom that leaves no room.
+    /// Begins new periods, and drops the requests for which that leaves no room.
     fn advance(&mut self, now: Instant, orders: &mut Vec<Order>) {
         for plant in 0..self.plants.len() {
             for dropped in self.plants[plant].advance(now) {

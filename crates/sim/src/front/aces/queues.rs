@@ -1,31 +1,31 @@
 //! The double queue (AC, section 3.3).
 //!
-//! What a period admitted waits in the primary queue; what it left unfinished goes to the backup queue when the next one
-//! begins. In each, higher priorities come first, and equal ones in order of arrival. Nobody is served from the backup
-//! while anybody waits in the primary: new requests never wait for what an earlier period admitted too much.
-//!
+//! Requests that a period admitted wait in the primary queue; those that the period left unfinished go to the backup
+//! queue when the next one begins. In each queue, higher priorities come first, and equal ones in order of arrival. The
+//! backup is served only while the primary is empty: new requests never wait for what an earlier period admitted too
+//! much.
 //! When the backup would hold more than it may, room is made: by clearing it, as the paper does, or more gently ("other
 //! methods [...] can be explored").
 
 use plimsoll_core::request::Token;
 use std::collections::BTreeMap;
 
-/// Who is dropped when the backup queue is full.
+/// Which requests are dropped when the backup queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DropPolicy {
-    /// Everybody in it.
+    /// All requests in the queue.
     #[default]
     All,
-    /// Whoever has waited longest, until the others have room.
+    /// Those that have waited longest, until the others have room.
     Oldest,
-    /// Whoever is estimated to take longest, until the others have room.
+    /// Those that are estimated to take longest, until the others have room.
     Costliest,
 }
 
-/// Its place in a queue: priority, then order of arrival.
+/// A place in a queue: priority, then order of arrival.
 pub(super) type Place = (usize, u64);
 
-/// One that waits.
+/// A request that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Waiter {
     pub(super) token: Token,
@@ -46,7 +46,7 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// At most so many wait in each.
+    /// Empty queues that hold at most `most` requests each.
     pub(super) fn new(most: usize, policy: DropPolicy) -> Self {
         Queues { primary: BTreeMap::new(), backup: BTreeMap::new(), most, policy }
     }
@@ -68,19 +68,19 @@ impl Queues {
         self.primary.pop_first().or_else(|| self.backup.pop_first())
     }
 
-    /// Its client has left.
+    /// Removes a request whose client has left.
     pub(super) fn remove(&mut self, place: Place) {
         if self.primary.remove(&place).is_none() {
             self.backup.remove(&place);
         }
     }
 
-    /// Everybody who waits.
+    /// All requests that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = (&Place, &Waiter)> {
         self.primary.iter().chain(&self.backup)
     }
 
-    /// A period begins: the primary's go to the backup. Returned are those who are dropped for it.
+    /// Begins a period: the primary's requests go to the backup. Returned are the requests that are dropped for them.
     pub(super) fn turn(&mut self) -> Vec<Waiter> {
         let dropped = match (self.primary.len() + self.backup.len()).checked_sub(self.most) {
             None | Some(0) => Vec::new(),

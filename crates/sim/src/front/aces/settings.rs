@@ -17,7 +17,7 @@ pub struct AcesSettings {
     pub period: Duration,
     /// The most that wait in each of the two queues.
     pub queue: u32,
-    /// Who is dropped when the backup queue is full.
+    /// Which requests are dropped when the backup queue is full.
     pub drop: DropPolicy,
     /// WFA: by priority, the highest first. What is not named has [`Share::ANY`]; none at all is PRA.
     pub shares: Vec<Share>,
@@ -25,7 +25,7 @@ pub struct AcesSettings {
     pub processes: Option<u32>,
     /// An hour of the day, of which each has its own trends; hours count from the beginning of the run.
     pub hour: Duration,
-    /// Trends learned before: read at the beginning if the file is there, for the caller to write at the end.
+    /// Rate forecasts learned before: read at the beginning if the file is there, for the caller to write at the end.
     pub trends: Option<PathBuf>,
 }
 

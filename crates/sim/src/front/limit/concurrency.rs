@@ -1,12 +1,12 @@
 //! A static concurrency limit: at most N in service, at most Q more wait in order of arrival, each at most W.
 //!
 //! nginx `max_conns` (with no queue), HAProxy `maxconn` on a server with `maxqueue` and `timeout queue`. Set right, N is
-//! the number of workers; only who knows the server can set it.
+//! the number of workers, which must be known to set it.
 
 use super::{Ask, Limiter, Queue};
 use plimsoll_core::time::{Duration, Instant};
 
-/// At most so many in service, and a queue.
+/// At most `most` requests in service, and a queue.
 pub(in crate::front) struct Concurrency {
     most: u32,
     queue: Queue,

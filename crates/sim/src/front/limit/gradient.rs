@@ -105,7 +105,7 @@ impl Gradient {
         self.limit = limit;
     }
 
-    /// Of the samples, which it clears.
+    /// The median of the samples, which this clears.
     fn median(&mut self) -> u64 {
         let middle = self.samples_us.len().saturating_sub(1) / 2;
         let median = self.samples_us.select_nth_unstable(middle).1;
@@ -223,7 +223,7 @@ mod tests {
             limiter.tick(at(now));
         }
         assert_eq!(windows, 5);
-        // Those started before do not count.
+        // Requests started before do not count.
         let epoch = limiter.epoch;
         let old = RoundTrip { started: at(1.0), in_flight: 3, ended: Departure::Answered };
         limiter.released(epoch + Duration::from_millis(10), old);

@@ -1,9 +1,9 @@
 //! Gradient2 as published: Netflix concurrency-limits 0.5.4, `limit/Gradient2Limit.java` with its defaults, fed by
 //! `limit/WindowedLimit.java` with its own, as the project's README installs it on a server.
 //!
-//! Of each window: mean round trip (`short`), the most in flight, whether one failed. `long` is the plain mean of the
-//! first ten, then exponential over 600 windows; where it is more than twice `short` it is cut by 5 %. Then, unless
-//! less than half of the limit was in use,
+//! A window gives the mean round trip (`short`), the most requests in flight, and whether one failed. `long` is the
+//! plain mean of the first ten windows, then exponential over 600; where it is more than twice `short` it is cut by 5
+//! %. Then, unless less than half of the limit was in use,
 //!
 //! ```text
 //! gradient = clamp(1.5 long / short, 0.5, 1)
@@ -122,7 +122,8 @@ impl Limiter for Gradient2 {
         self.window.most_in_flight = self.window.most_in_flight.max(sample.in_flight);
         if now > self.window_ends {
             let window = std::mem::take(&mut self.window);
-            // Its default bounds, 1 s and 1 s, leave nothing of the published `clamp(2 rtt, least, most)`.
+            // The default bounds of the window, 1 s and 1 s, leave nothing of the published `clamp(2 rtt, least,
+            // most)`.
             self.window_ends = now + self.settings.window;
             if window.samples >= LEAST_SAMPLES {
                 self.update(window.seconds / f64::from(window.samples), window.most_in_flight);

@@ -1,11 +1,10 @@
-//! The shell around a limiter that makes it a [`Front`]: who is where, and the queue.
+//! The shell around a limiter that makes it a [`Front`]: it knows where each request is, and keeps the queue.
 //!
-//! Classes are numbered by an engine's own classification, so that a comparison compares the same classes. Everybody
-//! admitted gets the site's highest level at the site's plant. One limiter per plant. Exempt requests pass and are not
-//! counted, as by a location without a limit.
+//! An admitted request gets its site's highest level at its site's plant. Each plant has one limiter. Exempt requests
+//! pass and are not counted.
 //!
-//! Who waits stands in order of arrival in its plant's queue. One whose client left, or whose time is up, is found dead
-//! when its turn comes; a ticket tells it from a later request in the same slot.
+//! Waiting requests stand in order of arrival in the queue of their plant. A request whose client left, or whose time
+//! is up, is found dead when its turn comes; a ticket tells it from a later request in the same slot.
 
 use super::truth::Truth;
 use super::{Ask, Departure, Limiter, RoundTrip};
@@ -63,7 +62,7 @@ enum LimitedStage {
 }
 
 impl<L: Limiter> Limited<L> {
-    /// One limiter for each plant, made from its number.
+    /// A front with one limiter for each plant, made from the plant's number.
     ///
     /// # Errors
     /// What in the promises cannot be, or plants without their truth.
@@ -96,7 +95,7 @@ impl<L: Limiter> Limited<L> {
         *self.slots.at(token) = LimitedStage::InFlight { plant, started: now, in_flight };
     }
 
-    /// A request is gone from its plant; those who wait may start.
+    /// Accounts for a request that is gone from its plant, and starts waiting ones.
     fn leave(&mut self, now: Instant, plant: usize, sample: RoundTrip, orders: &mut Vec<Order>) {
         let limited = &mut self.plants[plant];
         limited.in_flight -= 1;
@@ -132,7 +131,7 @@ impl<L: Limiter> Limited<L> {
         None
     }
 
-    /// Drops those whose time is up; says when the next one's is.
+    /// Drops requests whose time is up; returns when the next one's is.
     fn expire(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) -> Instant {
         let bounds = self.plants[plant].limiter.queue();
         if bounds.most == 0 {
@@ -148,7 +147,7 @@ impl<L: Limiter> Limited<L> {
             *self.slots.at(waiter.token) = LimitedStage::Free;
             orders.push(Order::Drop(waiter.token, Reason::WaitTimeout));
         }
-        // Whoever begins to wait after now is not late before that.
+        // A request that begins to wait later is not late before that.
         now + bounds.wait
     }
 }
@@ -339,7 +338,7 @@ pub(in crate::front) mod tests {
     #[test]
     fn who_waits_too_long_is_dropped_when_tick_said() {
         let mut driven = queued(1, 9, 1000);
-        // Nobody waits: nobody can be late before a second has passed.
+        // While no request waits, none can be late before a second has passed.
         assert_eq!(driven.tick(0.0), (at(1.0), vec![]));
         driven.arrive(0.0, "/", 0);
         driven.arrive(0.4, "/", 1);

@@ -1,8 +1,8 @@
 //! What other gateways do against overload, one algorithm a file, and the shell that makes each a [`Front`](super::Front).
 //!
 //! A limiter answers one question, whether one more request may start now, and hears of each that ends. It knows
-//! neither tokens nor classes. Why not one `Front` per algorithm: the account of who is where would be written eight
-//! times, and a comparison would compare the accounts.
+//! neither tokens nor classes. Why not one `Front` per algorithm: the books about requests would be written eight
+//! times, and a comparison would compare the books.
 
 mod aimd;
 mod cac;
@@ -34,7 +34,7 @@ pub(super) trait Limiter {
     /// Whether it may. `true` means that it starts now.
     fn admit(&mut self, now: Instant, ask: Ask) -> bool;
 
-    /// One that was started is gone from the plant.
+    /// A request that was started is gone from the plant.
     fn released(&mut self, _now: Instant, _sample: RoundTrip) {}
 
     /// Runs what is due; says when to come again. Called at the time it said, or earlier.
@@ -42,7 +42,7 @@ pub(super) trait Limiter {
         Instant::FAR
     }
 
-    /// Who may wait when it says no.
+    /// The bounds of waiting for a request that may not start.
     fn queue(&self) -> Queue {
         Queue { most: 0, wait: Duration::MAX }
     }
@@ -62,7 +62,7 @@ pub(super) struct Ask {
 pub(super) struct RoundTrip {
     /// When it was started.
     pub(super) started: Instant,
-    /// In flight when it was started, with itself.
+    /// Requests in flight when it was started, itself included.
     pub(super) in_flight: u32,
     /// How it ended.
     pub(super) ended: Departure,
@@ -75,7 +75,7 @@ pub(super) enum Departure {
     Answered,
     /// It failed, or was lost in a full listen queue.
     Failed,
-    /// Its client left.
+    /// The client left.
     Left,
 }
 
@@ -101,7 +101,7 @@ pub(super) mod tests {
         Ask { in_flight, service: Duration::from_millis(40) }
     }
 
-    /// Its round trip took so long and ends at `now`.
+    /// A round trip that took `rtt` and ends at `now`.
     pub(in crate::front) fn after(now: Instant, rtt: Duration, in_flight: u32) -> RoundTrip {
         let started = Instant::from_nanos(now.as_nanos() - rtt.as_nanos() as u64);
         RoundTrip { started, in_flight, ended: Departure::Answered }

@@ -3,7 +3,7 @@
 use super::{Ask, Limiter};
 use plimsoll_core::time::Instant;
 
-/// Admits everybody.
+/// Admits every request.
 pub(in crate::front) struct Unlimited;
 
 impl Limiter for Unlimited {

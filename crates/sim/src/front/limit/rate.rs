@@ -52,14 +52,14 @@ mod tests {
     #[test]
     fn without_burst_only_evenly_spaced_requests_pass() {
         assert_eq!(admitted(&mut Rate::new(10.0, 0), (0..100).map(|n| f64::from(n) * 0.1)), 100);
-        // At twice the rate every second one.
+        // At twice the rate, every second request passes.
         assert_eq!(admitted(&mut Rate::new(10.0, 0), (0..200).map(|n| f64::from(n) * 0.05)), 100);
     }
 
     #[test]
     fn a_burst_passes_at_once_and_leaks_at_the_rate() {
         let mut limiter = Rate::new(10.0, 5);
-        // One and the burst.
+        // One request and the burst pass.
         assert_eq!(admitted(&mut limiter, [1.0; 20].into_iter()), 6);
         // What was rejected did not fill it: after 0.3 s three more.
         assert_eq!(admitted(&mut limiter, [1.3; 20].into_iter()), 3);

@@ -12,7 +12,7 @@
 use super::{Ask, Limiter};
 use plimsoll_core::time::{Duration, Instant};
 
-/// So many requests a period.
+/// A number of requests a period.
 pub(in crate::front) struct Sac {
     period_ns: u64,
     units: u64,

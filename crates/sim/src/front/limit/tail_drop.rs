@@ -1,13 +1,14 @@
 //! Tail-drop: a request is rejected when the number in the system would exceed a bound (AC, section 1: "incoming
 //! requests are dropped when the number of awaiting tasks exceeds a predefined threshold").
 //!
-//! In the system are those started and not released, in service or in the server's listen queue: that is what a gateway
-//! can count. A client that leaves is no longer counted, though its request may still stand in the listen queue.
+//! The system holds requests that were started and not released, in service or in the server's listen queue: that is
+//! what a gateway can count. A request whose client has left is no longer counted, though it may still stand in the
+//! listen queue.
 
 use super::{Ask, Limiter};
 use plimsoll_core::time::Instant;
 
-/// At most so many in the system.
+/// At most `most` requests in the system.
 pub(in crate::front) struct TailDrop {
     most: u32,
 }

@@ -32,7 +32,7 @@ impl Truth {
         }
     }
 
-    /// At the highest level. Exact where the request brings its draw, else the mean.
+    /// Service time at the highest level. Exact where the request brings its draw, else the mean.
     pub(super) fn service(&self, plant: usize, site: u16, request: &Request) -> Duration {
         let PlantTruth { fixed_seconds, seconds_per_byte } = self.plants[plant];
         let version = self.highest[usize::from(site)];

@@ -1,16 +1,18 @@
-//! Apache's text map: `00` to `ff`, a group of clients each, with its tree.
+//! Apache's text map: a tree for each group of clients, `00` to `ff`.
 //!
-//! Apache finds a client's group by itself, from a keyed hash (docs/agent.md has the lines), and looks it up with
-//! `RewriteMap`. It reads the map again as soon as its time has changed, so nobody has to tell it. Groups below the
-//! fraction get full quality: raising it takes quality from nobody.
+//! Apache computes a client's group from a keyed hash (docs/agent.md has the lines), and looks the group up with
+//! `RewriteMap`. It reads the map again as soon as the file's time has changed, so it needs no signal. The groups below
+//! the fraction get full quality, so no client loses quality when the fraction rises.
 
 use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
+/// The number of groups.
 const GROUPS: u32 = 256;
 
+/// The file of the map.
 pub(super) struct ApacheMap {
     map: PathBuf,
     trees: Trees,
@@ -22,7 +24,7 @@ impl ApacheMap {
     }
 }
 
-/// The map, and F as it has it.
+/// The map's text, and the fraction rounded to whole groups.
 fn text(fraction: f64, trees: &Trees) -> (String, f64) {
     let full = (fraction * f64::from(GROUPS)).round() as u32;
     let fraction = f64::from(full) / f64::from(GROUPS);
@@ -52,7 +54,7 @@ impl Chooser for ApacheMap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scratch;
+    use super::super::names;
     use super::*;
 
     fn trees() -> Trees {
@@ -60,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn every_group_has_a_tree_and_more_takes_from_nobody() {
+    fn every_group_has_a_tree_and_a_larger_fraction_only_adds_groups() {
         let full = |fraction: f64| {
-            let (text, told) = text(fraction, &trees());
+            let (text, rounded) = text(fraction, &trees());
             let lines: Vec<&str> = text.lines().skip(1).collect();
             assert_eq!((lines.len(), lines[0].len() > 3, &lines[255][..3]), (256, true, "ff "));
             let full: Vec<bool> = lines.iter().map(|line| line.ends_with(" /full")).collect();
-            assert_eq!(full.iter().filter(|full| **full).count() as f64 / 256.0, told);
-            assert!((told - fraction).abs() <= 0.5 / 256.0, "{told}");
+            assert_eq!(full.iter().filter(|full| **full).count() as f64 / 256.0, rounded);
+            assert!((rounded - fraction).abs() <= 0.5 / 256.0, "{rounded}");
             full
         };
         for (less, more) in [(0.0, 0.1), (0.1, 0.5), (0.5, 0.51), (0.51, 1.0)] {
@@ -77,15 +79,15 @@ mod tests {
 
     #[test]
     fn it_finds_its_own_file_again_and_no_other() {
-        let folder = Scratch::new("map");
-        let mut map = ApacheMap::new(folder.0.join("trees.map"), trees());
+        let folder = tempfile::tempdir().unwrap();
+        let mut map = ApacheMap::new(folder.path().join("trees.map"), trees());
         assert_eq!((map.present(), map.check(true)), (Ok(None), vec![]));
         let applied = map.set(0.3).unwrap();
         assert_eq!(map.present(), Ok(Some(applied)));
-        assert_eq!(folder.names(), ["trees.map"]);
-        std::fs::write(folder.0.join("trees.map"), "00 mine\n").unwrap();
+        assert_eq!(names(folder.path()), ["trees.map"]);
+        std::fs::write(folder.path().join("trees.map"), "00 mine\n").unwrap();
         assert!(map.present().is_err_and(|why| why.contains("was not written by")));
-        let nowhere = ApacheMap::new(folder.0.join("no/such/map"), trees());
+        let nowhere = ApacheMap::new(folder.path().join("no/such/map"), trees());
         assert!(nowhere.check(true)[0].contains("cannot write in"));
     }
 }

@@ -1,17 +1,18 @@
 //! A symbolic link (CA 4.1, "content adaptor"): one tree for everybody.
 //!
-//! The paper changes the link; a link cannot be changed, and removed and made anew it is missing for a moment. So a new
-//! one is made beside it and renamed over it, which is one step for everybody who looks.
+//! The paper changes the link. A link cannot be changed in place, and one that is removed and made anew is missing for a
+//! moment. So a new link is made beside the old one and renamed over it, which readers see as one step.
 
-use super::{Chooser, Trees, beside};
+use super::{Chooser, Trees, folder};
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+/// The link.
 pub(super) struct Link {
     path: PathBuf,
-    /// Absolute: a link's target is taken from the link's own folder.
+    /// The trees are absolute, because a relative target would be taken from the link's own folder.
     full: PathBuf,
     degraded: PathBuf,
 }
@@ -22,7 +23,13 @@ impl Link {
         Link { path, full: absolute(trees.full), degraded: absolute(trees.degraded) }
     }
 
-    /// Whether the link's target is this tree, however it is written.
+    /// Whether `target`, read from the link, is this tree, whichever path it names it by.
+    /// A new link to `tree`, beside the old one; it is removed again if it is dropped.
+    fn beside(&self, tree: &Path) -> io::Result<tempfile::TempPath> {
+        let made = tempfile::Builder::new().make_in(folder(&self.path), |path| symlink(tree, path))?;
+        Ok(made.into_temp_path())
+    }
+
     fn leads_to(&self, target: &Path, tree: &Path) -> bool {
         let from = self.path.parent().unwrap_or(Path::new("")).join(target);
         from == tree
@@ -72,12 +79,8 @@ impl Chooser for Link {
             let name = self.path.display();
             wrong.push(format!("there is no link {name}; make it: ln -s {} {name}", self.full.display()));
         }
-        let try_it = || {
-            let new = beside(&self.path);
-            symlink(&self.full, &new).and_then(|()| fs::remove_file(&new))
-        };
-        if acts && let Err(error) = try_it() {
-            let folder = self.path.parent().unwrap_or(Path::new(".")).display();
+        if acts && let Err(error) = self.beside(&self.full) {
+            let folder = folder(&self.path).display();
             wrong.push(format!("cannot make links in {folder}: {error}; let this user write there"));
         }
         wrong
@@ -85,41 +88,35 @@ impl Chooser for Link {
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let full = fraction >= 0.5;
-        let new = beside(&self.path);
-        // Left by one that was killed in between, with the same process id.
-        drop(fs::remove_file(&new));
-        symlink(if full { &self.full } else { &self.degraded }, &new)?;
-        let renamed = fs::rename(&new, &self.path);
-        if renamed.is_err() {
-            drop(fs::remove_file(&new));
-        }
-        renamed.map(|()| if full { 1.0 } else { 0.0 })
+        let new = self.beside(if full { &self.full } else { &self.degraded })?;
+        new.persist(&self.path).map_err(|failed| failed.error)?;
+        Ok(if full { 1.0 } else { 0.0 })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scratch;
+    use super::super::names;
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    fn link(folder: &Scratch) -> Link {
+    fn link(folder: &Path) -> Link {
         for tree in ["full", "light"] {
-            fs::create_dir(folder.0.join(tree)).unwrap();
-            fs::write(folder.0.join(tree).join("page"), tree).unwrap();
+            fs::create_dir(folder.join(tree)).unwrap();
+            fs::write(folder.join(tree).join("page"), tree).unwrap();
         }
-        let tree = |name| folder.0.join(name).display().to_string();
-        Link::new(folder.0.join("www"), Trees { full: tree("full"), degraded: tree("light") })
+        let tree = |name| folder.join(name).display().to_string();
+        Link::new(folder.join("www"), Trees { full: tree("full"), degraded: tree("light") })
     }
 
     #[test]
-    fn it_is_exchanged_and_never_missing() {
-        let folder = Scratch::new("link");
-        let mut link = link(&folder);
+    fn readers_find_the_link_during_every_exchange() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut link = link(folder.path());
         assert_eq!((link.present(), link.check(true).len()), (Ok(None), 1));
         assert_eq!(link.set(1.0).unwrap(), 1.0);
         assert_eq!((link.present(), link.check(true)), (Ok(Some(1.0)), vec![]));
-        let (stop, page) = (AtomicBool::new(false), folder.0.join("www/page"));
+        let (stop, page) = (AtomicBool::new(false), folder.path().join("www/page"));
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 let mut seen = [0_u32; 2];
@@ -139,22 +136,22 @@ mod tests {
         assert_eq!(link.set(0.0).unwrap(), 0.0);
         assert_eq!(link.present(), Ok(Some(0.0)));
         assert_eq!(fs::read_to_string(&page).unwrap(), "light");
-        assert_eq!(folder.names(), ["full", "light", "www"], "nothing is left lying about");
+        assert_eq!(names(folder.path()), ["full", "light", "www"], "no temporary link is left");
     }
 
     #[test]
-    fn what_is_not_ours_is_not_touched() {
-        let folder = Scratch::new("foreign");
-        let link = link(&folder);
-        fs::create_dir(folder.0.join("www")).unwrap();
+    fn what_the_agent_did_not_make_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = link(folder.path());
+        fs::create_dir(folder.path().join("www")).unwrap();
         assert!(link.present().is_err_and(|why| why.contains("is no symbolic link")));
-        fs::remove_dir(folder.0.join("www")).unwrap();
-        symlink("/etc", folder.0.join("www")).unwrap();
+        fs::remove_dir(folder.path().join("www")).unwrap();
+        symlink("/etc", folder.path().join("www")).unwrap();
         assert!(link.present().is_err_and(|why| why.contains("neither tree")));
-        fs::remove_file(folder.0.join("www")).unwrap();
-        symlink("light", folder.0.join("www")).unwrap();
+        fs::remove_file(folder.path().join("www")).unwrap();
+        symlink("light", folder.path().join("www")).unwrap();
         assert_eq!(link.present(), Ok(Some(0.0)), "a relative link");
-        fs::remove_dir_all(folder.0.join("full")).unwrap();
+        fs::remove_dir_all(folder.path().join("full")).unwrap();
         assert!(link.check(true)[0].contains("there is no folder"));
     }
 }

@@ -1,7 +1,8 @@
-//! What chooses the tree: a link, or what nginx or Apache reads.
+//! Choosers of the content tree: a symbolic link, or a file that nginx or Apache reads. In comes the fraction of clients
+//! that get full quality; out goes the fraction that the server then has.
 //!
-//! All three are exchanged at once, by renaming the new one over the old: nobody ever sees half of it, and a full disk
-//! leaves the old one working.
+//! Each chooser makes its new link or file beside the old one and renames it over that, in one step. So no reader ever
+//! sees half a file, and a full disk leaves the old one in place.
 
 mod apache;
 mod link;
@@ -11,29 +12,33 @@ use apache::ApacheMap;
 use link::Link;
 use nginx::NginxSplit;
 use plimsoll_config::{Agent, Chooser as Configured};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The first line of each file that the agent writes, before the fraction.
+const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at full quality: ";
 
 /// Chooses between the trees.
 pub(super) trait Chooser {
-    /// F as it stands; none if nothing stands there yet.
+    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet.
     ///
     /// # Errors
-    /// Something else stands there, which is not to be touched.
+    /// Something is there that the agent did not make, and must not touch.
     fn present(&self) -> Result<Option<f64>, String>;
 
-    /// All that is wrong with it, each with what to do. `acts`: it may be written to find out.
+    /// All that is wrong with the chooser, each with what to do. With `acts` it tries to write.
     fn check(&self, acts: bool) -> Vec<String>;
 
-    /// Makes it so; returns F as it then is, which may be rounded.
+    /// Gives full quality to this fraction of clients; returns the fraction as the server has it, which may be rounded.
     ///
     /// # Errors
-    /// It could not be written, or the server could not be told. What was there is still there then.
+    /// The file could not be written, or the server could not be told. Then the old one is still in place.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
 }
 
-/// The one that the file names.
+/// The chooser that the agent's file names.
 pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     let trees = Trees { full: agent.full.clone(), degraded: agent.degraded.clone() };
     match &agent.chooser {
@@ -43,45 +48,37 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     }
 }
 
-/// The two.
+/// The names of the two content trees.
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
     full: String,
     degraded: String,
 }
 
-/// The name beside `path` under which the new one is made.
-fn beside(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.plimsoll-{}", std::process::id()))
+/// The folder that holds `path`.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes a file that takes the place of the old one when it is whole.
+/// Writes a file that takes the place of the one at `path` when it is whole.
 fn exchange(path: &Path, text: &str) -> io::Result<()> {
-    let new = beside(path);
-    let written = fs::File::create(&new).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let done = written.and_then(|()| fs::rename(&new, path));
-    if done.is_err() {
-        // What could not be finished must not be left lying about; that it cannot be removed either is no news.
-        drop(fs::remove_file(&new));
-    }
-    done
+    // The server reads it too, perhaps as another user: the process's umask says which users may.
+    let mut new =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// Whether files can be made where `path` is: finds out by making one.
+/// Finds out whether files can be made beside `path`, by making one.
 fn writable(path: &Path) -> Result<(), String> {
-    let new = beside(path);
-    let made = fs::File::create(&new).and_then(|_| fs::remove_file(&new));
-    made.map_err(|error| {
-        let folder = new.parent().unwrap_or(Path::new(".")).display();
+    tempfile::tempfile_in(folder(path)).map(drop).map_err(|error| {
+        let folder = folder(path).display();
         format!("cannot write in {folder}: {error}; let this user write there, or name another place")
     })
 }
 
-/// F, as the first line of a file of ours tells it.
+/// The fraction that the first line of a file states, if the agent wrote the file.
 fn fraction_of(path: &Path) -> Result<Option<f64>, String> {
     let name = path.display();
     let text = match fs::read_to_string(path) {
@@ -96,34 +93,12 @@ fn fraction_of(path: &Path) -> Result<Option<f64>, String> {
     }
 }
 
-/// How each file of ours begins.
-const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at full quality: ";
-
-/// A folder for tests.
+/// The names in a folder, for tests.
 #[cfg(test)]
-struct Scratch(PathBuf);
-
-#[cfg(test)]
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("plimsoll-chooser-{name}-{}", std::process::id()));
-        drop(fs::remove_dir_all(&path));
-        fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-#[cfg(test)]
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
 }

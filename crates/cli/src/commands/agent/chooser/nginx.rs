@@ -1,9 +1,9 @@
-//! nginx: `split_clients`, a hash of the client with a key of ours, and the fraction below which it gets full quality.
+//! nginx's `split_clients`: a keyed hash of the client, and the fraction of hashes that get full quality.
 //!
-//! nginx reads its configuration when it is told to, by a signal to the process that its pid file names; then it starts
-//! new workers and lets the old ones finish. Below the fraction is below a larger one too: raising it takes quality from
-//! nobody. Its hash is MurmurHash2, which is uniform but no secret for whoever knows the key, so the key is mixed from the
-//! seed and not the seed itself.
+//! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers
+//! and lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when
+//! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
+//! Therefore the key is derived from the seed, and the seed itself is not written.
 
 use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
 use nix::sys::signal::{Signal, kill};
@@ -15,9 +15,10 @@ use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// nginx's percentages have two decimals.
+/// The steps of the fraction: percentages of nginx have two decimals.
 const STEPS: f64 = 10_000.0;
 
+/// The file with `split_clients`, and the nginx that reads it.
 pub(super) struct NginxSplit {
     nginx: Nginx,
     trees: Trees,
@@ -43,7 +44,7 @@ impl NginxSplit {
         pid.map(Pid::from_raw).ok_or_else(|| io::Error::other(format!("{name} holds no process id")))
     }
 
-    /// What nginx says of its configuration: everything that it reads (`-T`), or what is wrong.
+    /// Everything that nginx reads (`nginx -T`), or what nginx finds wrong with its configuration.
     fn dump(&self) -> Result<String, String> {
         let program = self.nginx.program.display();
         let mut command = Command::new(&self.nginx.program);
@@ -64,7 +65,7 @@ impl NginxSplit {
     }
 }
 
-/// Whether a dump has this file among those that nginx reads.
+/// Whether this file is among those that nginx reads, by what `nginx -T` printed.
 fn includes(dump: &str, file: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     dump.lines()
@@ -72,7 +73,7 @@ fn includes(dump: &str, file: &Path) -> bool {
         .any(|name| Path::new(name) == file || (real(file).is_some() && real(Path::new(name)) == real(file)))
 }
 
-/// The file, and F as it has it.
+/// The file's text, and the fraction rounded to steps.
 fn text(fraction: f64, nginx: &Nginx, trees: &Trees) -> (String, f64) {
     let steps = (fraction * STEPS).round();
     let fraction = steps / STEPS;
@@ -80,7 +81,7 @@ fn text(fraction: f64, nginx: &Nginx, trees: &Trees) -> (String, f64) {
     let key = Random::new(*seed).bits();
     let Trees { full, degraded } = trees;
     let chosen = match steps {
-        // A part of nothing, or of everything, nginx does not take.
+        // nginx refuses 0 % and 100 %.
         0.0 => format!("* \"{degraded}\";"),
         STEPS => format!("* \"{full}\";"),
         _ => format!("{:.2}% \"{full}\";\n    * \"{degraded}\";", steps / 100.0),
@@ -127,7 +128,7 @@ impl Chooser for NginxSplit {
         let (text, fraction) = text(fraction, &self.nginx, &self.trees);
         exchange(&self.nginx.file, &text)?;
         if let Err(error) = self.reload() {
-            // The file says what nginx does, or a later look at it would be deceived.
+            // The file must state what nginx does, because `present` reads it.
             if let Some(before) = before {
                 exchange(&self.nginx.file, &before)?;
             }
@@ -139,15 +140,14 @@ impl Chooser for NginxSplit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Scratch;
     use super::*;
 
-    fn nginx(folder: &Scratch) -> Nginx {
+    fn nginx(folder: &Path) -> Nginx {
         Nginx {
-            file: folder.0.join("plimsoll.conf"),
+            file: folder.join("plimsoll.conf"),
             variable: "plimsoll_tree".to_owned(),
             client: "$remote_addr".to_owned(),
-            pid: folder.0.join("nginx.pid"),
+            pid: folder.join("nginx.pid"),
             program: "/no/such/nginx".into(),
             configuration: None,
             seed: 7,
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn what_nginx_reads() {
-        let folder = Scratch::new("split");
-        let (written, fraction) = text(0.123_456, &nginx(&folder), &trees());
+        let folder = tempfile::tempdir().unwrap();
+        let (written, fraction) = text(0.123_456, &nginx(folder.path()), &trees());
         assert_eq!(fraction, 0.1235);
         let lines: Vec<&str> = written.lines().map(str::trim).collect();
         assert!(
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(lines[2..], ["12.35% \"/srv/full\";", "* \"/srv/light\";", "}"]);
         assert!(!written.contains("|0000000000000007\""), "the seed itself");
         for (fraction, tree) in [(0.0, "/srv/light"), (1.0, "/srv/full"), (0.00001, "/srv/light")] {
-            let (written, _) = text(fraction, &nginx(&folder), &trees());
+            let (written, _) = text(fraction, &nginx(folder.path()), &trees());
             assert!(
                 written.contains(&format!("\n    * \"{tree}\";\n}}")) && !written.contains('%'),
                 "{written}"
@@ -180,9 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn if_nginx_cannot_be_told_the_file_stays_as_it_was() {
-        let folder = Scratch::new("untold");
-        let mut split = NginxSplit::new(nginx(&folder), trees());
+    fn without_a_reload_the_file_stays_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut split = NginxSplit::new(nginx(folder.path()), trees());
         let (first, _) = text(1.0, &split.nginx, &split.trees);
         fs::write(&split.nginx.file, &first).unwrap();
         assert!(split.set(0.5).is_err_and(|error| error.to_string().contains("nginx.pid")));

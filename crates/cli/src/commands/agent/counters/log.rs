@@ -1,9 +1,8 @@
 //! An access log, followed while the server writes it, and through its rotation.
 //!
-//! A log is rotated in one of two ways: moved away, and a new file of its name is made (the inode is another), or copied
-//! and cut (it is shorter than what was read). The server goes on writing into the file that was moved until it is told,
-//! so the old file is read to its end at each look, and given up only when it has said nothing more at two of them after
-//! the new one was there.
+//! A log is rotated in one of two ways. Either it is moved away and a new file takes its name (the inode differs), or it
+//! is copied and cut (it is shorter than what was read). The server goes on writing into a moved file until it is told to
+//! stop. So a moved file is read on, and left only when two looks in a row found nothing new in it.
 
 use plimsoll_core::agent::Counters;
 use plimsoll_sim::logged_bytes;
@@ -13,18 +12,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The longest line that is kept until its end comes.
+/// The longest beginning of a line that is kept until the line ends (byte).
 const LONGEST: usize = 64 << 10;
-/// Of what was written before, so much is looked at to see that it is a log.
+/// The part before the end that is read at the start, to see that the file is a log (byte).
 const TAIL: u64 = 64 << 10;
 
+/// The log.
 pub(crate) struct FollowedLog {
     path: PathBuf,
+    /// None while no file has the name.
     file: Option<File>,
+    /// The bytes read from `file`.
     read: u64,
     /// A line whose end has not been written yet.
     part: Vec<u8>,
-    /// Looks at which a moved file said nothing more.
+    /// Looks in a row that found nothing new in a moved file.
     silent: u32,
     last: Instant,
     complaint: Option<String>,
@@ -32,7 +34,7 @@ pub(crate) struct FollowedLog {
 }
 
 impl FollowedLog {
-    /// Opens it at its end.
+    /// Opens the log at its end.
     pub(super) fn open(path: &Path) -> Result<FollowedLog, String> {
         let name = path.display();
         let cannot = |error: io::Error| {
@@ -67,6 +69,7 @@ impl FollowedLog {
         })
     }
 
+    /// Counts the lines written since the last look; returns the seconds between the two as well.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         let mut counters = Counters::default();
         let read = self.read_on(&mut counters);
@@ -78,7 +81,7 @@ impl FollowedLog {
         Some((counters, seconds))
     }
 
-    /// The first line that was not understood, once.
+    /// A complaint about the first line that was not understood, given once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         self.complaint.take()
     }
@@ -104,7 +107,7 @@ impl FollowedLog {
         Ok(())
     }
 
-    /// The file that has the name now, from its beginning.
+    /// Reads the file that has the name now, from its beginning.
     fn reopen(&mut self, counters: &mut Counters) -> io::Result<()> {
         self.file = Some(File::open(&self.path)?);
         (self.read, self.silent) = (0, 0);
@@ -112,7 +115,7 @@ impl FollowedLog {
         self.take(counters)
     }
 
-    /// What is new in the file.
+    /// Reads what is new in the file.
     fn take(&mut self, counters: &mut Counters) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut piece = vec![0; 64 << 10];
@@ -147,7 +150,7 @@ fn count(line: &[u8], counters: &mut Counters, complained: &mut bool, complaint:
             counters.requests += 1;
             counters.bytes += bytes;
         }
-        // Connections without a request are logged too: `"-" 408 -`. Nothing was served then.
+        // Servers log connections without a request too, as `"-" 408 -`. They count for nothing.
         Err(why) if !*complained => {
             *complained = true;
             let shown: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
@@ -165,23 +168,6 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Scratch {
-            let path = std::env::temp_dir().join(format!("plimsoll-log-{name}-{}", std::process::id()));
-            drop(fs::remove_dir_all(&path));
-            fs::create_dir_all(&path).unwrap();
-            Scratch(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            drop(fs::remove_dir_all(&self.0));
-        }
-    }
-
     const LINE: &str = "192.0.2.1 - - [01/Aug/1995:00:00:01 -0400] \"GET /a HTTP/1.0\" 200 100\n";
 
     fn append(path: &Path, text: &str) {
@@ -191,8 +177,8 @@ mod tests {
 
     #[test]
     fn it_is_followed_through_rotation_of_both_kinds_and_half_lines() {
-        let folder = Scratch::new("rotation");
-        let path = folder.0.join("access.log");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("access.log");
         append(&path, LINE);
         let mut log = FollowedLog::open(&path).unwrap();
         let mut now = log.last;
@@ -207,15 +193,15 @@ mod tests {
         assert_eq!(look(), (2, 200));
         append(&path, &LINE[40..]);
         assert_eq!(look(), (1, 100));
-        // Moved away; the server goes on writing into it for a while.
-        fs::rename(&path, folder.0.join("access.log.1")).unwrap();
-        append(&folder.0.join("access.log.1"), LINE);
+        // The log is moved away, and the server goes on writing into it for a while.
+        fs::rename(&path, folder.path().join("access.log.1")).unwrap();
+        append(&folder.path().join("access.log.1"), LINE);
         append(&path, &format!("{LINE}{LINE}{LINE}"));
         assert_eq!(look(), (1, 100));
-        append(&folder.0.join("access.log.1"), LINE);
+        append(&folder.path().join("access.log.1"), LINE);
         assert_eq!(look(), (1, 100));
         assert_eq!((look(), look()), ((0, 0), (3, 300)));
-        // Copied and cut.
+        // The log is copied and cut.
         fs::write(&path, LINE).unwrap();
         assert_eq!(look(), (1, 100));
         fs::remove_file(&path).unwrap();
@@ -223,13 +209,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_log_is_refused_and_what_is_no_line_is_told_once() {
-        let folder = Scratch::new("no-log");
-        let path = folder.0.join("notes.txt");
+    fn what_is_no_log_is_refused_and_the_first_foreign_line_is_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.txt");
         append(&path, "hello\nworld\n");
         assert!(FollowedLog::open(&path).is_err_and(|why| why.contains("no access log that is known")));
-        assert!(FollowedLog::open(&folder.0.join("absent")).is_err_and(|why| why.contains("cannot read")));
-        let path = folder.0.join("access.log");
+        assert!(
+            FollowedLog::open(&folder.path().join("absent")).is_err_and(|why| why.contains("cannot read"))
+        );
+        let path = folder.path().join("access.log");
         append(&path, "");
         let mut log = FollowedLog::open(&path).unwrap();
         append(&path, "junk\nmore junk\n");

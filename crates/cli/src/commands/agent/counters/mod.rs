@@ -1,4 +1,4 @@
-//! The server's own counters: from its access log, or from a status page.
+//! The server's own counters, from its access log or from a status page. Out goes how they moved since the last look.
 
 mod log;
 mod status;
@@ -6,43 +6,43 @@ mod status;
 use log::FollowedLog;
 use plimsoll_config::{Agent, CountersAt};
 use plimsoll_core::agent::Counters;
-use status::{Format, StatusPage};
+use status::{StatusFormat, StatusPage};
 use std::time::Instant;
 
-/// Where they are read.
-pub(super) enum Source {
+/// Where the counters are read.
+pub(super) enum CounterSource {
     Log(FollowedLog),
     Page(StatusPage),
 }
 
-impl Source {
-    /// Opens it, and sees that it says what is needed.
+impl CounterSource {
+    /// Opens the source and checks that it has what the agent needs.
     ///
     /// # Errors
     /// What is wrong, and what to do.
-    pub(super) fn open(agent: &Agent) -> Result<Source, String> {
+    pub(super) fn open(agent: &Agent) -> Result<CounterSource, String> {
         let (url, format) = match &agent.counters {
-            CountersAt::Log(path) => return FollowedLog::open(path).map(Source::Log),
-            CountersAt::ServerStatus(url) => (url, Format::Apache),
-            CountersAt::StubStatus(url) => (url, Format::Nginx),
+            CountersAt::Log(path) => return FollowedLog::open(path).map(CounterSource::Log),
+            CountersAt::ServerStatus(url) => (url, StatusFormat::Apache),
+            CountersAt::StubStatus(url) => (url, StatusFormat::Nginx),
         };
         let every = agent.settings.period / plimsoll_core::agent::SAMPLES;
-        StatusPage::open(url, format, (agent.sense, every)).map(Source::Page)
+        StatusPage::open(url, format, (agent.sense, every)).map(CounterSource::Page)
     }
 
-    /// How they moved since the last look, and in how many seconds; none if they could not be read meanwhile.
+    /// How the counters moved since the last look, and in how many seconds; none if they could not be read meanwhile.
     pub(super) fn look(&mut self, now: Instant) -> Option<(Counters, f64)> {
         match self {
-            Source::Log(log) => log.look(now),
-            Source::Page(page) => page.look(),
+            CounterSource::Log(log) => log.look(now),
+            CounterSource::Page(page) => page.look(),
         }
     }
 
-    /// Lines of a log that could not be understood, with the first of them.
+    /// A complaint about lines of the log that are not understood, given once.
     pub(super) fn complaint(&mut self) -> Option<String> {
         match self {
-            Source::Log(log) => log.complaint(),
-            Source::Page(_) => None,
+            CounterSource::Log(log) => log.complaint(),
+            CounterSource::Page(_) => None,
         }
     }
 }

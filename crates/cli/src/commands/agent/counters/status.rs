@@ -1,7 +1,7 @@
 //! A status page: Apache's `server-status?auto`, or nginx's `stub_status`.
 //!
-//! It is asked for by a thread of its own, because in overload the page waits like all others. What a look sees is how
-//! the totals moved between the two latest answers; without a new one it sees nothing.
+//! A thread of its own asks for the page, because under overload the page waits like all other requests. A look returns
+//! how the totals moved between the two latest answers, and nothing if there was no new answer.
 
 use crate::service::page::PageClient;
 use plimsoll_config::HttpUrl;
@@ -10,16 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A page that takes longer is asked for anew.
+/// A request for the page is given up after this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The server whose page it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(super) enum StatusFormat {
     Apache,
     Nginx,
 }
 
-/// What a page says: totals since the server's start, and the moment.
+/// What a page states: totals since the server's start, and the connections and workers of the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     requests: Option<u64>,
@@ -30,17 +31,17 @@ struct Totals {
 
 type Latest = Mutex<Option<(Instant, Totals)>>;
 
-/// The page, asked for again and again.
+/// The page, asked for once a sample.
 pub(crate) struct StatusPage {
     latest: Arc<Latest>,
     seen: Option<(Instant, Totals)>,
 }
 
 impl StatusPage {
-    /// Asks once, and goes on if the answer says what `sense` needs.
+    /// Asks once, and starts the thread if the answer has what `sense` needs.
     pub(super) fn open(
         url: &HttpUrl,
-        format: Format,
+        format: StatusFormat,
         (sense, every): (LoadSense, Duration),
     ) -> Result<StatusPage, String> {
         let client = PageClient::new(url, PATIENCE)
@@ -56,6 +57,7 @@ impl StatusPage {
         Ok(StatusPage { latest, seen: None })
     }
 
+    /// How the totals moved between the two latest answers.
     pub(super) fn look(&mut self) -> Option<(Counters, f64)> {
         let latest = (*self.latest.lock().unwrap_or_else(PoisonError::into_inner))?;
         let before = self.seen.replace(latest)?;
@@ -63,7 +65,7 @@ impl StatusPage {
     }
 }
 
-/// How totals moved; none if nothing is new, or the server was started anew.
+/// How totals moved; none without a new answer, or if the server has restarted.
 fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) -> Option<(Counters, f64)> {
     let seconds = now.saturating_duration_since(*then).as_secs_f64();
     let since = |now: Option<u64>, then: Option<u64>| match (now, then) {
@@ -73,16 +75,16 @@ fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) 
     let requests = since(totals.requests, before.requests)?;
     let bytes = since(totals.bytes, before.bytes)?;
     let Totals { in_service, workers, .. } = *totals;
-    // The page itself was one of them.
+    // The request for the page was counted too.
     let requests = requests.saturating_sub(1);
     (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers }, seconds))
 }
 
-/// One question, and the rest of the interval; none when nobody looks any more.
+/// Asks once and sleeps for the rest of the interval; none when the [`StatusPage`] is gone.
 fn ask(
     latest: &Weak<Latest>,
     (client, place): (&PageClient, &str),
-    format: Format,
+    format: StatusFormat,
     every: Duration,
 ) -> Option<()> {
     let started = Instant::now();
@@ -96,30 +98,30 @@ fn ask(
     Some(())
 }
 
-fn read(client: &PageClient, place: &str, format: Format) -> Result<Totals, String> {
+fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals, String> {
     let page = client.get().map_err(|error| format!("{place}: {error}"))?;
     if page.status != 200 {
         let how = match format {
-            Format::Apache => "`SetHandler server-status` in a `<Location>` that this host may read",
-            Format::Nginx => "`stub_status;` in a `location` that this host may read",
+            StatusFormat::Apache => "`SetHandler server-status` in a `<Location>` that this host may read",
+            StatusFormat::Nginx => "`stub_status;` in a `location` that this host may read",
         };
         return Err(format!("{place} is answered with {}; the server needs {how}", page.status));
     }
     let totals = match format {
-        Format::Apache => apache(&page.body),
-        Format::Nginx => nginx(&page.body),
+        StatusFormat::Apache => apache(&page.body),
+        StatusFormat::Nginx => nginx(&page.body),
     };
     match totals.in_service.is_some() || totals.requests.is_some() {
         true => Ok(totals),
         false => Err(match format {
-            Format::Apache => format!("{place} is no status page of Apache; end it with `?auto`"),
-            Format::Nginx => format!("{place} is no `stub_status` page of nginx"),
+            StatusFormat::Apache => format!("{place} is no status page of Apache; end it with `?auto`"),
+            StatusFormat::Nginx => format!("{place} is no `stub_status` page of nginx"),
         }),
     }
 }
 
-/// What a page does not say, and how to make it.
-fn lacks(totals: &Totals, sense: LoadSense, format: Format) -> Option<String> {
+/// What is missing on a page, and how to make the server state it.
+fn lacks(totals: &Totals, sense: LoadSense, format: StatusFormat) -> Option<String> {
     match sense {
         _ if totals.requests.is_none() => {
             Some("the status page counts no requests: write `ExtendedStatus On`".to_owned())
@@ -128,22 +130,23 @@ fn lacks(totals: &Totals, sense: LoadSense, format: Format) -> Option<String> {
             "the status page does not say how many workers there are: write `workers` under [server]"
                 .to_owned(),
         ),
-        LoadSense::Linear { .. } if totals.bytes.is_none() && format == Format::Apache => {
+        LoadSense::Linear { .. } if totals.bytes.is_none() && format == StatusFormat::Apache => {
             Some("the status page counts no bytes: write `ExtendedStatus On`".to_owned())
         }
         _ => None,
     }
 }
 
-/// Lines `Name: value`. The slots of the scoreboard are all that may ever be started, the workers only those that are.
+/// Apache's page has lines `Name: value`. The scoreboard has a slot for each worker that may ever be started; the numbers
+/// of busy and idle workers are of those that run now.
 fn apache(body: &str) -> Totals {
     let value = |name: &str| body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let number = |name: &str| value(name).and_then(|text| text.trim().parse::<u64>().ok());
     let slots = value("Scoreboard").map(|slots| slots.trim().len() as u32).filter(|slots| *slots > 0);
     let running = number("BusyWorkers").zip(number("IdleWorkers")).map(|(busy, idle)| (busy + idle) as u32);
     let workers = slots.or(running);
-    // Less the one that answers this. If that is the last one, the question waited for it, mostly: then all are busy
-    // without it too, and a full server would seem to have one worker to spare.
+    // The worker that answers this request is not counted. The exception is a server whose workers are all busy: there
+    // the request mostly waited for a worker, and without the exception a full server would seem to have one to spare.
     let others = |busy: u32| if Some(busy) == workers { busy } else { busy.saturating_sub(1) };
     Totals {
         requests: number("Total Accesses"),
@@ -153,6 +156,8 @@ fn apache(body: &str) -> Totals {
     }
 }
 
+/// nginx's page:
+///
 /// ```text
 /// Active connections: 2
 /// server accepts handled requests
@@ -165,7 +170,7 @@ fn nginx(body: &str) -> Totals {
     let requests = totals.and_then(|line| line.split_ascii_whitespace().nth(2)?.parse().ok());
     let mut words = body.split_ascii_whitespace().skip_while(|word| *word != "Writing:").skip(1);
     let writing = words.next().and_then(|word| word.parse::<u32>().ok());
-    // Less the one that answers this.
+    // The worker that answers this request is not counted.
     let in_service = writing.map(|writing| writing.saturating_sub(1));
     Totals { requests, bytes: None, in_service, workers: None }
 }
@@ -202,15 +207,17 @@ mod tests {
         let (counters, seconds) = moved(&at(0, 100), &at(2, 141)).unwrap();
         assert_eq!((counters.requests, counters.bytes, seconds), (40, 410, 2.0));
         assert_eq!(moved(&at(0, 100), &at(0, 100)), None, "the same answer");
-        assert_eq!(moved(&at(0, 100), &at(2, 3)), None, "started anew");
+        assert_eq!(moved(&at(0, 100), &at(2, 3)), None, "the server restarted");
     }
 
     #[test]
-    fn what_a_page_does_not_say_is_asked_for() {
+    fn what_a_page_lacks_is_named_with_the_remedy() {
         let gap = LoadSense::Gap { workers: None };
-        assert_eq!(lacks(&apache(APACHE), gap, Format::Apache), None);
-        assert!(lacks(&nginx(NGINX), gap, Format::Nginx).is_some_and(|what| what.contains("`workers`")));
+        assert_eq!(lacks(&apache(APACHE), gap, StatusFormat::Apache), None);
+        assert!(
+            lacks(&nginx(NGINX), gap, StatusFormat::Nginx).is_some_and(|what| what.contains("`workers`"))
+        );
         let brief = apache("BusyWorkers: 3\nIdleWorkers: 2\n");
-        assert!(lacks(&brief, gap, Format::Apache).is_some_and(|what| what.contains("ExtendedStatus")));
+        assert!(lacks(&brief, gap, StatusFormat::Apache).is_some_and(|what| what.contains("ExtendedStatus")));
     }
 }

@@ -1,0 +1,301 @@
+//! The agent's cycle: samples of the server, changes of the tree, and full quality at the end.
+
+use super::chooser::Chooser;
+use super::counters::CounterSource;
+use super::probe::Probes;
+use super::words;
+use crate::args::AgentArguments;
+use crate::output::failure::Failure;
+use crate::service::log::LossyWriter;
+use crate::service::signals::{Asked, Signals};
+use plimsoll_config::Agent;
+use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample};
+use plimsoll_core::time::Instant as CoreInstant;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Counters that cannot be read for so long are worth a line.
+const BLIND: Duration = Duration::from_secs(5);
+
+/// A chooser that gives full quality to all clients when it is dropped, unless the agent's file wants otherwise.
+pub(super) struct Restored {
+    chooser: Box<dyn Chooser>,
+    /// The fraction of clients at full quality, as the server has it.
+    applied: f64,
+    /// Leave the server as it is.
+    keep: bool,
+    /// A change began and panicked, so what the server has is not known.
+    unsure: bool,
+}
+
+impl Restored {
+    pub(super) fn new(chooser: Box<dyn Chooser>, applied: f64, keep: bool) -> Restored {
+        Restored { chooser, applied, keep, unsure: false }
+    }
+
+    fn set(&mut self, fraction: f64) -> std::io::Result<()> {
+        self.unsure = true;
+        let applied = self.chooser.set(fraction);
+        self.unsure = false;
+        self.applied = applied?;
+        Ok(())
+    }
+}
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        if self.keep || (self.applied >= 1.0 && !self.unsure) {
+            return;
+        }
+        match self.chooser.set(1.0) {
+            Ok(_) => tracing::info!("restored: full quality for everybody"),
+            Err(error) => tracing::error!("error: full quality could not be restored: {error}"),
+        }
+    }
+}
+
+/// The agent at work: a sample of the server a few times a period, and what the machine makes of it.
+pub(super) struct AgentRun {
+    machine: Machine,
+    chooser: Restored,
+    probes: Probes,
+    /// The probes that had ended at the last sample.
+    probed: u64,
+    source: CounterSource,
+    sense: LoadSense,
+    tick: Duration,
+    dry: bool,
+    started: Instant,
+    /// A change that could not be made yet.
+    pending: Option<Change>,
+    changes: u64,
+    /// When the counters were last read.
+    seen: Instant,
+    /// A warning said that the counters cannot be read.
+    blind: bool,
+    /// The figures of each period, on stdout. This is the last field, so that full quality is restored before the end of
+    /// the writer waits for a reader.
+    figures: Option<LossyWriter>,
+}
+
+impl AgentRun {
+    pub(super) fn new(
+        agent: &Agent,
+        arguments: &AgentArguments,
+        chooser: Restored,
+        (probes, source): (Probes, CounterSource),
+    ) -> AgentRun {
+        let now = Instant::now();
+        AgentRun {
+            machine: Machine::new(agent.settings.clone(), chooser.applied),
+            chooser,
+            probes,
+            probed: 0,
+            source,
+            sense: agent.sense,
+            tick: agent.settings.period / SAMPLES,
+            dry: arguments.dry_run,
+            started: now,
+            pending: None,
+            changes: 0,
+            seen: now,
+            blind: false,
+            figures: arguments.json.then(|| LossyWriter::new(std::io::stdout())),
+        }
+    }
+
+    /// Works until a signal asks it to stop, or it cannot go on.
+    pub(super) fn until_stopped(self, signals: Signals) -> Result<(), Failure> {
+        let (sender, receiver) = mpsc::channel();
+        // The channel is closed only when the process ends.
+        let wait = move || while sender.send(signals.wait()).is_ok() {};
+        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
+        self.until(&receiver)
+    }
+
+    fn until(mut self, receiver: &mpsc::Receiver<Asked>) -> Result<(), Failure> {
+        let mut due = Instant::now() + self.tick;
+        for number in 1_u64.. {
+            while let Some(left) = due.checked_duration_since(Instant::now()) {
+                match receiver.recv_timeout(left) {
+                    Ok(Asked::Reload) => {
+                        tracing::warn!("note: to read the file again, stop the agent and start it")
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => break,
+                    Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+            }
+            self.sample();
+            // Without the thread the last probe would seem to wait for ever, and the server overloaded.
+            if self.probes.have_ended() {
+                return Err(Failure::Failed("error: the thread that sends probes has failed".to_owned()));
+            }
+            if let Some(out) = self.figures.as_ref().filter(|_| number.is_multiple_of(SAMPLES.into())) {
+                let seconds = self.started.elapsed().as_secs_f64();
+                let line = words::json(seconds, &self.machine.figures(), self.chooser.applied, self.changes);
+                out.line(&line);
+            }
+            // After a standstill of this machine samples that were missed are not made up for.
+            due = (due + self.tick).max(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Takes one sample, and makes the change that the machine decides on.
+    fn sample(&mut self) {
+        let now = Instant::now();
+        let mut load = self.source.look(now);
+        self.report_blindness(now, load.is_some());
+        if let Some(complaint) = self.source.complaint() {
+            tracing::warn!("note: {complaint}");
+        }
+        let probe = self.probes.look();
+        // Probes are counted as requests but cost next to nothing: with them a calm server would seem cheap.
+        let own = probe.ended - std::mem::replace(&mut self.probed, probe.ended);
+        if let Some((counters, _)) = &mut load {
+            counters.requests = counters.requests.saturating_sub(own);
+        }
+        let sample = Sample {
+            seconds: load.as_ref().map_or(0.0, |load| load.1),
+            load: load.as_ref().and_then(|(counters, seconds)| self.utilization(counters, *seconds)),
+            waiting: load.as_ref().map(|(counters, _)| self.sense.waiting(counters)),
+            probe,
+            applied: self.chooser.applied,
+        };
+        let at = CoreInstant::from_secs_f64(now.duration_since(self.started).as_secs_f64());
+        if let Some(change) = self.machine.sample(at, &sample).or(self.pending) {
+            self.apply(change);
+        }
+    }
+
+    /// Requests and the utilization that they made, if the counters tell it.
+    fn utilization(&self, counters: &Counters, seconds: f64) -> Option<(u64, f64)> {
+        Some((counters.requests, self.sense.utilization(counters, seconds)?))
+    }
+
+    fn apply(&mut self, change: Change) {
+        let figures = self.machine.figures();
+        if self.dry {
+            return tracing::info!("{}", words::change(&change, &figures, false));
+        }
+        match self.chooser.set(change.fraction) {
+            Ok(()) => {
+                self.pending = None;
+                self.changes += 1;
+                tracing::info!("{}", words::change(&change, &figures, true));
+            }
+            Err(error) => {
+                // The error is printed once; each sample tries again.
+                if self.pending.replace(change).is_none() {
+                    let wanted = words::clients(change.fraction);
+                    tracing::error!("error: not done, and tried again: {wanted}: {error}");
+                }
+            }
+        }
+    }
+
+    fn report_blindness(&mut self, now: Instant, seen: bool) {
+        if seen {
+            self.seen = now;
+            if std::mem::take(&mut self.blind) {
+                tracing::info!("the server's counters can be read again");
+            }
+        } else if !self.blind && now.duration_since(self.seen) > BLIND {
+            self.blind = true;
+            tracing::warn!(
+                "warning: the server's counters cannot be read: nothing goes back to full quality meanwhile"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_config::parse_agent;
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
+
+    /// Records the fractions that it is set to. A `fragile` one panics after it degraded all clients.
+    struct RecordingChooser {
+        all: Rc<RefCell<Vec<f64>>>,
+        fragile: bool,
+    }
+
+    impl Chooser for RecordingChooser {
+        fn present(&self) -> Result<Option<f64>, String> {
+            Ok(self.all.borrow().last().copied())
+        }
+        fn check(&self, _: bool) -> Vec<String> {
+            Vec::new()
+        }
+        fn set(&mut self, fraction: f64) -> std::io::Result<f64> {
+            self.all.borrow_mut().push(fraction);
+            assert!(!self.fragile || fraction > 0.0, "on purpose");
+            Ok(fraction)
+        }
+    }
+
+    /// An agent with these probes, and the fractions that its chooser was set to.
+    fn run(probes: Probes, fragile: bool) -> (AgentRun, Rc<RefCell<Vec<f64>>>) {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let text = format!(
+            "[server]\nprobe = \"http://127.0.0.1/\"\ncosts = {{ request = \"1ms\" }}\n[load]\nlog = \"{}\"\n\
+             [trees]\nfull = \"full\"\ndegraded = \"light\"\n[link]\npath = \"www\"\n",
+            log.path().display()
+        );
+        let agent = parse_agent(&text, "test").unwrap();
+        let source = CounterSource::open(&agent).unwrap();
+        let fractions = Rc::new(RefCell::new(vec![1.0]));
+        let chooser = Box::new(RecordingChooser { all: fractions.clone(), fragile });
+        let chooser = Restored::new(chooser, 1.0, false);
+        let arguments = AgentArguments::default();
+        (AgentRun::new(&agent, &arguments, chooser, (probes, source)), fractions)
+    }
+
+    /// Probes that never end.
+    fn idle() -> Probes {
+        Probes::of(|| {
+            loop {
+                thread::park()
+            }
+        })
+    }
+
+    fn degrade(run: &mut AgentRun) {
+        let why = plimsoll_core::agent::Why::Overload { response: None, threshold: Duration::ZERO };
+        run.apply(Change { fraction: 0.0, why });
+    }
+
+    #[test]
+    fn a_panic_on_the_way_restores_full_quality() {
+        let (mut agent, fractions) = run(idle(), false);
+        degrade(&mut agent);
+        assert_eq!(*fractions.borrow(), [1.0, 0.0]);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _agent = agent;
+            panic!("on purpose");
+        }));
+        assert!(panicked.is_err() && *fractions.borrow() == [1.0, 0.0, 1.0], "{fractions:?}");
+    }
+
+    #[test]
+    fn a_panic_within_a_change_restores_it_too() {
+        let (mut agent, fractions) = run(idle(), true);
+        let panicked = catch_unwind(AssertUnwindSafe(move || degrade(&mut agent)));
+        assert!(panicked.is_err() && *fractions.borrow() == [1.0, 0.0, 1.0], "{fractions:?}");
+    }
+
+    #[test]
+    fn if_the_probes_panic_the_agent_ends_and_restores() {
+        let (mut agent, fractions) = run(Probes::of(|| panic!("on purpose")), false);
+        degrade(&mut agent);
+        let (_signals, asked) = mpsc::channel();
+        let ended = agent.until(&asked);
+        assert!(ended.is_err_and(|why| why.text().contains("probes has failed")));
+        assert_eq!(*fractions.borrow(), [1.0, 0.0, 1.0]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What the agent says: each change with its reason, in the log; with `--json` the figures of each period, on stdout.
+
+use crate::output::json;
+use plimsoll_core::agent::{Change, Figures, Why};
+use serde::Serialize;
+use std::time::Duration;
+
+/// A change in words. `done`: it was made.
+pub(super) fn change(change: &Change, figures: &Figures, done: bool) -> String {
+    let would = if done { "" } else { "would be: " };
+    format!(
+        "{would}{}: {} ({:.1} requests/s)",
+        clients(change.fraction),
+        why(change.why),
+        figures.request_rate
+    )
+}
+
+/// How many clients get full quality.
+pub(super) fn clients(fraction: f64) -> String {
+    match fraction {
+        0.0 => "everybody is degraded".to_owned(),
+        1.0 => "full quality for everybody".to_owned(),
+        fraction => format!("full quality for {:.1} % of the clients", 100.0 * fraction),
+    }
+}
+
+fn why(why: Why) -> String {
+    match why {
+        Why::Overload { response: Some(response), threshold } => {
+            format!("the server takes {} to answer, more than {}", time(response), time(threshold))
+        }
+        Why::Queue { waiting, wait, threshold } => {
+            let (wait, threshold) = (time(wait), time(threshold));
+            format!("{waiting} requests wait, the last for {wait}, more than {threshold}")
+        }
+        Why::Overload { response: None, .. } => "the server does not answer, or with an error".to_owned(),
+        Why::Load { at_full, line } => {
+            format!("for everybody it would take {at_full:.2} of the server, whose line is {line:.2}")
+        }
+    }
+}
+
+/// A time as short as it can be read.
+pub(super) fn time(time: Duration) -> String {
+    match time {
+        time if time < Duration::from_secs(1) => format!("{:.0} ms", time.as_secs_f64() * 1e3),
+        time => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+/// The figures of a period.
+#[derive(Serialize)]
+struct Period {
+    seconds: f64,
+    request_rate: f64,
+    utilization: f64,
+    utilization_at_full: Option<f64>,
+    response_ms: Option<f64>,
+    threshold_ms: f64,
+    overloaded: bool,
+    fraction: f64,
+    changes: u64,
+}
+
+/// The figures at `seconds` from the start, as JSON on one line.
+pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> String {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    json::line(&Period {
+        seconds: (seconds * 1e3).round() / 1e3,
+        request_rate: figures.request_rate,
+        utilization: figures.utilization,
+        utilization_at_full: figures.at_full,
+        response_ms: figures.response.map(ms),
+        threshold_ms: ms(figures.threshold),
+        overloaded: figures.overloaded,
+        fraction: applied,
+        changes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_has_its_reason() {
+        let figures = Figures { request_rate: 120.0, ..Figures::default() };
+        let overload = Why::Overload {
+            response: Some(Duration::from_millis(1200)),
+            threshold: Duration::from_millis(360),
+        };
+        assert_eq!(
+            change(&Change { fraction: 0.0, why: overload }, &figures, true),
+            "everybody is degraded: the server takes 1.2 s to answer, more than 360 ms (120.0 requests/s)"
+        );
+        let (wait, threshold) = (Duration::from_millis(600), Duration::from_millis(500));
+        assert_eq!(
+            change(
+                &Change { fraction: 0.0, why: Why::Queue { waiting: 24, wait, threshold } },
+                &figures,
+                true
+            ),
+            "everybody is degraded: 24 requests wait, the last for 600 ms, more than 500 ms (120.0 requests/s)"
+        );
+        let load = Why::Load { at_full: 1.7, line: 0.85 };
+        assert_eq!(
+            change(&Change { fraction: 0.2, why: load }, &figures, false),
+            "would be: full quality for 20.0 % of the clients: for everybody it would take 1.70 of the server, whose line is \
+             0.85 (120.0 requests/s)"
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! The facts of a step: each side, live and in virtual time, and the conditions of the run.
+
+use super::figures::{Figures, Machine, Spread};
+use super::plant::{PERIOD, SET_POINT};
+use super::side::Seen;
+use crate::output::facts::{Facts, Figure, Value, compare, figure, hidden, rounded};
+use crate::output::units::Unit;
+use plimsoll_load::Histogram;
+use plimsoll_report::Table;
+use serde::Serialize;
+
+/// The conditions of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    pub(crate) capacity: f64,
+    pub(crate) clients: u32,
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) load: f64,
+    pub(crate) cores: usize,
+}
+
+/// The facts of a step.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    set_point: f64,
+    #[serde(flatten)]
+    controlled: SideFacts,
+    /// The same in virtual time, from the same files.
+    simulated: SideFacts,
+    uncontrolled: SideFacts,
+    simulated_uncontrolled: SideFacts,
+    at: Facts,
+}
+
+/// The facts of one side.
+#[derive(Serialize)]
+struct SideFacts {
+    #[serde(flatten)]
+    figures: Facts,
+    /// Utilization of each period.
+    periods: Vec<Value>,
+    machine: Option<Facts>,
+}
+
+impl Report {
+    /// The sides: with the gateway live and simulated, without it live and simulated.
+    pub(crate) fn of(at: &Conditions, sides: &[Figures; 4]) -> Report {
+        let [controlled, simulated, uncontrolled, simulated_uncontrolled] =
+            sides.each_ref().map(SideFacts::of);
+        let at = vec![
+            hidden("capacity", at.capacity),
+            hidden("period_seconds", PERIOD.as_secs_f64()),
+            hidden("clients", at.clients),
+            hidden("seed", at.seed),
+            hidden("seconds", at.seconds),
+            hidden("load", at.load),
+            hidden("cores", at.cores as u64),
+        ];
+        let at = Facts(at);
+        Report { set_point: SET_POINT, controlled, simulated, uncontrolled, simulated_uncontrolled, at }
+    }
+
+    /// The sides beside each other.
+    pub(crate) fn table(&self) -> Table {
+        let sides = [
+            ("with the gateway", &self.controlled),
+            ("simulated", &self.simulated),
+            ("without it", &self.uncontrolled),
+            ("simulated", &self.simulated_uncontrolled),
+        ];
+        compare("The step", &sides.map(|(name, side)| (name.to_owned(), &side.figures)))
+    }
+}
+
+impl SideFacts {
+    fn of(side: &Figures) -> SideFacts {
+        let four = |value| rounded(value, Unit::Plain(3));
+        let Spread { mean, p5, p95 } = side.utilization;
+        let spread = [hidden("mean", four(mean)), hidden("p5", four(p5)), hidden("p95", four(p95))];
+        let spread = Value::Map(Facts(spread.into()));
+        let settled = side.settling_seconds();
+        let after = settled.map_or("never".to_owned(), |seconds| format!("after {seconds} s"));
+        let mut figures = vec![
+            figure("utilization", "utilization", spread.said(format!("{mean:.3} ({p5:.2} to {p95:.2})"))),
+            figure("", "  late timers' part", four(side.lateness)),
+            figure("settling_seconds", "settled", Value::from(settled).said(after)),
+            hidden("overshoot", four(side.overshoot)),
+        ];
+        figures.extend(seen(&side.total).0);
+        figures.extend([
+            times("latency_ms", "", &side.total.latency),
+            times("steady_latency_ms", "response", &side.steady_latency),
+            hidden("changed_per_period", four(side.changed_per_period)),
+            hidden("bandwidth_ratio", four(side.bandwidth_ratio)),
+            hidden("gateway_estimate", side.estimate.map(four)),
+        ]);
+        SideFacts {
+            figures: Facts(figures),
+            periods: side.periods.iter().copied().map(four).collect(),
+            machine: side.machine.as_ref().map(|machine| kept_up(machine, side)),
+        }
+    }
+}
+
+/// What became of requests, in parts of all that were asked for.
+pub(crate) fn seen(total: &Seen) -> Facts {
+    let all = total.ended() + total.local;
+    let [light, full] = total.pages;
+    let part = |count| Value::Part(count, all);
+    let pages = [figure("full", "full pages", part(full)), figure("light", "light pages", part(light))];
+    Facts(vec![
+        figure("", "answered", part(full + light)),
+        figure("responses", "  ", Value::Map(Facts(pages.into()))),
+        figure("rejected", "rejected", part(total.rejected)).trouble(),
+        figure("errors", "failed", part(total.errors + total.local)).trouble(),
+    ])
+}
+
+fn kept_up(machine: &Machine, side: &Figures) -> Facts {
+    let four = |value| rounded(value, Unit::Plain(3));
+    Facts(vec![
+        hidden("cpu_share", four(machine.cpu_share)),
+        times("client_late_ms", "", &machine.client_lateness),
+        times("origin_late_ms", "", &machine.origin_lateness),
+        hidden("utilization_by_lateness", four(side.lateness)),
+        hidden("local_limit", side.total.local),
+    ])
+}
+
+/// Mean and percentiles; with a label text shows the percentiles.
+pub(crate) fn times(key: &'static str, label: &'static str, histogram: &Histogram) -> Figure {
+    let ms = |time: std::time::Duration| {
+        Value::Number((time.as_secs_f64() * 1e5).round() / 1e2, Unit::Milliseconds)
+    };
+    let [p50, p99] = if label.is_empty() { [""; 2] } else { [" p50", " p99"] };
+    let all = [
+        hidden("mean", ms(histogram.mean())),
+        figure("p50", p50, ms(histogram.quantile(0.5))),
+        figure("p99", p99, ms(histogram.quantile(0.99))),
+    ];
+    figure(key, label, Value::Map(Facts(all.into())))
+}

@@ -1,0 +1,49 @@
+//! The configuration: what was promised, and how the gateway keeps it.
+//!
+//! Comes in: the text of a configuration. Each section's table of keys stands beside what the keys mean. Goes out: promises
+//! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too), filled, and
+//! what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
+
+pub(crate) mod addresses;
+mod classes;
+mod control;
+mod deadlines;
+pub(crate) mod file;
+mod hosts;
+pub(crate) mod http;
+mod levels;
+mod listeners;
+pub(crate) mod plants;
+mod response_times;
+mod sites;
+mod values;
+mod workers;
+
+use crate::agent::HttpUrl;
+use plimsoll_gateway::settings::{FilesSettings, Settings};
+use std::path::PathBuf;
+
+/// What a file says of the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// The settings, all but their `backends`.
+    pub settings: Settings,
+    /// What serves, one per plant of the promises, in their order.
+    pub backends: Vec<Backend>,
+    /// The file that keeps what was learned of how rates go on.
+    pub trends: Option<PathBuf>,
+}
+
+/// What serves a plant's requests, before names are looked up.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backend {
+    /// Servers that speak HTTP/1.1.
+    Upstream {
+        /// `host:port` of each; equal members of one plant.
+        addresses: Vec<String>,
+        /// The page on which the server says how many workers it has.
+        workers_from: Option<HttpUrl>,
+    },
+    /// A folder that the gateway serves itself. A relative path is taken from the configuration file's own folder.
+    Files(FilesSettings),
+}

@@ -1,0 +1,188 @@
+//! The gateway's own responses: errors, and rejections by the engine.
+
+use super::connection::{Connection, Next};
+use super::head::{LevelReport, Requested, write_number, write_status};
+use super::permit_guard::PermitGuard;
+use crate::http1::Refusal;
+use crate::http1::body::Framing;
+use crate::settings::{Rejection, ReportMode, Settings};
+use plimsoll_core::request::{Outcome, Reason, Service};
+use std::time::Duration;
+
+impl Connection {
+    /// Answers a request that cannot be read, and ends the connection: what follows the request cannot be read either.
+    pub(super) async fn refuse(&mut self, refusal: Refusal) -> Next {
+        self.send_error(refusal, Requested::default()).await;
+        Next::Linger
+    }
+
+    /// Answers a request that never started with an error.
+    pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
+        requested.keep_alive &= self.may_discard();
+        self.push_error(refusal, requested);
+        self.finish(requested, None).await
+    }
+
+    /// Answers a request that the engine rejected. The connection stays if the request's body is small enough to be
+    /// read and thrown away.
+    pub(super) async fn reject(
+        &mut self,
+        reason: Reason,
+        retry_after: Duration,
+        mut requested: Requested,
+    ) -> Next {
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
+        requested.keep_alive &= self.may_discard();
+        self.scratch.clear();
+        let report = (settings.report.mode != ReportMode::Off).then(|| report(settings, 0, reason));
+        {
+            let (rejection, date) = (&settings.rejection, &self.worker.date.borrow());
+            Rejected { rejection, retry_after, report, requested, date }.write(&mut self.scratch);
+        }
+        self.client.outbox.push_head(&self.scratch);
+        self.finish(requested, None).await
+    }
+
+    /// Answers a request that failed after its start with an error.
+    pub(super) async fn fail(
+        &mut self,
+        refusal: Refusal,
+        mut requested: Requested,
+        mut permit: PermitGuard,
+    ) -> Next {
+        // A part of the body may have been sent on already: then the next request cannot be found.
+        requested.keep_alive &= self.head.framing == Framing::None;
+        permit.release(Service::default());
+        permit.depart(Outcome::Failed);
+        match self.send_error(refusal, requested).await {
+            false => Next::Close,
+            true if requested.keep_alive => Next::Request,
+            true => Next::Linger,
+        }
+    }
+
+    /// Whether the request's body, of which nothing was read, can be read and thrown away. A client that waits for
+    /// `100 Continue` may send its body or not, so that the beginning of its next request is not known.
+    pub(super) fn may_discard(&self) -> bool {
+        match self.head.framing {
+            Framing::None => true,
+            Framing::Length(length) => length <= 64 * 1024 && !self.head.expects_continue,
+            Framing::Chunked | Framing::UntilClose => !self.head.expects_continue,
+        }
+    }
+
+    /// Sends a response that was made without reading the request's body, then throws that body away.
+    pub(super) async fn finish(&mut self, requested: Requested, permit: Option<&PermitGuard>) -> Next {
+        self.client.inbox.consume(self.head.length);
+        if !self.client.flush(&self.worker, permit).await {
+            return Next::Close;
+        }
+        let framing = self.head.framing;
+        match requested.keep_alive {
+            true if framing == Framing::None || self.client.discard(&self.worker, framing).await => {
+                Next::Request
+            }
+            false if framing == Framing::None => Next::Close,
+            _ => Next::Linger,
+        }
+    }
+
+    /// Sends an error. False if the client left or does not read.
+    pub(super) async fn send_error(&mut self, refusal: Refusal, requested: Requested) -> bool {
+        self.push_error(refusal, requested);
+        self.client.flush(&self.worker, None).await
+    }
+
+    /// Puts an error into the outbox, with what is wrong as its text.
+    fn push_error(&mut self, refusal: Refusal, requested: Requested) {
+        let out = &mut self.scratch;
+        out.clear();
+        write_start(out, refusal.status, &self.worker.date.borrow());
+        out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
+        write_number(out, b"content-length: ", refusal.why.len() as u64 + 1);
+        requested.write_connection(out);
+        out.extend_from_slice(b"\r\n");
+        if !requested.is_head {
+            out.extend_from_slice(refusal.why.as_bytes());
+            out.push(b'\n');
+        }
+        self.client.outbox.push_head(&self.scratch);
+    }
+}
+
+/// The report of level and reason, under its configured name.
+pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelReport<'_> {
+    LevelReport { name: &settings.report.name, level, reason }
+}
+
+/// The phrase of a status line.
+pub(super) fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        301 => "Moved Permanently",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Other",
+    }
+}
+
+/// Writes the beginning of a response: its status line and the date.
+pub(super) fn write_start(out: &mut Vec<u8>, status: u16, date: &str) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    write_status(out, status);
+    out.push(b' ');
+    out.extend_from_slice(phrase(status).as_bytes());
+    out.extend_from_slice(b"\r\ndate: ");
+    out.extend_from_slice(date.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A rejection as its client gets it.
+struct Rejected<'a> {
+    rejection: &'a Rejection,
+    retry_after: Duration,
+    report: Option<LevelReport<'a>>,
+    requested: Requested,
+    date: &'a str,
+}
+
+impl Rejected<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        write_start(out, self.rejection.status, self.date);
+        // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
+        let seconds = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
+        write_number(out, b"retry-after: ", seconds.max(1));
+        out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
+        out.extend_from_slice(self.rejection.content_type.as_bytes());
+        write_number(out, b"\r\ncontent-length: ", self.rejection.body.len() as u64);
+        if let Some(report) = &self.report {
+            report.write(out);
+        }
+        self.requested.write_connection(out);
+        out.extend_from_slice(b"\r\n");
+        if !self.requested.is_head {
+            out.extend_from_slice(self.rejection.body.as_bytes());
+        }
+    }
+}

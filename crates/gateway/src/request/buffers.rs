@@ -1,0 +1,143 @@
+//! Buffers that are borrowed while bytes move and given back while a connection is idle.
+//!
+//! A thread keeps the buffers that it has used, up to a bound; dropping a [`Buffer`] gives it back to its thread. A steady
+//! load therefore allocates nothing, and a thousand idle connections hold no buffers at all.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+/// For requests: nearly every head fits.
+pub(crate) const SMALL: usize = 16 * 1024;
+/// Before a response's head, so that the rewritten head, which may be longer, fits in front of the body in place.
+pub(crate) const HEADROOM: usize = 2 * 1024;
+/// For bodies: 64 KiB and a head beside it come in one read.
+pub(crate) const LARGE: usize = HEADROOM + 70 * 1024;
+
+/// How many buffers of each size a thread keeps: 16 MiB of large ones. More are freed.
+const KEPT: usize = 224;
+
+/// How many small buffers a thread may have in use before giving one back is worth a copy.
+const FEW: usize = 8;
+
+/// Spare buffers of one size.
+#[derive(Debug)]
+struct Spare {
+    buffers: Vec<Box<[u8]>>,
+    /// How many buffers are in use.
+    taken: usize,
+    /// The fewest spare buffers since the last trim: that many were not needed.
+    fewest: usize,
+}
+
+impl Spare {
+    const NONE: Spare = Spare { buffers: Vec::new(), taken: 0, fewest: 0 };
+}
+
+thread_local! {
+    static POOL: RefCell<[Spare; 2]> = const { RefCell::new([Spare::NONE, Spare::NONE]) };
+}
+
+/// Frees half of the buffers that were not needed since the last call: a burst's memory is given back within seconds.
+pub(crate) fn trim() {
+    POOL.with_borrow_mut(|pool| {
+        for spare in pool {
+            let kept = spare.buffers.len() - spare.fewest.div_ceil(2).min(spare.buffers.len());
+            spare.buffers.truncate(kept.max(1));
+            spare.fewest = spare.buffers.len();
+        }
+    });
+}
+
+/// Whether this thread uses so many small buffers that a request which waits should give its buffer back.
+pub(crate) fn are_many() -> bool {
+    POOL.with_borrow(|pool| pool[0].taken > FEW)
+}
+
+/// A buffer of fixed size from its thread's pool. It holds whatever its last user left in it.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    bytes: Box<[u8]>,
+}
+
+impl Buffer {
+    pub(crate) fn small() -> Self {
+        Buffer::take(0, SMALL)
+    }
+
+    pub(crate) fn large() -> Self {
+        Buffer::take(1, LARGE)
+    }
+
+    fn take(class: usize, size: usize) -> Self {
+        let kept = POOL.with_borrow_mut(|pool| {
+            let spare = &mut pool[class];
+            let buffer = spare.buffers.pop();
+            spare.taken += 1;
+            spare.fewest = spare.fewest.min(spare.buffers.len());
+            buffer
+        });
+        Buffer { bytes: kept.unwrap_or_else(|| vec![0; size].into_boxed_slice()) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let class = usize::from(bytes.len() == LARGE);
+        // At the thread's end the pool may be gone; the buffer is freed then.
+        let _ = POOL.try_with(|pool| {
+            let Ok(mut pool) = pool.try_borrow_mut() else { return };
+            let spare = &mut pool[class];
+            // A buffer that another thread took was not counted here.
+            spare.taken = spare.taken.saturating_sub(1);
+            if spare.buffers.len() < KEPT {
+                spare.buffers.push(bytes);
+            }
+        });
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spare() -> usize {
+        POOL.with_borrow(|pool| pool[1].buffers.len())
+    }
+
+    #[test]
+    fn few_are_not_many() {
+        let mut small: Vec<Buffer> = (0..=FEW).map(|_| Buffer::small()).collect();
+        assert!(are_many());
+        small.pop();
+        assert!(!are_many());
+    }
+
+    #[test]
+    fn buffers_are_kept_while_they_are_needed_and_freed_after() {
+        let many: Vec<Buffer> = (0..40).map(|_| Buffer::large()).collect();
+        drop(many);
+        trim();
+        assert_eq!(spare(), 40, "all were in use since the last look");
+        drop((0..30).map(|_| Buffer::large()).collect::<Vec<_>>());
+        trim();
+        assert_eq!(spare(), 35, "ten were not");
+        for _ in 0..10 {
+            trim();
+        }
+        assert_eq!(spare(), 1);
+    }
+}

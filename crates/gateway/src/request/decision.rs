@@ -1,0 +1,110 @@
+//! Whether and when a request starts: classified, put to the engine, and waited for where the engine says so.
+//!
+//! The engine decides on level, admission and place in one call. A request that has to wait is parked here; its verdict
+//! comes by its thread's [mailbox](crate::runtime::mailbox) into its connection's slot.
+
+use super::connection::Connection;
+use super::permit_guard::WaitingGuard;
+use crate::http1::request::RequestHead;
+use plimsoll_core::request::{Arrival, Permit, Reason, RequestView, Target, Verdict};
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Why a request does not start.
+#[derive(Debug)]
+pub(super) enum NotStarted {
+    /// The engine turned it away, on arrival or while it waited.
+    Rejected { reason: Reason, retry_after: Duration },
+    /// It is exempt, and no place became free within the gateway's own limit.
+    TooLate,
+    /// Its client left while it waited.
+    ClientLeft,
+}
+
+impl Connection {
+    /// The site and class of the request, if a site of this gateway has its host.
+    pub(super) fn classify(&self) -> Option<Target> {
+        let bytes = self.client.inbox.bytes();
+        let client = self.peer.client(bytes, &self.head, &self.worker.tables().settings.trusted_proxies);
+        let view = HeadView { bytes, head: &self.head, client, trusted: self.peer.trusted };
+        let target = self.worker.lane.borrow().classify(&view);
+        // Tables are renewed after the classification: they are never older than the numbers in `target`.
+        self.worker.renew();
+        target
+    }
+
+    /// Level, admission and place: returns once the request holds a place at its plant, or never will.
+    pub(super) async fn admit(&mut self, target: Target) -> Result<Permit, NotStarted> {
+        let slot = &self.client.slot;
+        let token = slot.token(self.worker.index);
+        // The wait begins before the call, since the verdict may come out of the call.
+        slot.begin_wait();
+        match self.worker.with_lane(|lane, now, verdicts| lane.arrive(now, target, token, verdicts)) {
+            Arrival::Serve(permit) | Arrival::Exempt(permit) => {
+                slot.end_wait();
+                Ok(permit)
+            }
+            Arrival::Reject { reason, retry_after } => {
+                slot.end_wait();
+                Err(NotStarted::Rejected { reason, retry_after })
+            }
+            Arrival::Wait(permit) => self.wait(permit).await,
+        }
+    }
+
+    async fn wait(&mut self, permit: Permit) -> Result<Permit, NotStarted> {
+        let slot = self.client.slot.clone();
+        // The engine bounds the wait of all requests but the exempt ones.
+        if permit.reason() == Reason::Exempt {
+            slot.arm(Some(self.worker.after(self.worker.tables().settings.timeouts.first_byte)));
+        }
+        let waiting = WaitingGuard::new(&self.worker, &slot, permit);
+        poll_fn(|context| self.client.poll_verdict(context)).await;
+        let expired = slot.expired();
+        slot.arm(None);
+        match waiting.take() {
+            Some(Verdict::Start(_, permit)) => Ok(permit),
+            Some(Verdict::Drop { reason, retry_after, .. }) => {
+                Err(NotStarted::Rejected { reason, retry_after })
+            }
+            None if expired => Err(NotStarted::TooLate),
+            None => Err(NotStarted::ClientLeft),
+        }
+    }
+}
+
+/// A request as the classification sees it.
+struct HeadView<'a> {
+    bytes: &'a [u8],
+    head: &'a RequestHead,
+    client: IpAddr,
+    /// The request comes from a trusted proxy.
+    trusted: bool,
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+impl RequestView for HeadView<'_> {
+    fn method(&self) -> &str {
+        text(self.head.method.of(self.bytes))
+    }
+    fn host(&self) -> &str {
+        text(self.head.host(self.bytes))
+    }
+    fn path(&self) -> &str {
+        let path = text(self.head.path.of(self.bytes));
+        if path.is_empty() { "/" } else { path }
+    }
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())
+    }
+    fn client(&self) -> IpAddr {
+        self.client
+    }
+    fn is_trusted(&self) -> bool {
+        self.trusted
+    }
+}

@@ -1,0 +1,144 @@
+//! Requests that the gateway serves itself, from a folder.
+//!
+//! The plant of a folder is this machine, and its place is given back once the file is open: how fast a client takes the
+//! file is no work of the plant, and slow clients would otherwise hold all of its places.
+
+use super::answer;
+use super::buffers::Buffer;
+use super::connection::{Connection, Next};
+use super::forward::Started;
+use super::head::write_number;
+use super::outbox::Bytes;
+use super::permit_guard::PermitGuard;
+use crate::files::{FileBody, FileFields, FileRequest, FileResponse, FileSlice};
+use crate::http1::Refusal;
+use plimsoll_core::request::{Outcome, Service};
+
+impl Connection {
+    /// Serves a file.
+    pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
+        let Some(response) = self.find_file(&started) else {
+            started.permit.release(Service::default());
+            started.permit.depart(Outcome::Failed);
+            self.send_error(Refusal::with(500, "this plant has no files"), started.requested).await;
+            return Next::Linger;
+        };
+        started.requested.keep_alive &= self.may_discard();
+        self.write_file_head(&started, &response);
+        let mut service = Service {
+            response_bytes: response.content_length.unwrap_or(0),
+            representative: response.status < 500,
+            cost: None,
+        };
+        let head = self.scratch.len();
+        match response.body {
+            FileBody::Memory { bytes, range } => {
+                // A small file is copied behind its head, so that both leave in one write; a larger one is not copied.
+                if head + range.len() <= crate::request::buffers::SMALL {
+                    let mut buffer = Buffer::small();
+                    let end = head + range.len();
+                    buffer[..head].copy_from_slice(&self.scratch);
+                    buffer[head..end].copy_from_slice(&bytes[range]);
+                    self.client.outbox.push(Bytes::Pooled(buffer), 0..end, head);
+                } else {
+                    self.client.outbox.push_head(&self.scratch);
+                    self.client.outbox.push(Bytes::Shared(bytes), range, 0);
+                }
+            }
+            FileBody::Empty => {
+                service.response_bytes = 0;
+                self.client.outbox.push_head(&self.scratch);
+            }
+            FileBody::File(slice) => {
+                self.client.outbox.push_head(&self.scratch);
+                started.permit.release(service);
+                if !self.send_slice(slice, &started.permit).await {
+                    return Next::Close;
+                }
+            }
+        }
+        started.permit.release(service);
+        let next = self.finish(started.requested, Some(&started.permit)).await;
+        let delivered = self.client.outbox.is_empty();
+        started.permit.depart(if delivered { Outcome::Completed } else { Outcome::Abandoned });
+        self.client.outbox.clear();
+        next
+    }
+
+    fn find_file(&self, started: &Started<'_>) -> Option<FileResponse> {
+        let files = started.tables.files.get(started.plant)?.as_ref()?;
+        let bytes = self.client.inbox.bytes();
+        let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+        let target = text(self.head.target.of(bytes));
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        let path = if path.is_empty() { "/" } else { path };
+        let prefix = started.rewrites.first().map_or("", |rewrite| rewrite.prefix.as_str());
+        let prefixed;
+        let path = if prefix.is_empty() {
+            path
+        } else {
+            prefixed = [prefix, path].concat();
+            &prefixed
+        };
+        let headers =
+            self.head.fields.iter().map(|field| (text(field.name.of(bytes)), field.value.of(bytes)));
+        let method = text(self.head.method.of(bytes));
+        let request = FileRequest { method, path, query, fields: FileFields::of(headers) };
+        Some(files.borrow_mut().respond(std::time::Instant::now(), &request))
+    }
+
+    fn write_file_head(&mut self, started: &Started<'_>, response: &FileResponse) {
+        let out = &mut self.scratch;
+        out.clear();
+        answer::write_start(out, response.status, &self.worker.date.borrow());
+        out.extend_from_slice(response.headers.block().as_bytes());
+        for (name, value) in response.headers.extra() {
+            for part in [name, ": ", value, "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+        let phrase = answer::phrase(response.status);
+        let is_error = response.status >= 400;
+        if is_error {
+            out.extend_from_slice(b"content-type: text/plain; charset=utf-8\r\n");
+            write_number(out, b"content-length: ", phrase.len() as u64 + 1);
+        } else if let Some(length) = response.content_length {
+            write_number(out, b"content-length: ", length);
+        }
+        if let Some(report) = &started.report {
+            report.write(out);
+        }
+        started.requested.write_connection(out);
+        out.extend_from_slice(b"\r\n");
+        if is_error && !started.requested.is_head {
+            out.extend_from_slice(phrase.as_bytes());
+            out.push(b'\n');
+        }
+    }
+
+    /// Sends a large file piece by piece, and leaves the last piece in the outbox. False if the file cannot be read or the
+    /// client has left.
+    async fn send_slice(&mut self, mut slice: FileSlice, permit: &PermitGuard) -> bool {
+        loop {
+            let mut buffer = Buffer::large();
+            match slice.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(count) => self.client.outbox.push(Bytes::Pooled(buffer), 0..count, 0),
+                // The file is shorter now than its announced length: closing tells the client.
+                Err(_) => {
+                    self.client.outbox.clear();
+                    return false;
+                }
+            }
+            if slice.remaining() == 0 {
+                return true;
+            }
+            if !self.client.flush(&self.worker, Some(permit)).await {
+                return false;
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A request that has started: served by its plant, an upstream or a folder, until it departs.
+
+use super::answer::report;
+use super::connection::{Connection, Next};
+use super::head::{LevelReport, Outgoing, Requested};
+use super::permit_guard::PermitGuard;
+use super::tunnel;
+use crate::http1::body::{Decoder, Framing};
+use crate::runtime::tables::ThreadTables;
+use crate::settings::{ReportMode, Rewrite, Settings};
+use crate::upstream::exchange::{End, Exchange};
+use crate::upstream::pool::Upstream;
+use crate::upstream::progress::Progress;
+use crate::upstream::request::RequestSide;
+use crate::upstream::response::{ResponseSide, ResponseTerms};
+use crate::upstream::retries;
+use plimsoll_core::request::{Outcome, Permit, Service, Target};
+use std::sync::Arc;
+
+/// A started request, and how it is served.
+pub(super) struct Started<'a> {
+    pub permit: PermitGuard,
+    pub tables: &'a ThreadTables,
+    pub plant: usize,
+    /// The rewrites of the request's level and of the levels above.
+    pub rewrites: &'a [Rewrite],
+    pub report: Option<LevelReport<'a>>,
+    pub requested: Requested,
+}
+
+impl Connection {
+    /// Serves a request that holds a place at its plant.
+    pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
+        // A reload may have come while the request waited.
+        self.worker.renew();
+        let tables = self.worker.tables();
+        let settings = &tables.settings;
+        let started = Started {
+            tables: &tables,
+            plant: permit.plant(),
+            rewrites: rewrites(settings, target, permit.level()),
+            report: (settings.report.mode == ReportMode::Always)
+                .then(|| report(settings, permit.level(), permit.reason())),
+            permit: PermitGuard::new(&self.worker, permit),
+            requested,
+        };
+        match tables.upstreams.get(started.plant) {
+            Some(Some(upstream)) => self.proxy(upstream, started).await,
+            _ => self.serve_file(started).await,
+        }
+    }
+
+    /// Passes the request to an upstream and the response back.
+    async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
+        let Started { mut permit, tables, plant, rewrites, report, requested } = started;
+        self.write_variants(rewrites, &tables.settings, &pool.name);
+        let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
+        self.client.inbox.consume(self.head.length);
+        let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
+        let body = Decoder::new(self.head.framing).reserving(reserved);
+        let variants = &self.variants;
+        let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit())
+            .awaiting_continue(self.head.expects_continue)
+            .idempotent(idempotent);
+        if let Err(refusal) = request.check(&self.client.inbox) {
+            return self.fail(refusal, requested, permit).await;
+        }
+        let terms = ResponseTerms {
+            requested,
+            report,
+            report_name: tables.settings.report.reserved_name(),
+            reports: tables.reported[plant].then_some(&pool.reports),
+            cost_header: tables.cost_headers.get(plant).and_then(Option::as_deref),
+            falls_back: variants.get(1).is_some(),
+        };
+        let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
+        let (worker, client) = (&self.worker, &mut self.client);
+        let progress = Progress::start(worker.coarse(), &tables.settings.timeouts);
+        let mut exchange = Exchange {
+            worker,
+            client,
+            request,
+            response,
+            permit: &mut permit,
+            pool,
+            lease: None,
+            progress,
+            cut_short: false,
+        };
+        let end = retries::carry(&mut exchange, variants).await;
+        // Bytes of the request that were not sent still lie in the inbox, where the next request is looked for.
+        let complete = exchange.request.is_sent();
+        let keep = exchange.response.keeps_client() && complete;
+        let ends_with_connection = exchange.response.ends_with_connection();
+        match end {
+            End::Done => {
+                permit.depart(Outcome::Completed);
+                match (keep, complete) {
+                    (true, _) => Next::Request,
+                    (false, true) => Next::Close,
+                    (false, false) => Next::Linger,
+                }
+            }
+            End::Switched(lease) => {
+                let rest = exchange.response.take_rest();
+                permit.release(Service::default());
+                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), rest, &permit).await;
+                permit.depart(Outcome::Completed);
+                Next::Close
+            }
+            End::Failed(refusal) => self.fail(refusal, requested, permit).await,
+            End::Broken(outcome) => {
+                if ends_with_connection {
+                    // The client would take a plain close for the end of the body.
+                    let _ = self.client.io.set_zero_linger();
+                }
+                permit.release(Service::default());
+                permit.depart(outcome);
+                Next::Close
+            }
+            // These two never leave `retries::carry`.
+            End::Retry | End::Absent => Next::Close,
+        }
+    }
+
+    /// Writes the heads that the upstream may get: that of the request's level, and those of the levels above as long as
+    /// one level falls back to the next. Only a request that has no body and changes nothing is sent more than once.
+    fn write_variants(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
+        let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
+        let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host };
+        self.variants.begin(|out| outgoing(rewrites.first()).write(out));
+        let reads = matches!(head.method.of(bytes), b"GET" | b"HEAD")
+            && head.framing == Framing::None
+            && !head.upgrade
+            && !head.expects_continue;
+        for pair in rewrites.windows(2).take_while(|pair| reads && pair[0].falls_back) {
+            self.variants.then(|out| outgoing(Some(&pair[1])).write(out));
+        }
+    }
+}
+
+/// How a request to this site is rewritten at a level, and at the levels above.
+fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {
+    let levels = settings.rewrites.get(usize::from(target.site));
+    levels.and_then(|levels| levels.get(usize::from(level).saturating_sub(1)..)).unwrap_or_default()
+}
+
+/// Methods whose repetition does no harm, RFC 9110 9.2.2.
+fn is_idempotent(method: &[u8]) -> bool {
+    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::settings::ForwardedFields;
+use plimsoll_core::promises::Network;
+
+fn network(text: &str, prefix_bits: u8) -> Network {
+    Network { address: text.parse().expect("an address"), prefix_bits }
+}
+
+fn forwarded(peer: &str, text: &str, settings: &Settings, rewrite: Option<&Rewrite>) -> String {
+    let mut head = RequestHead::default();
+    head.parse(text.as_bytes()).expect("a good request");
+    let peer = Peer::new(peer.parse().expect("an address"), &settings.trusted_proxies);
+    let mut out = Vec::new();
+    let (bytes, fallback_host) = (text.as_bytes(), "origin:80");
+    Outgoing { bytes, head: &head, rewrite, peer: &peer, settings, fallback_host }.write(&mut out);
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn hop_by_hop_fields_stay_and_spoofed_ones_go() {
+    let text = "GET /a?b HTTP/1.1\r\nHost: h:1\r\nConnection: x-hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n\
+                TE: trailers\r\nProxy-Connection: a\r\nUpgrade: websocket\r\nX-Forwarded-For: 9.9.9.9\r\n\
+                Forwarded: for=9.9.9.9\r\nX-Forwarded-Proto: https\r\nX_Forwarded_Host: evil\r\nAccept: b\r\n\r\n";
+    assert_eq!(
+        forwarded("1.2.3.4", text, &Settings::default(), None),
+        "GET /a?b HTTP/1.1\r\nhost: h:1\r\nAccept: b\r\nx-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+         x-forwarded-host: h:1\r\n\r\n"
+    );
+}
+
+#[test]
+fn a_trusted_proxy_is_continued() {
+    let settings = Settings {
+        trusted_proxies: vec![network("1.2.3.0", 24)],
+        forwarded: ForwardedFields::Both,
+        ..Settings::default()
+    };
+    let text = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 9.9.9.9\r\nForwarded: for=9.9.9.9\r\n\
+                X-Forwarded-Proto: https\r\nX-Forwarded-Host: outer\r\n\r\n";
+    assert_eq!(
+        forwarded("1.2.3.4", text, &settings, None),
+        "GET / HTTP/1.1\r\nhost: h\r\nx-forwarded-for: 9.9.9.9, 1.2.3.4\r\nx-forwarded-proto: https\r\n\
+         x-forwarded-host: outer\r\nforwarded: for=9.9.9.9, for=1.2.3.4;host=\"h\";proto=http\r\n\r\n"
+    );
+}
+
+#[test]
+fn no_host_is_the_upstreams_and_forwarded_as_none() {
+    let settings = Settings { forwarded: ForwardedFields::Both, ..Settings::default() };
+    assert_eq!(
+        forwarded("1.2.3.4", "GET / HTTP/1.0\r\n\r\n", &settings, None),
+        "GET / HTTP/1.1\r\nhost: origin:80\r\nx-forwarded-for: 1.2.3.4\r\nx-forwarded-proto: http\r\n\
+         forwarded: for=1.2.3.4;proto=http\r\n\r\n"
+    );
+}
+
+#[test]
+fn levels_rewrite_path_and_fields() {
+    let rewrite = Rewrite {
+        prefix: "/light".to_owned(),
+        headers: vec![("X-Quality".to_owned(), "low".to_owned())],
+        falls_back: false,
+    };
+    let settings = Settings { forwarded: ForwardedFields::None, ..Settings::default() };
+    let text = "POST http://h/p?q HTTP/1.1\r\nHost: other\r\nx-quality: high\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(
+        forwarded("::1", text, &settings, Some(&rewrite)),
+        "POST /light/p?q HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\nX-Quality: low\r\n\r\n"
+    );
+    let text = "GET http://h HTTP/1.1\r\nHost: h\r\n\r\n";
+    assert_eq!(
+        forwarded("::1", text, &settings, Some(&rewrite)),
+        "GET /light/ HTTP/1.1\r\nhost: h\r\nX-Quality: low\r\n\r\n"
+    );
+}
+
+#[test]
+fn framing_cannot_be_nominated_away() {
+    let settings = Settings { forwarded: ForwardedFields::None, ..Settings::default() };
+    let text = "POST / HTTP/1.1\r\nHost: h\r\nConnection: content-length, host\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(
+        forwarded("::1", text, &settings, None),
+        "POST / HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\n"
+    );
+}
+
+#[test]
+fn the_client_is_the_last_that_is_not_trusted() {
+    let trusted = [network("10.0.0.0", 8), network("fd00::", 8)];
+    let client = |peer: &str, fields: &str| {
+        let text = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+        let mut head = RequestHead::default();
+        head.parse(text.as_bytes()).expect("a good request");
+        Peer::new(peer.parse().expect("an address"), &trusted)
+            .client(text.as_bytes(), &head, &trusted)
+            .to_string()
+    };
+    assert_eq!(client("1.1.1.1", "X-Forwarded-For: 2.2.2.2\r\n"), "1.1.1.1");
+    assert_eq!(client("10.1.1.1", ""), "10.1.1.1");
+    assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6, 2.2.2.2, 10.2.2.2\r\n"), "2.2.2.2");
+    assert_eq!(client("10.1.1.1", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 2.2.2.2:80\r\n"), "2.2.2.2");
+    assert_eq!(client("fd00::1", "Forwarded: for=\"[2001:db8::1]:4\";proto=http\r\n"), "2001:db8::1");
+    assert_eq!(client("10.1.1.1", "X-Forwarded-For: 2.2.2.2, nonsense\r\n"), "10.1.1.1");
+}

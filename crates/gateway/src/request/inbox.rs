@@ -1,0 +1,105 @@
+//! Bytes that a peer has sent and that are not taken yet.
+//!
+//! A read needs room that it may not use: a head of 400 bytes comes into a buffer of 16 KB. Ten thousand waiting requests
+//! would hold ten thousand such buffers. Where many requests wait, each therefore *packs* its inbox: the bytes move to
+//! memory of their own size, and the buffer goes back to its thread. The next byte that comes takes a buffer again.
+//! Ranges of the bytes stay valid, since they count from the first byte.
+
+use super::buffers::{Buffer, LARGE, SMALL};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+
+/// More bytes than this are not packed: that would save little, and copying is not free.
+const MOST_PACKED: usize = SMALL / 4;
+
+/// A window on a buffer that exists only while it holds something.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    buffer: Option<Buffer>,
+    /// The bytes while there is no buffer.
+    packed: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Inbox {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let all = self.buffer.as_deref().unwrap_or(&self.packed);
+        &all[self.start..self.end]
+    }
+
+    /// Gives the buffer back and keeps the bytes: for a wait.
+    pub(crate) fn pack(&mut self) {
+        let length = self.end - self.start;
+        if self.buffer.is_some() && length <= MOST_PACKED {
+            self.packed = self.bytes().into();
+            (self.buffer, self.start, self.end) = (None, 0, length);
+        }
+    }
+
+    /// A buffer for the packed bytes and for those that follow.
+    fn unpack(&mut self, large: bool) -> &mut Buffer {
+        let packed = std::mem::take(&mut self.packed);
+        self.buffer.get_or_insert_with(|| {
+            let mut buffer = if large { Buffer::large() } else { Buffer::small() };
+            buffer[..packed.len()].copy_from_slice(&packed);
+            buffer
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Removes `count` bytes, and gives the buffer back with the last.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.start = self.start.saturating_add(count).min(self.end);
+        if self.is_empty() {
+            *self = Inbox::default();
+        }
+    }
+
+    /// Whether a read has room without moving anything.
+    pub(crate) fn has_room(&self) -> bool {
+        self.buffer.as_ref().is_none_or(|buffer| self.end < buffer.len())
+    }
+
+    /// Makes room behind the bytes: moves them to the front, or to a large buffer.
+    pub(crate) fn make_room(&mut self) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if self.start > 0 {
+            buffer.copy_within(self.start..self.end, 0);
+        } else if buffer.len() < LARGE {
+            let mut large = Buffer::large();
+            large[..self.end].copy_from_slice(&buffer[..self.end]);
+            self.buffer = Some(large);
+        }
+        (self.start, self.end) = (0, self.end - self.start);
+    }
+
+    /// Reads once. Zero is the end of the stream. A buffer is taken only when there is something to read.
+    pub(crate) fn poll_fill(
+        &mut self,
+        io: &mut TcpStream,
+        context: &mut Context<'_>,
+        large: bool,
+    ) -> Poll<io::Result<usize>> {
+        if self.buffer.is_none() {
+            ready!(io.poll_read_ready(context))?;
+        }
+        let end = self.end;
+        let buffer = self.unpack(large);
+        let mut target = ReadBuf::new(&mut buffer[end..]);
+        let result = Pin::new(io).poll_read(context, &mut target);
+        let count = target.filled().len();
+        self.end += count;
+        if self.is_empty() {
+            *self = Inbox::default();
+        }
+        ready!(result)?;
+        Poll::Ready(Ok(count))
+    }
+}

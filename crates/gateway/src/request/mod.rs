@@ -1,0 +1,23 @@
+//! One request's way on a client's connection.
+//!
+//! In: a connection that `listen` has placed on this thread. Out: responses, and the engine's accounting of each
+//! request from arrival to departure.
+//!
+//! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), waiting
+//! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
+//! ([`file`]), answered by the gateway itself ([`answer`]), switched to another protocol ([`tunnel`]), or closing
+//! ([`client`]). [`head`] writes heads; [`permit_guard`] departs a request however its way ends.
+
+pub(crate) mod answer;
+pub(crate) mod buffers;
+pub(crate) mod client;
+pub(crate) mod connection;
+mod decision;
+mod file;
+pub(crate) mod forward;
+pub(crate) mod head;
+pub(crate) mod inbox;
+pub(crate) mod outbox;
+pub(crate) mod peer;
+pub(crate) mod permit_guard;
+mod tunnel;

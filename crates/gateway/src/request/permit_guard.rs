@@ -1,0 +1,88 @@
+//! Permits that depart on drop, so that a request is accounted for once however its way ends.
+//!
+//! A task that is dropped, because its client left or its thread stops, drops its guards with it.
+
+use crate::runtime::slots::Slot;
+use crate::runtime::worker::Worker;
+use plimsoll_core::request::{Outcome, Permit, Service, Verdict};
+use std::rc::Rc;
+
+/// The permit of a request that has started. Dropped without [`depart`](Self::depart), the request was abandoned.
+pub(crate) struct PermitGuard {
+    worker: Rc<Worker>,
+    permit: Option<Permit>,
+    released: bool,
+}
+
+impl PermitGuard {
+    pub(crate) fn new(worker: &Rc<Worker>, permit: Permit) -> Self {
+        PermitGuard { worker: worker.clone(), permit: Some(permit), released: false }
+    }
+
+    /// Counts body bytes that the client took.
+    pub(crate) fn sent(&self, bytes: u64) {
+        if let Some(permit) = self.permit.as_ref().filter(|_| bytes > 0) {
+            self.worker.lane.borrow_mut().sent(permit, bytes);
+        }
+    }
+
+    /// Gives the place at the plant back. The first call counts, later ones do nothing.
+    pub(crate) fn release(&mut self, service: Service) {
+        if let Some(permit) = self.permit.as_mut().filter(|_| !self.released) {
+            self.released = true;
+            self.worker.with_lane(|lane, now, verdicts| lane.release(now, permit, service, verdicts));
+        }
+    }
+
+    /// Ends the request.
+    pub(crate) fn depart(mut self, outcome: Outcome) {
+        self.leave(outcome);
+    }
+
+    fn leave(&mut self, outcome: Outcome) {
+        if let Some(permit) = self.permit.take() {
+            self.worker.with_lane(|lane, now, verdicts| lane.depart(now, permit, outcome, verdicts));
+        }
+    }
+}
+
+impl Drop for PermitGuard {
+    fn drop(&mut self) {
+        self.leave(Outcome::Abandoned);
+    }
+}
+
+/// The permit of a waiting request. Dropped, the request leaves the queue; if its start was decided meanwhile, its
+/// place goes to the next request.
+pub(super) struct WaitingGuard {
+    worker: Rc<Worker>,
+    slot: Rc<Slot>,
+    permit: Option<Permit>,
+}
+
+impl WaitingGuard {
+    pub(super) fn new(worker: &Rc<Worker>, slot: &Rc<Slot>, permit: Permit) -> Self {
+        WaitingGuard { worker: worker.clone(), slot: slot.clone(), permit: Some(permit) }
+    }
+
+    /// Ends the wait and returns the verdict, if it has come.
+    pub(super) fn take(mut self) -> Option<Verdict> {
+        let verdict = self.slot.end_wait()?;
+        // With its verdict the engine has spent the waiting permit: this permit must not depart.
+        self.permit = None;
+        Some(verdict)
+    }
+}
+
+impl Drop for WaitingGuard {
+    fn drop(&mut self) {
+        let verdict = self.slot.end_wait();
+        let Some(waiting) = self.permit.take() else { return };
+        let permit = match verdict {
+            None => waiting,
+            Some(Verdict::Start(_, started)) => started,
+            Some(Verdict::Drop { .. }) => return,
+        };
+        self.worker.with_lane(|lane, now, verdicts| lane.depart(now, permit, Outcome::Abandoned, verdicts));
+    }
+}

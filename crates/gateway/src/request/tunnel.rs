@@ -1,0 +1,128 @@
+//! An upgraded connection: bytes both ways until both sides are done.
+//!
+//! The place at the plant was given back at the switch: a tunnel holds none, but its bytes to the client still count.
+
+use super::buffers::Buffer;
+use super::client::Client;
+use super::inbox::Inbox;
+use super::outbox::Bytes;
+use super::permit_guard::PermitGuard;
+use crate::runtime::worker::Worker;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+
+/// One direction's progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    Open,
+    /// The source has ended; bytes that were read are still delivered.
+    Ended,
+    Closed,
+}
+
+struct Tunnel<'a> {
+    client: &'a mut Client,
+    server: TcpStream,
+    from_server: Inbox,
+    permit: &'a PermitGuard,
+    up: Flow,
+    down: Flow,
+}
+
+/// Copies until both directions have ended, one direction fails, or nothing moves for too long.
+pub(crate) async fn run(
+    worker: &Rc<Worker>,
+    client: &mut Client,
+    server: TcpStream,
+    rest: Option<(Buffer, usize, usize)>,
+    permit: &PermitGuard,
+) {
+    if let Some((buffer, start, end)) = rest {
+        client.outbox.push(Bytes::Pooled(buffer), start..end, 0);
+    }
+    let timeout = worker.tables().settings.timeouts.tunnel_idle;
+    let from_server = Inbox::default();
+    let mut tunnel = Tunnel { client, server, from_server, permit, up: Flow::Open, down: Flow::Open };
+    tunnel.client.slot.arm(Some(worker.after(timeout)));
+    poll_fn(|context| {
+        loop {
+            let mut moved = false;
+            if tunnel.up(context, &mut moved).is_err() || tunnel.down(context, &mut moved).is_err() {
+                return Poll::Ready(());
+            }
+            if tunnel.up == Flow::Closed && tunnel.down == Flow::Closed {
+                return Poll::Ready(());
+            }
+            // Draining does not wait for a tunnel, which need not have an end.
+            if worker.is_draining() {
+                return Poll::Ready(());
+            }
+            if moved {
+                tunnel.client.slot.arm(Some(worker.after(timeout)));
+            } else if tunnel.client.slot.expired() {
+                return Poll::Ready(());
+            } else {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
+
+impl Tunnel<'_> {
+    fn up(&mut self, context: &mut Context<'_>, moved: &mut bool) -> std::io::Result<()> {
+        let Client { io, inbox, .. } = &mut *self.client;
+        copy(inbox, io, &mut self.server, &mut self.up, context).map(|count| *moved |= count.is_some())
+    }
+
+    fn down(&mut self, context: &mut Context<'_>, moved: &mut bool) -> std::io::Result<()> {
+        let Client { io, outbox, .. } = &mut *self.client;
+        if !outbox.is_empty() {
+            if let Poll::Ready(written) = outbox.poll_write(io, context) {
+                self.permit.sent(written?.body);
+                *moved = true;
+            }
+            return Ok(());
+        }
+        let count = copy(&mut self.from_server, &mut self.server, io, &mut self.down, context)?;
+        *moved |= count.is_some();
+        self.permit.sent(count.unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// Reads once and writes once, as far as both are possible. Returns the number of bytes written if anything moved.
+fn copy(
+    inbox: &mut Inbox,
+    from: &mut TcpStream,
+    to: &mut TcpStream,
+    flow: &mut Flow,
+    context: &mut Context<'_>,
+) -> std::io::Result<Option<u64>> {
+    let (mut moved, mut written) = (false, 0);
+    if *flow == Flow::Open
+        && inbox.has_room()
+        && let Poll::Ready(count) = inbox.poll_fill(from, context, true)
+    {
+        moved = true;
+        if count? == 0 {
+            *flow = Flow::Ended;
+        }
+    }
+    if !inbox.is_empty()
+        && let Poll::Ready(count) = Pin::new(&mut *to).poll_write(context, inbox.bytes())
+    {
+        moved = true;
+        written = count?;
+        inbox.consume(written);
+    }
+    if *flow == Flow::Ended && inbox.is_empty() && Pin::new(to).poll_shutdown(context).is_ready() {
+        moved = true;
+        *flow = Flow::Closed;
+    }
+    Ok(moved.then_some(written as u64))
+}

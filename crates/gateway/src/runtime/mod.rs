@@ -1,0 +1,15 @@
+//! What runs: threads, what they share, and how that is replaced while they run.
+//!
+//! In: sockets and lanes at the start, messages to a thread, new settings at a reload. Out: verdicts delivered to the
+//! requests that they are about, and control periods on time.
+//!
+//! A [`worker`] thread has its connections in [`slots`] and gets messages through its [`mailbox`]. The [`ticker`]
+//! thread runs the control loops. [`tables`] are the settings in force, published by [`reload`].
+
+pub(crate) mod clock;
+pub(crate) mod mailbox;
+pub(crate) mod reload;
+pub(crate) mod slots;
+pub(crate) mod tables;
+pub(crate) mod ticker;
+pub(crate) mod worker;

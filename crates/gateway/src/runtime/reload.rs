@@ -1,0 +1,212 @@
+//! New settings and promises for a running gateway.
+//!
+//! Settings and promises are checked first, and each folder is opened once to see that it can be. Then the tables are
+//! replaced, then the engine's promises, in this order (see [`tables`](super::tables)). Settings that hold a socket or a
+//! thread cannot change while the gateway runs: they are reported as needing a restart, and all others are applied.
+
+use crate::files::Files;
+use crate::gateway::check;
+use crate::runtime::worker::Shared;
+use crate::settings::{Backend, Settings};
+use plimsoll_core::admission::aces::RateForecasts;
+use plimsoll_core::promises::Promises;
+use plimsoll_core::telemetry::status::PlantStatus;
+use plimsoll_core::{Changes, Engine};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, SystemTime};
+
+/// Reloads a running gateway, or reports to it what its servers say of themselves, from any thread.
+#[derive(Clone)]
+pub struct Reloader {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Arc<Mutex<Engine>>,
+    pub(crate) ticker: Option<Thread>,
+}
+
+impl std::fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reloader").finish_non_exhaustive()
+    }
+}
+
+/// How often a gateway was told to reload, and since when its settings have been in force.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reloads {
+    /// Reloads that were applied, also if they changed nothing.
+    pub applied: u64,
+    /// Reloads that were refused and changed nothing.
+    pub refused: u64,
+    /// When the settings in force came into force, at the start or by the last reload applied; time since 1970.
+    pub in_force_since: Duration,
+}
+
+impl Reloads {
+    /// The counts of a gateway that starts now.
+    pub(crate) fn start() -> Self {
+        Reloads { in_force_since: since_1970(), ..Reloads::default() }
+    }
+
+    fn count(&mut self, is_applied: bool) {
+        if is_applied {
+            self.applied += 1;
+            self.in_force_since = since_1970();
+        } else {
+            self.refused += 1;
+        }
+    }
+}
+
+/// The time since 1970 by the machine's calendar, which operators compare with their own; nothing is decided by it.
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Changes of promises, and of what serves them.
+    pub changes: Changes,
+    /// Sections of the settings that changed.
+    pub settings: Vec<&'static str>,
+    /// Settings that differ and stay in force as they are until the gateway is restarted.
+    pub needs_restart: Vec<&'static str>,
+}
+
+impl Reloader {
+    /// Reports how many workers an upstream says that it has. The report counts for an upstream whose number of workers is
+    /// being searched for; others, and unknown names, are ignored.
+    pub fn report_workers(&self, upstream: &str, workers: u32) {
+        let status = self.engine.lock().unwrap_or_else(PoisonError::into_inner).status();
+        let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
+        if let Some(plant) = status.plants.iter().position(named) {
+            self.shared
+                .reported_workers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((plant, workers));
+        }
+    }
+
+    /// What was learned of how rates develop, for admission by budget.
+    pub fn trends(&self) -> RateForecasts {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
+    }
+
+    /// Adds what was learned in an earlier run to what was learned since.
+    pub fn remember(&self, trends: RateForecasts) {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
+    }
+
+    /// Replaces settings and promises. Requests under way are not touched.
+    ///
+    /// # Errors
+    /// What is wrong, one sentence for each finding. Nothing has changed then.
+    pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
+        let result = self.apply(settings, promises);
+        self.shared.reloads().count(result.is_ok());
+        result
+    }
+
+    /// Counts a reload that was refused before it reached the gateway, because its file is wrong.
+    pub fn refuse(&self) {
+        self.shared.reloads().count(false);
+    }
+
+    fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
+        check(&settings, promises).map_err(|error| vec![error.to_string()])?;
+        folders_open(&settings, promises)?;
+        // The lock is held to the end: reloads come one at a time.
+        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let reload = engine.prepare(promises)?;
+        let before = self.shared.tables.current();
+        let sections = sections(&before.settings, &settings);
+        let needs_restart = pin(&before.settings, &mut settings);
+        let tables = before.next(settings, promises, &reload, self.shared.mailboxes.len());
+        self.shared.tables.publish(tables);
+        let mut changes = engine.apply(reload.clone());
+        drop(engine);
+        let now = self.shared.tables.current();
+        now.settle_pools(&before, promises, &reload);
+        now.note_changes(&before, promises, &reload, &mut changes);
+        if let Some(ticker) = &self.ticker {
+            ticker.unpark();
+        }
+        Ok(Reloaded { changes, settings: sections, needs_restart })
+    }
+}
+
+/// Refuses settings with a folder that cannot be opened; each thread opens the folders for itself later.
+fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<String>> {
+    let pairs = settings.backends.iter().zip(&promises.plants);
+    let wrong: Vec<String> = pairs
+        .filter_map(|(backend, plant)| match backend {
+            Backend::Files(files) => {
+                let error = Files::new(files.clone()).err()?;
+                Some(format!("{}: the folder {} cannot be opened: {error}", plant.name, files.root.display()))
+            }
+            Backend::Upstream { .. } => None,
+        })
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// The sections that differ and can change.
+fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    let pairs = [
+        ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
+        ("forwarded", old.forwarded != new.forwarded),
+        ("report", old.report != new.report),
+        ("rejection", old.rejection != new.rejection),
+        ("limits", old.limits != new.limits),
+        ("timeouts", old.timeouts != new.timeouts),
+    ];
+    pairs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+}
+
+/// Keeps the settings that cannot change as they are, and returns those that were to change.
+fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
+    let mut kept = Vec::new();
+    let mut keep = |name, differs: bool| {
+        if differs {
+            kept.push(name);
+        }
+    };
+    keep("listen", old.listen != new.listen);
+    keep("admin", old.admin != new.admin);
+    keep("threads", old.threads != new.threads);
+    keep("seed", old.hash_seed != new.hash_seed);
+    new.listen.clone_from(&old.listen);
+    (new.admin, new.threads, new.hash_seed) = (old.admin, old.threads, old.hash_seed);
+    kept
+}
+
+/// In one line, for a log.
+impl std::fmt::Display for Reloaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts = Vec::new();
+        let kinds = [
+            ("upstream", &self.changes.plants),
+            ("site", &self.changes.sites),
+            ("class", &self.changes.classes),
+        ];
+        for (kind, difference) in kinds {
+            let lists =
+                [("new", &difference.added), ("gone", &difference.removed), ("changed", &difference.changed)];
+            for (what, names) in lists.into_iter().filter(|(_, names)| !names.is_empty()) {
+                parts.push(format!("{kind} {what}: {}", names.join(", ")));
+            }
+        }
+        if self.changes.control {
+            parts.push("control changed".to_owned());
+        }
+        if !self.settings.is_empty() {
+            parts.push(format!("changed: {}", self.settings.join(", ")));
+        }
+        if !self.needs_restart.is_empty() {
+            parts.push(format!("needs a restart: {}", self.needs_restart.join(", ")));
+        }
+        f.write_str(if parts.is_empty() { "nothing changed" } else { "" })?;
+        f.write_str(&parts.join("; "))
+    }
+}

@@ -1,0 +1,174 @@
+//! A connection's slot in the table of its thread: its deadline, and the verdict that its waiting request gets.
+//!
+//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all
+//! connections. Arming a deadline costs a store; a timer per read would cost more than the rest of the read's
+//! bookkeeping.
+//!
+//! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
+//! stops waiting, so that a verdict that comes too late is known to be late.
+
+use plimsoll_core::request::{Token, Verdict};
+use plimsoll_core::time::{Duration, Instant};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+
+/// One connection's slot.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    index: u32,
+    generation: Cell<u32>,
+    waiting: Cell<bool>,
+    verdict: RefCell<Option<Verdict>>,
+    /// Nanoseconds; 0 is none.
+    deadline: Cell<u64>,
+    expired: Cell<bool>,
+    /// Since when the connection has waited for a request, in nanoseconds; 0 while it serves one.
+    idle_since: Cell<u64>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Slot {
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        *self.waker.borrow_mut() = Some(waker.clone());
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Sets the deadline, or removes it with `None`.
+    pub(crate) fn arm(&self, deadline: Option<Instant>) {
+        self.deadline.set(deadline.map_or(0, Instant::as_nanos));
+        self.expired.set(false);
+    }
+
+    /// From `now` on the connection waits for a request of which no byte has come.
+    pub(crate) fn idle_from(&self, now: Instant) {
+        self.idle_since.set(now.as_nanos().max(1));
+    }
+
+    /// A request begins.
+    pub(crate) fn busy(&self) {
+        self.idle_since.set(0);
+    }
+
+    /// Whether a deadline is set.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.deadline.get() != 0 || self.expired.get()
+    }
+
+    /// Whether the deadline has passed since it was [armed](Self::arm).
+    pub(crate) fn expired(&self) -> bool {
+        self.expired.get()
+    }
+
+    fn expire(&self) {
+        self.deadline.set(0);
+        self.expired.set(true);
+        self.wake();
+    }
+
+    /// The token for the next wait.
+    pub(crate) fn token(&self, lane: usize) -> Token {
+        Token((lane as u64) << 56 | u64::from(self.index) << 32 | u64::from(self.generation.get()))
+    }
+
+    pub(crate) fn begin_wait(&self) {
+        self.waiting.set(true);
+    }
+
+    /// Ends the wait and returns the verdict, if it has come.
+    pub(crate) fn end_wait(&self) -> Option<Verdict> {
+        self.waiting.set(false);
+        self.generation.set(self.generation.get().wrapping_add(1));
+        self.verdict.borrow_mut().take()
+    }
+
+    pub(crate) fn has_verdict(&self) -> bool {
+        self.verdict.borrow().is_some()
+    }
+}
+
+/// The token of the request that a verdict is about.
+pub(crate) fn token_of(verdict: &Verdict) -> Token {
+    let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = verdict;
+    *token
+}
+
+/// The lane that a token belongs to.
+pub(crate) fn lane_of(token: Token) -> usize {
+    (token.0 >> 56) as usize
+}
+
+/// A thread's connections.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    slots: Vec<Option<Rc<Slot>>>,
+    free: Vec<u32>,
+    /// The generation with which the next user of each slot begins.
+    generations: Vec<u32>,
+}
+
+impl Slots {
+    pub(crate) fn add(&mut self) -> Rc<Slot> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.generations.push(0);
+            (self.slots.len() - 1) as u32
+        });
+        let generation = Cell::new(self.generations[index as usize]);
+        let slot = Rc::new(Slot { index, generation, ..Slot::default() });
+        self.slots[index as usize] = Some(slot.clone());
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: &Slot) {
+        self.generations[slot.index as usize] = slot.generation.get().wrapping_add(1);
+        self.slots[slot.index as usize] = None;
+        self.free.push(slot.index);
+    }
+
+    /// Hands a verdict to the request that waits for it, or back if that request waits no longer.
+    pub(crate) fn deliver(&self, verdict: Verdict) -> Result<(), Verdict> {
+        let token = token_of(&verdict);
+        let index = (token.0 >> 32 & 0xff_ffff) as usize;
+        match self.slots.get(index) {
+            Some(Some(slot)) if slot.waiting.get() && slot.generation.get() == token.0 as u32 => {
+                *slot.verdict.borrow_mut() = Some(verdict);
+                slot.wake();
+                Ok(())
+            }
+            _ => Err(verdict),
+        }
+    }
+
+    /// Wakes the connections whose deadline has passed.
+    pub(crate) fn expire(&self, now: Instant) {
+        for slot in self.slots.iter().flatten() {
+            let deadline = slot.deadline.get();
+            if deadline != 0 && now.as_nanos() >= deadline {
+                slot.expire();
+            }
+        }
+    }
+
+    /// Ends the connection that has been idle the longest, and returns its slot. `None` if no connection has been idle
+    /// for `least`.
+    pub(crate) fn expire_idle(&self, now: Instant, least: Duration) -> Option<Rc<Slot>> {
+        let idle = self.slots.iter().flatten().filter(|slot| slot.idle_since.get() != 0);
+        let slot = idle.min_by_key(|slot| slot.idle_since.get())?;
+        if now.since(Instant::from_nanos(slot.idle_since.get())) < least {
+            return None;
+        }
+        slot.busy();
+        slot.expire();
+        Some(slot.clone())
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.slots.iter().flatten().for_each(|slot| slot.wake());
+    }
+}

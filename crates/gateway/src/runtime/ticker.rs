@@ -1,0 +1,111 @@
+//! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
+
+use crate::runtime::worker::Shared;
+use crate::settings::Backend;
+use plimsoll_core::Engine;
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::{Duration, Instant};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::SystemTime;
+
+/// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    pub(crate) fn start(engine: Arc<Mutex<Engine>>, shared: Arc<Shared>) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::Builder::new().name("plimsoll-tick".to_owned()).spawn(move || {
+            let mut senses = Senses::new(&shared);
+            let mut verdicts = Vec::new();
+            while !stopped.load(Relaxed) {
+                let now = shared.clock.now();
+                let readings = senses.read(&shared, now);
+                let next = {
+                    let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+                    engine.tick(now, &readings, &mut verdicts)
+                };
+                shared.deliver(verdicts.drain(..));
+                thread::park_timeout(next.since(shared.clock.now()).min(LONGEST_SLEEP));
+            }
+        })?;
+        Ok(Ticker { stop, thread: Some(thread) })
+    }
+
+    /// The thread; unparked, it ticks at once.
+    pub(crate) fn thread(&self) -> Option<Thread> {
+        self.thread.as_ref().map(|thread| thread.thread().clone())
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic there was reported by its thread; nothing is left to do here.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reads this machine and the upstreams' reports for each tick.
+struct Senses {
+    cores: u32,
+    cpu: Duration,
+    at: Instant,
+}
+
+impl Senses {
+    fn new(shared: &Shared) -> Self {
+        let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        Senses { cores, cpu: process_cpu(), at: shared.clock.now() }
+    }
+
+    fn read(&mut self, shared: &Shared, now: Instant) -> Readings {
+        let cpu = process_cpu();
+        let elapsed = now.since(self.at).as_secs_f64();
+        let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
+        (self.cpu, self.at) = (cpu, now);
+        let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
+        readings.workers =
+            std::mem::take(&mut *shared.reported_workers.lock().unwrap_or_else(PoisonError::into_inner));
+        readings.time_of_day = Some(time_of_day());
+        let tables = shared.tables.current();
+        for (plant, backend) in tables.settings.backends.iter().enumerate() {
+            if !tables.reported.get(plant).copied().unwrap_or(false) {
+                continue;
+            }
+            let utilization = match (backend, &tables.upstreams[plant]) {
+                (_, Some(upstream)) => upstream.reports.take(),
+                // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
+                (Backend::Files(_), None) if elapsed > 0.0 => {
+                    Some((own / f64::from(tables.workers[plant].max(1))).clamp(0.0, 1.0))
+                }
+                _ => None,
+            };
+            readings.utilization.extend(utilization.map(|value| (plant, value)));
+        }
+        readings
+    }
+}
+
+/// The time of day in UTC, so that rates are predicted by the same hour on every machine.
+fn time_of_day() -> Duration {
+    const DAY: u64 = 24 * 3600;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Duration::from_secs(now.as_secs() % DAY)
+}
+
+fn process_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+}

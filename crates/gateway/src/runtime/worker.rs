@@ -1,0 +1,270 @@
+//! A worker thread: its runtime, its lane of the engine, its connections, its mailbox.
+//!
+//! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
+//! path of a request but the engine's words and the lists of idle upstream connections.
+
+use super::clock::Clock;
+use super::mailbox::{Mailbox, Message};
+use super::reload::Reloads;
+use super::slots::{Slot, Slots, lane_of, token_of};
+use super::tables::{PublishedTables, ThreadTables};
+use crate::listen::acceptor;
+use crate::listen::placement::SpareTime;
+use crate::request::connection;
+use plimsoll_core::Lane;
+use plimsoll_core::request::{Outcome, Verdict, Verdicts};
+use plimsoll_core::time::Instant;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker, ready};
+use std::time::{Duration, SystemTime};
+use tokio::net::{TcpListener, TcpStream};
+
+/// How often deadlines, stale connections and the date are looked after.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// A connection is not ended to make room before it has waited this long for its next request, since its client may be
+/// about to send.
+const LEAST_IDLE: Duration = Duration::from_secs(1);
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub tables: PublishedTables,
+    pub clock: Clock,
+    pub mailboxes: Vec<Arc<Mailbox>>,
+    /// How much of its time each thread can spare.
+    pub spare: Arc<[SpareTime]>,
+    pub draining: AtomicBool,
+    pub reloads: Mutex<Reloads>,
+    /// How many workers plants have reported since the last tick, each with the plant's number.
+    pub reported_workers: Mutex<Vec<(usize, u32)>>,
+}
+
+impl Shared {
+    pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
+        // Three numbers: they are whole whatever else broke.
+        self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a client's connection to a thread.
+    pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
+        if let Ok(stream) = io.into_std() {
+            self.mailboxes[thread].connections.fetch_add(1, Relaxed);
+            self.mailboxes[thread].post(Message::Connection(stream, peer));
+        }
+    }
+
+    /// Sends verdicts to the threads whose requests they are about.
+    pub(crate) fn deliver(&self, verdicts: impl Iterator<Item = Verdict>) {
+        for verdict in verdicts {
+            if let Some(mailbox) = self.mailboxes.get(lane_of(token_of(&verdict))) {
+                mailbox.post(Message::Verdict(verdict));
+            }
+        }
+    }
+}
+
+/// What belongs to one thread alone.
+pub(crate) struct Worker {
+    pub index: usize,
+    pub shared: Arc<Shared>,
+    pub lane: RefCell<Lane>,
+    pub slots: RefCell<Slots>,
+    tables: RefCell<Rc<ThreadTables>>,
+    /// For the `date` field.
+    pub date: RefCell<String>,
+    verdicts: RefCell<Verdicts>,
+    /// Now, to a tenth of a second: good enough for deadlines and free to read.
+    coarse: Cell<Instant>,
+    pub acceptors: RefCell<Vec<Waker>>,
+    /// The idle connection that was ended last, to make room.
+    ending: RefCell<Weak<Slot>>,
+}
+
+impl Worker {
+    pub(crate) fn new(index: usize, shared: Arc<Shared>, lane: Lane) -> io::Result<Rc<Self>> {
+        let mut failed = None;
+        let tables = ThreadTables::new(&shared.tables, None, &mut failed);
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let worker = Worker {
+            index,
+            lane: RefCell::new(lane),
+            slots: RefCell::default(),
+            tables: RefCell::new(Rc::new(tables)),
+            date: RefCell::default(),
+            verdicts: RefCell::default(),
+            coarse: Cell::new(shared.clock.now()),
+            acceptors: RefCell::default(),
+            ending: RefCell::default(),
+            shared,
+        };
+        worker.look_around();
+        Ok(Rc::new(worker))
+    }
+
+    /// Reads the clock.
+    pub(crate) fn now(&self) -> Instant {
+        let now = self.shared.clock.now();
+        self.coarse.set(now);
+        now
+    }
+
+    /// The time `timeout` from about now.
+    pub(crate) fn after(&self, timeout: Duration) -> Instant {
+        self.coarse.get() + timeout
+    }
+
+    /// About now, without reading the clock.
+    pub(crate) fn coarse(&self) -> Instant {
+        self.coarse.get()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.shared.draining.load(Relaxed)
+    }
+
+    /// Calls the engine and acts on the verdicts that come of the call.
+    pub(crate) fn with_lane<T>(&self, call: impl FnOnce(&mut Lane, Instant, &mut Verdicts) -> T) -> T {
+        self.shared.mailboxes[self.index].remind();
+        let now = self.now();
+        let mut verdicts = self.verdicts.take();
+        let result = call(&mut self.lane.borrow_mut(), now, &mut verdicts);
+        self.act_on(&mut verdicts);
+        self.verdicts.replace(verdicts);
+        result
+    }
+
+    /// Delivers verdicts in their order, and those that come of delivering them. The vector keeps its memory.
+    fn act_on(&self, verdicts: &mut Verdicts) {
+        let mut more = Verdicts::new();
+        while !verdicts.is_empty() {
+            for verdict in verdicts.drain(..) {
+                self.act(verdict, &mut more);
+            }
+            verdicts.append(&mut more);
+        }
+    }
+
+    /// Delivers one verdict: to another thread, or to a request of this one. The place of a request that is gone goes
+    /// to the next request, which may bring more verdicts.
+    fn act(&self, verdict: Verdict, more: &mut Verdicts) {
+        if lane_of(token_of(&verdict)) != self.index {
+            return self.shared.deliver(std::iter::once(verdict));
+        }
+        let undelivered = self.slots.borrow().deliver(verdict);
+        if let Err(Verdict::Start(_, permit)) = undelivered {
+            let now = self.now();
+            self.lane.borrow_mut().depart(now, permit, Outcome::Abandoned, more);
+        }
+    }
+
+    /// The tables that this thread reads.
+    pub(crate) fn tables(&self) -> Rc<ThreadTables> {
+        self.tables.borrow().clone()
+    }
+
+    /// Takes new tables if any were published: between requests, and before a number that the engine gave is looked up.
+    pub(crate) fn renew(&self) {
+        if self.tables.borrow().generation != self.shared.tables.generation() {
+            let before = self.tables();
+            // A folder that cannot be opened was reported by the reload, which tried to open it. Since then the requests
+            // for it fail.
+            let tables = ThreadTables::new(&self.shared.tables, Some(&before), &mut None);
+            self.tables.replace(Rc::new(tables));
+        }
+    }
+
+    fn look_around(&self) {
+        self.renew();
+        let now = self.now();
+        self.slots.borrow().expire(now);
+        self.shared.spare[self.index].report(now);
+        self.shared.mailboxes[self.index].remind();
+        let tables = self.tables();
+        for upstream in tables.upstreams.iter().flatten() {
+            upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
+        }
+        crate::request::buffers::trim();
+        self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
+    }
+
+    /// Serves a client's connection that was placed on this thread.
+    pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: IpAddr) {
+        tokio::task::spawn_local(connection::run(self.clone(), io, peer));
+    }
+
+    /// Ends the connection that has been idle the longest. False if none has been idle for long enough.
+    pub(crate) fn end_idle(&self) -> bool {
+        // Connections are ended one at a time: the place of the last one counts as free only once it is gone.
+        if self.ending.borrow().upgrade().is_some_and(|slot| slot.expired()) {
+            return true;
+        }
+        let Some(slot) = self.slots.borrow().expire_idle(self.now(), LEAST_IDLE) else { return false };
+        self.ending.replace(Rc::downgrade(&slot));
+        true
+    }
+
+    /// Acts on a message. False if the thread is to stop.
+    fn receive(self: &Rc<Self>, message: Message) -> bool {
+        match message {
+            Message::Verdict(verdict) => {
+                let mut verdicts = self.verdicts.take();
+                verdicts.push(verdict);
+                self.act_on(&mut verdicts);
+                self.verdicts.replace(verdicts);
+            }
+            Message::Connection(stream, peer) => match TcpStream::from_std(stream) {
+                Ok(io) => self.adopt(io, peer),
+                Err(_) => {
+                    self.shared.mailboxes[self.index].connections.fetch_sub(1, Relaxed);
+                }
+            },
+            // There may be room again by now.
+            Message::EndIdle if acceptor::is_full(self) => {
+                self.end_idle();
+            }
+            Message::EndIdle => {}
+            Message::Drain => {
+                self.acceptors.take().into_iter().for_each(Waker::wake);
+                self.slots.borrow().wake_all();
+            }
+            Message::Stop => return false,
+        }
+        true
+    }
+
+    /// Runs until the thread is told to stop. Must be called in a local runtime.
+    pub(crate) async fn run(self: Rc<Self>, listeners: Vec<TcpListener>) {
+        for listener in listeners {
+            tokio::task::spawn_local(acceptor::run(self.clone(), listener));
+        }
+        let worker = self.clone();
+        tokio::task::spawn_local(async move {
+            let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + INTERVAL, INTERVAL);
+            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                interval.tick().await;
+                worker.look_around();
+            }
+        });
+        let mut messages = Vec::new();
+        poll_fn(|context| {
+            loop {
+                ready!(self.shared.mailboxes[self.index].poll_take(context, &mut messages));
+                for message in messages.drain(..) {
+                    if !self.receive(message) {
+                        return Poll::Ready(());
+                    }
+                }
+            }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,167 @@
+//! A chart as a picture of its own: an SVG file for a document that is not a page of this crate.
+//!
+//! A reader's style sheet and theme do not reach into such a file, so the picture brings its colours and its own paper: it
+//! is readable on a light and on a dark background.
+
+use super::path::{self, HEIGHT, WIDTH};
+use super::plot::{Frame, Plot};
+use super::{Chart, Color, XAxis};
+use crate::text::escape;
+use std::fmt::Write;
+
+/// Room around the plot: above it for title and legend, below for the axis, at the left for labels.
+const ABOVE: f64 = 96.0;
+const BELOW: f64 = 64.0;
+const LEFT: f64 = 72.0;
+const RIGHT: f64 = 28.0;
+/// The series' colours on white, as in page.css.
+const SLOTS: [&str; 4] = ["#376abd", "#e96c14", "#47a27c", "#a5577d"];
+const ALARM: &str = "#e00f40";
+const MUTED: &str = "#6b7680";
+
+impl Chart {
+    /// The lines of the chart as an SVG file, with title, legend, axes and marks.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        let plot = Plot::of(self);
+        let frame = Frame::of(&[(self, &plot)]);
+        let (width, height) = (LEFT + WIDTH + RIGHT, ABOVE + HEIGHT + BELOW);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"19\" fill=\"#1b2127\">\n<title>"
+        );
+        escape(&mut out, &self.title);
+        let _ = write!(
+            out,
+            "</title>\n<rect x=\".5\" y=\".5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"#fff\" stroke=\"#dfe3e8\"/>\n\
+             <text x=\"{LEFT}\" y=\"34\" font-size=\"23\" font-weight=\"600\">",
+            width - 1.0,
+            height - 1.0
+        );
+        escape(&mut out, &self.title);
+        out.push_str("</text>\n");
+        self.write_key(&mut out);
+        let _ = writeln!(out, "<g transform=\"translate({LEFT} {ABOVE})\">");
+        self.write_scales(&mut out, &frame);
+        self.write_moments(&mut out, &frame);
+        // The first series lies on top, where lines meet.
+        for (series, points) in self.series.iter().zip(&plot.points).rev() {
+            let drawn = path::line(&frame, points, series.style);
+            let _ = writeln!(
+                out,
+                "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"3.5\" stroke-linejoin=\"round\"/>",
+                drawn.line,
+                self.ink(series.color, &series.name)
+            );
+        }
+        out.push_str("</g>\n</svg>\n");
+        out
+    }
+
+    fn ink(&self, color: Color, name: &str) -> &'static str {
+        let place = self.series.iter().position(|series| series.name == name).unwrap_or(0);
+        match color {
+            Color::Alarm => ALARM,
+            Color::Muted => MUTED,
+            Color::Slot(number) => SLOTS[usize::from(number) % SLOTS.len()],
+            Color::Auto | Color::Ordered => SLOTS[place % SLOTS.len()],
+        }
+    }
+
+    /// The legend: a line in the colour of each series, and its name.
+    fn write_key(&self, out: &mut String) {
+        let mut x = LEFT;
+        for series in &self.series {
+            let ink = self.ink(series.color, &series.name);
+            let _ = write!(
+                out,
+                "<path d=\"M{x} 62h30\" stroke=\"{ink}\" stroke-width=\"5\"/><text x=\"{}\" y=\"69\">",
+                x + 40.0
+            );
+            escape(out, &series.name);
+            out.push_str("</text>\n");
+            // About the width of the text: a legend needs no more.
+            x += 80.0 + 10.0 * series.name.chars().count() as f64;
+        }
+    }
+
+    fn write_scales(&self, out: &mut String, frame: &Frame) {
+        for tick in &frame.y_ticks.ticks {
+            let y = (1.0 - frame.y.share(tick.value)) * HEIGHT;
+            let _ = writeln!(
+                out,
+                "<path d=\"M0 {y:.1}H{WIDTH}\" stroke=\"#dfe3e8\"/><text x=\"-12\" y=\"{:.1}\" text-anchor=\"end\" \
+                 fill=\"#55606b\">{}</text>",
+                y + 6.0,
+                tick.label
+            );
+        }
+        for tick in &frame.x_ticks.ticks {
+            let x = frame.x.share(tick.value) * WIDTH;
+            let _ = writeln!(
+                out,
+                "<path d=\"M{x:.1} {HEIGHT}v6\" stroke=\"#55606b\"/><text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\" \
+                 fill=\"#55606b\">{}</text>",
+                HEIGHT + 28.0,
+                tick.label
+            );
+        }
+        let _ = write!(
+            out,
+            "<path d=\"M0 {HEIGHT}H{WIDTH}\" stroke=\"#55606b\"/><text x=\"{WIDTH}\" y=\"{}\" text-anchor=\"end\" \
+             fill=\"#55606b\">",
+            HEIGHT + 52.0
+        );
+        match &self.x {
+            XAxis::Time => out.push_str(&format!("time ({})", frame.x_ticks.unit)),
+            XAxis::Quantity { name, unit } if unit.is_empty() => escape(out, name),
+            XAxis::Quantity { name, unit } => escape(out, &format!("{name} ({unit})")),
+        }
+        out.push_str("</text>\n<text x=\"-12\" y=\"-14\" text-anchor=\"end\" fill=\"#55606b\">");
+        escape(out, &self.unit);
+        out.push_str("</text>\n");
+    }
+
+    fn write_moments(&self, out: &mut String, frame: &Frame) {
+        for mark in &self.marks {
+            let x = frame.x.share(mark.x) * WIDTH;
+            let _ = write!(
+                out,
+                "<path d=\"M{x:.1} 0V{HEIGHT}\" stroke=\"#55606b\" stroke-dasharray=\"3 5\"/>\
+                 <text x=\"{:.1}\" y=\"{}\" fill=\"#55606b\">",
+                x + 8.0,
+                HEIGHT - 12.0
+            );
+            escape(out, &mark.name);
+            out.push_str("</text>\n");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Chart, Color, Series};
+
+    #[test]
+    fn a_picture_stands_alone_and_has_a_line_and_a_name_for_each_series() {
+        let svg = Chart::over_time("Answered <all>", "%")
+            .from_zero()
+            .mark(2.0, "the crowd comes")
+            .series(Series::every("with", 1.0, [100.0, 100.0, 99.0]))
+            .series(Series::every("without", 1.0, [100.0, 50.0, 33.0]).color(Color::Alarm))
+            .to_svg();
+        assert!(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n"), "{svg}");
+        for part in [
+            "Answered &lt;all&gt;",
+            ">with</text>",
+            ">without</text>",
+            "the crowd comes",
+            "time (s)",
+            "#e00f40",
+        ] {
+            assert!(svg.contains(part), "no {part} in {svg}");
+        }
+        assert_eq!(svg.matches("stroke-width=\"3.5\"").count(), 2);
+        assert!(!svg.contains("class=") && !svg.contains("style="), "nothing outside the file is needed");
+    }
+}
