@@ -41,7 +41,7 @@ e2e: ## the binary against a real nginx, a real Apache and a real browser
 	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast --lib --tests
 
 live: release ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
-	PLIMSOLL_BIN=$(BIN) $(CARGO) bench --quiet --locked -p plimsoll-e2e --bench live
+	PLIMSOLL_BIN=$(BIN) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
 	$(BIN) demo --seconds 30
 
 model-check: ## the gate, which threads share, under every interleaving that loom can make

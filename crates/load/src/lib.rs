@@ -13,7 +13,6 @@ mod congestion;
 mod machine_time;
 mod origin;
 pub mod profile;
-mod steady;
 
 pub use arrivals::{PoissonArrivals, Step};
 pub use client::{
@@ -25,4 +24,3 @@ pub use origin::{
 };
 pub use plimsoll_core::random::Random;
 pub use plimsoll_core::telemetry::Histogram;
-pub use steady::on_a_steady_machine;

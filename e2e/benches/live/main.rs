@@ -23,7 +23,7 @@ fn show(scene: &Scene, twin: bool) {
     println!("{}{}", scene.name, if twin { ", the twin without control" } else { "" });
     let (gateway, live) = scene.live(Path::new(PAGE), twin, scene.patience.unwrap_or(PATIENCE));
     drop(gateway);
-    let simulated = scene.simulated(1, twin);
+    let simulated = scene.simulated(2, twin);
     for figure in &scene.figures {
         let bounds = if twin { figure.twin.as_ref() } else { Some(&figure.bounds) };
         let Some(bounds) = bounds else { continue };

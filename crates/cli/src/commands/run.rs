@@ -3,7 +3,7 @@
 use crate::args::RunArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::service::journal::Journal;
+use crate::service::events::EventLog;
 use crate::service::open_files::raise_open_files;
 use crate::service::reload::Reload;
 use crate::service::signals::{Asked, Signals};
@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How often the journal looks.
+/// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// Runs it.
@@ -68,7 +68,7 @@ fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Fai
     };
     let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
     thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
-    let mut journal = Journal::default();
+    let mut events = EventLog::default();
     loop {
         match asked.recv_timeout(LOOK) {
             // What is wrong was said; it goes on as it was.
@@ -77,7 +77,7 @@ fn watch(gateway: &Gateway, signals: Signals, reload: &Reload) -> Result<(), Fai
             Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
         }
         reload.trends.look(&reload.gateway);
-        for line in journal.look(&gateway.status()) {
+        for line in events.look(&gateway.status()) {
             tracing::info!("{line}");
         }
     }

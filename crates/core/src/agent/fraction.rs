@@ -16,7 +16,8 @@
 
 use super::load::OfferedLoad;
 use super::{Change, LawInput, Why};
-use crate::control::{FeedForward, Law, Observation};
+use crate::control::allocation::level::next_level;
+use crate::control::{FeedForward, Law, LawTarget, Observation};
 use crate::time::{Duration, Instant};
 use libm::fabs;
 
@@ -39,6 +40,8 @@ const SMOOTHING: f64 = 0.2;
 
 pub(super) struct FractionLaw {
     law: FeedForward,
+    /// The service level that the law goes on from: level 1 is the degraded content, level 2 the full one.
+    level: f64,
     /// When the offered load was first known.
     begun: Option<Instant>,
     step: f64,
@@ -54,9 +57,9 @@ pub(super) struct FractionLaw {
 
 impl FractionLaw {
     pub(super) fn new(applied: f64, step: f64, apart: Duration) -> Self {
-        let law = FeedForward::new(1.0 + applied);
         FractionLaw {
-            law,
+            law: FeedForward::default(),
+            level: 1.0 + applied,
             begun: None,
             step,
             apart,
@@ -112,19 +115,24 @@ impl FractionLaw {
     fn ask(&mut self, seen: &LawInput, load: &OfferedLoad, load_line: f64) -> Option<f64> {
         let demand = load.demand()?;
         let served = demand.offered(1.0 + seen.applied, 0.0);
-        let decision = self.law.next(&Observation {
+        let (target, _) = self.law.target(&Observation {
             set_point: load_line,
             measured: if seen.overloaded { 1.0 } else { load.utilization().min(1.0) },
             served,
             overridden: seen.overloaded,
             steady: load.is_steady() && fabs(seen.applied - self.wanted) < self.step.max(NEAR),
+            level: self.level,
             demand: &demand,
             wait_periods: WAIT_PERIODS,
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
         });
-        self.wanted = (decision.m - 1.0).clamp(0.0, 1.0);
+        self.level = match target {
+            LawTarget::Load(load) => next_level(&load, self.level, &demand),
+            LawTarget::Level(m) => m,
+        };
+        self.wanted = (self.level - 1.0).clamp(0.0, 1.0);
         Some(self.wanted)
     }
 
@@ -140,7 +148,7 @@ impl FractionLaw {
     }
 
     fn hold(&mut self, applied: f64) {
-        self.law.track(1.0 + applied);
+        self.level = 1.0 + applied;
     }
 
     fn change(&mut self, now: Instant, applied: f64, fraction: f64, why: Why) -> Option<Change> {

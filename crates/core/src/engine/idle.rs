@@ -6,8 +6,6 @@
 use super::Engine;
 use crate::control::utilization::UtilizationLoop;
 use crate::engine::state::PublishedPlant;
-use crate::telemetry::monitor::ClassMonitor;
-use crate::telemetry::readings::Mean;
 use crate::time::{Duration, Instant};
 
 impl Engine {
@@ -45,17 +43,17 @@ impl Engine {
     pub(super) fn rests(&self) -> bool {
         let lanes = self.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
-        let mut monitors = self.monitors.iter().enumerate();
         self.may_rest
             && self.shared().plants.iter().all(is_empty)
-            && self.reported.iter().all(Mean::is_empty)
-            && monitors.all(|(class, monitor)| monitor.is_current(lanes, class))
+            && self.plant_monitors.iter().all(|monitor| monitor.reported.is_empty())
+            && self.monitors.is_current(lanes)
     }
 
     /// So many periods of rest went by. The loops are told when it ends.
     pub(super) fn rest(&mut self, periods: u32) {
         if self.rested == 0 {
-            self.monitors.iter_mut().for_each(ClassMonitor::rest);
+            self.monitors.idle();
+            self.costs.iter_mut().for_each(|costs| costs.frozen = true);
             self.loops.iter_mut().for_each(UtilizationLoop::begin_rest);
         }
         self.rested = self.rested.saturating_add(periods);

@@ -9,10 +9,11 @@ pub use lane::Lane;
 pub use reload::Reload;
 
 use crate::admission::aces::RateForecasts;
+use crate::control::cost::class::ClassCosts;
+use crate::control::cost::rejection::RejectionCost;
 use crate::control::deadline::Deadlines;
-use crate::control::rejection_cost::RejectionCost;
 use crate::control::response::{Now, ResponseLoops};
-use crate::control::utilization::{Period, UtilizationLoop};
+use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::Search;
 use crate::engine::state::{PublishedPlant, PublishedState};
 use crate::promises::plan::plan;
@@ -25,8 +26,9 @@ use crate::sync::published::{Published, Reader};
 use crate::telemetry::Readings;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_hitters::{HeavyHitters, Scratch};
-use crate::telemetry::monitor::{ClassMonitor, ClassTotals, PlantTotals, durations, sum_over};
-use crate::telemetry::readings::Mean;
+use crate::telemetry::measurement::Measurement;
+use crate::telemetry::monitor::{Monitors, PlantMonitor};
+use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
 use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
@@ -65,7 +67,11 @@ pub struct Engine {
     pub(crate) samples_only_rates: bool,
     /// By plant: service that takes longer is not healthy; no more requests are started at once then.
     pub(crate) guards: Vec<Duration>,
-    pub(crate) monitors: Vec<ClassMonitor>,
+    pub(crate) monitors: Monitors,
+    /// By plant.
+    pub(crate) plant_monitors: Vec<PlantMonitor>,
+    /// By class.
+    pub(crate) costs: Vec<ClassCosts>,
     pub(crate) applied: Vec<f64>,
     pub(crate) crowds: Vec<HeavyHitters>,
     scratch: Scratch,
@@ -97,11 +103,8 @@ pub struct Engine {
     /// The shortest of them.
     pub(crate) shortest_look: Duration,
     pub(crate) gateway: RejectionCost,
-    pub(crate) reported: Vec<Mean>,
     /// By class: how many wait at the plant whose loop runs.
     pub(crate) waiting: Vec<u32>,
-    /// By class: its rate or a cost stepped in the period.
-    pub(crate) stepped: Vec<bool>,
 }
 
 /// What the status says of a class, whether it is promised still or not.
@@ -151,7 +154,9 @@ impl Engine {
             searches: Vec::new(),
             samples_only_rates: false,
             guards: Vec::new(),
-            monitors: Vec::new(),
+            monitors: Monitors::default(),
+            plant_monitors: Vec::new(),
+            costs: Vec::new(),
             applied: Vec::new(),
             crowds: Vec::new(),
             scratch: Scratch::default(),
@@ -170,10 +175,8 @@ impl Engine {
             sample_every: Duration::ZERO,
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
-            gateway: RejectionCost::new(),
-            reported: Vec::new(),
+            gateway: RejectionCost::default(),
             waiting: Vec::new(),
-            stepped: Vec::new(),
         };
         engine.reload(promises)?;
         all.iter_mut().for_each(Lane::look);
@@ -192,8 +195,8 @@ impl Engine {
             self.start_clock(now);
         }
         for (plant, utilization) in &readings.utilization {
-            if let Some(reported) = self.reported.get_mut(*plant) {
-                reported.add(*utilization);
+            if let Some(monitor) = self.plant_monitors.get_mut(*plant) {
+                monitor.reported.add(*utilization);
             }
         }
         for (plant, workers) in &readings.workers {
@@ -282,12 +285,7 @@ impl Engine {
         let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
         let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
         let last_seconds = if whole { part_seconds } else { seconds };
-        for (class, monitor) in self.monitors.iter_mut().enumerate() {
-            let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
-            let arrivals = arrivals.fold(0, u64::wrapping_add);
-            monitor.sample_nothing(empty, part_seconds);
-            monitor.sample(arrivals, last_seconds);
-        }
+        self.monitors.sample(lanes, empty, part_seconds, last_seconds);
         if !self.samples_only_rates {
             self.search(now);
             self.deadlines.learn(seconds);
@@ -308,7 +306,7 @@ impl Engine {
             self.lane.touch(now, plant);
             let PublishedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
             let Some(search) = &mut self.searches[plant] else { continue };
-            let slow = self.loops[plant].status.service_time > self.guards[plant];
+            let slow = self.loops[plant].service_time() > self.guards[plant];
             // Nothing limits what is in service then, and a slow server looks like one of few workers.
             if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.counters, plant, gate.is_waited_at(), slow);
@@ -317,7 +315,11 @@ impl Engine {
             capacity.set(workers, search.finder.limit());
             // What a request takes was measured as a share of other workers.
             if workers.abs_diff(was) * 4 > was {
-                self.loops[plant].forget_costs(&mut self.monitors, &self.counters);
+                let Engine { monitors, costs, counters, .. } = self;
+                self.loops[plant].forget_costs(|class, level| {
+                    costs[class].forget(level);
+                    monitors.pass_over(class, level, counters);
+                });
             }
         }
     }
@@ -331,48 +333,47 @@ impl Engine {
         (self.last_run, self.seconds) = (now, seconds);
         if self.rests() {
             self.rest(1);
-            return self.gateway.learn(&self.monitors, gateway_cpu);
+            return self.gateway.learn(self.monitors.measurements(), gateway_cpu);
         }
         let rested = core::mem::take(&mut self.rested);
         let lanes = &self.counters[..self.counters.len() - usize::from(!self.has_counted)];
-        let mut something_came = false;
-        for (class, monitor) in self.monitors.iter_mut().enumerate() {
-            self.stepped[class] = monitor.observe(lanes, class);
-            something_came |= monitor.active;
-        }
-        self.gateway.learn(&self.monitors, gateway_cpu);
+        let something_came = self.monitors.observe(lanes);
+        let classes = self.monitors.measurements();
+        self.costs.iter_mut().zip(classes).for_each(|(costs, measured)| costs.learn(measured));
+        self.gateway.learn(classes, gateway_cpu);
         for plant in 0..self.loops.len() {
             self.lane.touch(now, plant);
-            let shared: &PublishedState = &self.lane.shared;
-            let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &shared.plants[plant];
+            let state: &PublishedState = &self.lane.shared;
+            let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
             gate.waiting_by_class(&mut self.waiting);
-            let in_service = gate.in_service();
-            let period = Period {
+            let (counted, reported) = self.plant_monitors[plant].observe(&self.counters, plant);
+            let measured = Measurement {
                 seconds,
                 nominal_seconds: self.registry.promises.control.period.as_secs_f64(),
-                in_service,
-                monitors: &self.monitors,
-                totals: PlantTotals::sum(&self.counters, plant),
+                classes: self.monitors.measurements(),
+                counted,
+                reported,
+                in_service: gate.in_service(),
                 waiting: &self.waiting,
-                reported: self.reported[plant].take(),
-                rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
-                stepped: &self.stepped,
-                max_wait: queue.max_wait,
                 workers: capacity.workers(),
+            };
+            let input = PlantInput {
+                measured,
+                rejection_cost: self.gateway.per_rejection_seconds().unwrap_or(0.0),
+                max_wait: queue.max_wait,
                 capacity_known: self.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
-                pressure: self.responses.pressure(plant),
+                set_point_reduction: self.responses.pressure(plant),
                 sheds: self.responses.sheds(plant) || *has_deadlines,
             };
             if rested > 0 {
                 self.loops[plant].end_rest(rested);
             }
-            for (class, m) in self.loops[plant].run(&period) {
-                if self.applied[class] != m {
-                    shared.classes[class].words.level.set(m);
-                    self.applied[class] = m;
+            for (class, m) in self.loops[plant].step(&input, &mut self.costs) {
+                if self.applied[*class] != *m {
+                    state.classes[*class].words.level.set(*m);
+                    self.applied[*class] = *m;
                 }
             }
-            self.loops[plant].doubt(&mut self.monitors, in_service);
         }
         if something_came || self.has_looks {
             self.find_heavy();
@@ -416,7 +417,7 @@ impl Engine {
     /// A snapshot.
     pub fn status(&self) -> Status {
         let plants = self.loops.iter().enumerate().map(|(number, one)| {
-            let mut status = one.status.clone();
+            let mut status = one.status().clone();
             let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
                 &self.shared().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
@@ -432,7 +433,7 @@ impl Engine {
         });
         let rows = self.rows.iter().enumerate();
         let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
-        for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.monitors)) {
+        for (class, costs) in self.loops.iter().flat_map(|one| one.level_costs(&self.costs)) {
             classes[class].level_cost_seconds = costs;
         }
         for (class, status) in self.responses.status() {
@@ -448,8 +449,10 @@ impl Engine {
         for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
             site.types = self.deadlines.status(numbers.site);
         }
-        let known =
-            |site: usize| self.loops[self.registry.promises.sites[site].plant].known_of(site, &self.monitors);
+        let known = |site: usize| {
+            self.loops[self.registry.promises.sites[site].plant]
+                .known_of(site, &self.costs, |class| self.monitors.rate(class))
+        };
         Status {
             at: self.last_run,
             mode: self.registry.promises.control.mode,
@@ -468,12 +471,11 @@ impl Engine {
     }
 
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
-        let monitor = &self.monitors[class];
-        let window = &monitor.window;
+        let (costs, window) = (&self.costs[class], &self.monitors.measurements()[class].window);
         let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
-        let (a, b) = monitor.line.costs();
+        let (a, b) = costs.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
-        let totals = ClassTotals::sum(&self.counters, class, row.levels.len());
+        let totals = ClassSnapshot::sum(&self.counters, class, row.levels.len());
         let lanes = || self.counters.iter().map(move |lane| &lane.classes[class]);
         let (queue_delays, response_times) =
             (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
@@ -490,8 +492,8 @@ impl Engine {
             model: ModelStatus {
                 per_request_seconds: a / workers,
                 per_byte_seconds: b / workers,
-                confidence: monitor.line.confidence(mean_size),
-                frozen: monitor.frozen,
+                confidence: costs.line.confidence(mean_size),
+                frozen: costs.frozen,
             },
             site_level: None,
             response: None,
@@ -510,7 +512,7 @@ impl Engine {
     fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
         let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
         let deadline = own.terms.deadline?;
-        let missed = sum_over(&self.counters, class, |counters| counters.timing.late.get());
+        let missed = sum_over(&self.counters, class, |counters| &counters.timing.late);
         let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
         Some(DeadlineStatus { deadline, wait, missed })
     }

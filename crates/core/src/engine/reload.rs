@@ -12,6 +12,7 @@
 use crate::actuator::capacity::Capacity;
 use crate::admission::token_bucket::TokenBucket;
 use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::control::cost::class::ClassCosts;
 use crate::control::deadline::terms;
 use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
@@ -27,8 +28,7 @@ use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
 use crate::telemetry::heavy_hitters::HeavyHitters;
-use crate::telemetry::monitor::ClassMonitor;
-use crate::telemetry::readings::Mean;
+use crate::telemetry::monitor::PlantMonitor;
 use crate::time::{Duration, Instant};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
@@ -98,7 +98,8 @@ impl Engine {
         for RegisteredClass { class, site, .. } in self.registry.members() {
             let plants = plants_of(site);
             if class == self.monitors.len() {
-                self.monitors.push(ClassMonitor::new(self.known_line(site), site.levels.len()));
+                self.monitors.push(site.levels.len());
+                self.costs.push(ClassCosts::new(self.known_line(site), site.levels.len()));
                 self.applied.push(site.levels.len() as f64);
                 self.crowds.push(HeavyHitters::new(lanes.len()));
                 continue;
@@ -110,14 +111,15 @@ impl Engine {
             let cost = |(level, plant): (&Level, &usize)| {
                 let old = row.levels.iter().position(|name| *name == level.name);
                 let old = old.filter(|old| row.plants[*old] == *plant);
-                old.map_or_else(Default::default, |old| self.monitors[class].costs[old + 1].clone())
+                old.map_or_else(Default::default, |old| self.costs[class].by_level[old + 1].clone())
             };
             let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
             let moved_away = row.plants.last() != plants.last();
             let line = moved_away.then(|| self.known_line(site));
-            let monitor = &mut self.monitors[class];
-            monitor.relevel(&costs, &lanes, class);
-            monitor.line = line.unwrap_or_else(|| monitor.line.clone());
+            self.monitors.relevel(class, costs.len(), &lanes);
+            let own = &mut self.costs[class];
+            own.relevel(&costs);
+            own.line = line.unwrap_or_else(|| own.line.clone());
             self.applied[class] = moved(&row.levels, site, self.applied[class]);
         }
     }
@@ -126,7 +128,7 @@ impl Engine {
     fn follow_plants(&mut self, was: &Registry) {
         let known =
             self.registry.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
-        self.gateway.known = known.reduce(f64::max);
+        self.gateway.promised = known.reduce(f64::max);
         let m = |class: usize, m: f64| {
             let site = self.registry.members().find(|member| member.class == class).map(|member| member.site);
             site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
@@ -137,7 +139,7 @@ impl Engine {
         self.follow_searches();
         for number in self.loops.len()..self.registry.promises.plants.len() {
             self.loops.push(UtilizationLoop::new(&self.registry, number));
-            self.reported.push(Mean::default());
+            self.plant_monitors.push(PlantMonitor::default());
         }
     }
 
@@ -228,7 +230,6 @@ impl Engine {
         self.samples_only_rates =
             self.searches.iter().all(Option::is_none) && self.deadlines.is_empty() && !has_deadlines;
         self.waiting.resize(self.monitors.len(), 0);
-        self.stepped.resize(self.monitors.len(), false);
     }
 
     /// a and b of a site, where they were promised.

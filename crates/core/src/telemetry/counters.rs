@@ -214,7 +214,7 @@ impl LaneCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::monitor::durations;
+    use crate::telemetry::snapshot::durations;
     use crate::time::Duration;
 
     #[test]

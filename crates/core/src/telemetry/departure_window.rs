@@ -2,8 +2,8 @@
 //! observation, a short one of control). Sums of counters at the updates, so that nothing is kept by request.
 
 use crate::request::Reason;
-use crate::telemetry::counters::LaneCounters;
-use crate::telemetry::monitor::sum_over;
+use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
+use crate::telemetry::snapshot::sum_over;
 use crate::time::Instant;
 use alloc::{collections::VecDeque, sync::Arc};
 
@@ -107,17 +107,17 @@ impl Sums {
 }
 
 fn sums(at: Instant, lanes: &[Arc<LaneCounters>], class: usize) -> Sums {
-    let sum = |of: fn(&crate::telemetry::counters::ClassCounters) -> u64| sum_over(lanes, class, of);
+    let sum = |counter: fn(&ClassCounters) -> &Counter| sum_over(lanes, class, counter);
     Sums {
         at,
-        arrivals: sum(|c| c.arrivals.get()),
-        released: sum(|c| c.released.get()),
-        response_ns: sum(|c| c.response_ns.get()),
-        late: sum(|c| c.timing.late.get()),
-        dropped: sum(|c| c.reasons[Reason::WaitTimeout as usize].get()),
-        service_ns: sum(|c| c.timing.service_ns.get()),
-        service_us2: sum(|c| c.timing.service_us2.get()),
-        interarrival_us2: sum(|c| c.timing.interarrival_us2.get()),
+        arrivals: sum(|c| &c.arrivals),
+        released: sum(|c| &c.released),
+        response_ns: sum(|c| &c.response_ns),
+        late: sum(|c| &c.timing.late),
+        dropped: sum(|c| &c.reasons[Reason::WaitTimeout as usize]),
+        service_ns: sum(|c| &c.timing.service_ns),
+        service_us2: sum(|c| &c.timing.service_us2),
+        interarrival_us2: sum(|c| &c.timing.interarrival_us2),
     }
 }
 

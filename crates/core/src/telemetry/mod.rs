@@ -7,9 +7,10 @@ pub(crate) mod counters;
 pub(crate) mod departure_window;
 pub(crate) mod heavy_hitters;
 mod histogram;
+pub(crate) mod measurement;
 pub(crate) mod monitor;
 pub(crate) mod readings;
-pub(crate) mod releases;
+pub(crate) mod snapshot;
 pub mod status;
 
 pub use histogram::Histogram;

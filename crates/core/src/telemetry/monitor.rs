@@ -1,290 +1,199 @@
-//! Monitors: what the lanes counted, by period, and what it says of rates and costs.
+//! Monitors: follow the counters of all classes and turn them into a measurement for each period.
 //!
-//! R and W of a class are differences of counters over the period. A counter is read without stopping its writer, so
-//! two counters of one window may differ by the requests of some nanoseconds; nothing here divides one by another
-//! across such a difference except means, where it does not matter.
+//! Rates are sampled several times a period, everything else is read at its end.
 
-use crate::model::{CostEstimate, LinearModel, Served, Tracker};
-use crate::promises::MAX_LEVELS;
-use crate::telemetry::counters::{ClassCounters, Counter, DurationCounters, LaneCounters};
-use crate::telemetry::releases::Releases;
-use crate::telemetry::status::{Counts, DurationHistogram};
-use alloc::sync::Arc;
+use crate::model::{Served, Tracker};
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::measurement::ClassMeasurement;
+use crate::telemetry::readings::Mean;
+use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot, ServiceSnapshot};
+use alloc::{sync::Arc, vec::Vec};
 use core::ops::RangeInclusive;
 
-/// Sums of one class over all lanes.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct ClassTotals {
-    pub(crate) counts: Counts,
-    pub(crate) decided: [u64; MAX_LEVELS + 1],
-    pub(crate) started: u64,
-    pub(crate) queue_delay_ns: u64,
-    pub(crate) released: u64,
-    pub(crate) response_ns: u64,
+/// The monitors of all classes, and their measurements of the last period, both by class number.
+#[derive(Default)]
+pub(crate) struct Monitors {
+    monitors: Vec<ClassMonitor>,
+    measurements: Vec<ClassMeasurement>,
 }
 
-impl ClassTotals {
-    /// `levels` is M: what lies above stays zero.
-    pub(crate) fn sum(lanes: &[Arc<LaneCounters>], class: usize, levels: usize) -> Self {
-        let mut totals = ClassTotals::default();
-        totals.advance(&mut ClassTotals::default(), lanes, class, levels);
-        totals
-    }
-
-    /// Takes what the lanes have counted since the last time: that is the window. One walk over both, in place and up to
-    /// the levels in use, since a hundred sites have a megabyte of this and most of the time goes into fetching it.
-    fn advance(
-        &mut self,
-        window: &mut ClassTotals,
-        lanes: &[Arc<LaneCounters>],
-        class: usize,
-        levels: usize,
-    ) {
-        let mut counters = lanes.iter().map(|lane| &*lane.classes[class]);
-        // There is at least one. The others add to it.
-        if let Some(first) = counters.next() {
-            self.read(window, first, levels, |total, window, count| {
-                *window = count.wrapping_sub(*total);
-                *total = count;
-            });
-        }
-        for more in counters {
-            self.read(window, more, levels, |total, window, count| {
-                *window = window.wrapping_add(count);
-                *total = total.wrapping_add(count);
-            });
-        }
-    }
-
-    #[inline]
-    fn read(
-        &mut self,
-        window: &mut ClassTotals,
-        counters: &ClassCounters,
-        levels: usize,
-        put: impl Fn(&mut u64, &mut u64, u64),
-    ) {
-        let one = |total: &mut u64, window: &mut u64, count: &Counter| put(total, window, count.get());
-        let each = |total: &mut [u64], window: &mut [u64], counts: &[Counter]| {
-            let pairs = total.iter_mut().zip(window);
-            pairs.zip(counts).for_each(|((total, window), count)| one(total, window, count));
-        };
-        let (sums, new) = (&mut self.counts, &mut window.counts);
-        each(&mut sums.served[..=levels], &mut new.served, &counters.served);
-        each(&mut self.decided[..=levels], &mut window.decided, &counters.decided);
-        each(&mut sums.reasons, &mut new.reasons, &counters.reasons);
-        each(&mut sums.outcomes, &mut new.outcomes, &counters.outcomes);
-        one(&mut sums.arrivals, &mut new.arrivals, &counters.arrivals);
-        one(&mut sums.bytes, &mut new.bytes, &counters.bytes);
-        one(&mut sums.unserved, &mut new.unserved, &counters.unserved);
-        one(&mut self.started, &mut window.started, &counters.started);
-        one(&mut self.queue_delay_ns, &mut window.queue_delay_ns, &counters.queue_delay_ns);
-        one(&mut self.released, &mut window.released, &counters.released);
-        one(&mut self.response_ns, &mut window.response_ns, &counters.response_ns);
-    }
-
-    fn clear(&mut self, levels: usize) {
-        self.counts = Counts::default();
-        self.decided[..=levels].fill(0);
-        (self.started, self.queue_delay_ns, self.released, self.response_ns) = (0, 0, 0, 0);
-    }
-
-    /// There is nothing above these levels.
-    fn cut(&mut self, levels: usize) {
-        self.counts.served[levels + 1..].fill(0);
-        self.decided[levels + 1..].fill(0);
-    }
-
-    /// The share of the arrivals that was inside the site's contract: those that the knob was not asked about.
-    pub(crate) fn guaranteed_share(&self) -> f64 {
-        let asked = self.decided.iter().fold(0, |sum: u64, level| sum.wrapping_add(*level));
-        let arrivals = self.counts.arrivals;
-        arrivals.saturating_sub(asked) as f64 / arrivals.max(1) as f64
-    }
-
-    /// Whether nothing has happened since: every event of a class moves one of these counts.
-    fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
-        let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
-        if arrivals.fold(0, u64::wrapping_add) != self.counts.arrivals {
-            return false;
-        }
-        let counts = &self.counts;
-        let known = [counts.bytes, self.started, self.released, counts.unserved];
-        let mut moved = known.map(u64::wrapping_neg);
-        let mut ended = counts.outcomes.map(u64::wrapping_neg);
-        for counters in lanes.iter().map(|lane| &lane.classes[class]) {
-            let now = [&counters.bytes, &counters.started, &counters.released, &counters.unserved];
-            let pairs = moved.iter_mut().zip(now).chain(ended.iter_mut().zip(&counters.outcomes));
-            pairs.for_each(|(sum, now)| *sum = sum.wrapping_add(now.get()));
-        }
-        moved.into_iter().chain(ended).all(|difference| difference == 0)
-    }
-}
-
-/// The sum of one counter of a class over all lanes.
-pub(crate) fn sum_over(lanes: &[Arc<LaneCounters>], class: usize, of: fn(&ClassCounters) -> u64) -> u64 {
-    lanes.iter().fold(0, |sum: u64, lane| sum.wrapping_add(of(&lane.classes[class])))
-}
-
-/// The histogram of one kind of duration of a class over all lanes, with `count` durations whose sum is `sum_ns`.
-pub(crate) fn durations<'a>(
-    lanes: impl Iterator<Item = &'a DurationCounters>,
-    count: u64,
-    sum_ns: u64,
-) -> DurationHistogram {
-    let mut histogram = DurationHistogram { sum_ns, ..DurationHistogram::default() };
-    for (bucket, more) in lanes.flat_map(|lane| lane.counts().enumerate()) {
-        histogram.buckets[bucket + 1] += more;
-    }
-    histogram.buckets[0] = count.saturating_sub(histogram.count());
-    histogram
-}
-
-/// Sums of one plant over all lanes.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct PlantTotals {
-    pub(crate) busy_ns: u64,
-    pub(crate) releases: u64,
-    pub(crate) service_ns: u64,
-}
-
-impl PlantTotals {
-    pub(crate) fn sum(lanes: &[Arc<LaneCounters>], plant: usize) -> Self {
-        let mut totals = PlantTotals::default();
-        for counters in lanes.iter().map(|lane| &lane.plants[plant]) {
-            totals.busy_ns = totals.busy_ns.wrapping_add(counters.busy_ns.get());
-            totals.releases = totals.releases.wrapping_add(counters.releases.get());
-            totals.service_ns = totals.service_ns.wrapping_add(counters.service_ns.get());
-        }
-        totals
-    }
-
-    pub(crate) fn since(self, before: &PlantTotals) -> Self {
-        PlantTotals {
-            busy_ns: self.busy_ns.wrapping_sub(before.busy_ns),
-            releases: self.releases.wrapping_sub(before.releases),
-            service_ns: self.service_ns.wrapping_sub(before.service_ns),
-        }
-    }
-}
-
-/// Follows one class: its totals, the last period's window, its rate and its costs.
-pub(crate) struct ClassMonitor {
+/// Follows one class.
+struct ClassMonitor {
     /// M.
     levels: usize,
-    totals: ClassTotals,
-    pub(crate) window: ClassTotals,
-    releases: Releases,
-    /// Of the window, by level.
-    served: [Served; MAX_LEVELS + 1],
-    pub(crate) rate: Tracker,
+    totals: ClassSnapshot,
+    services: ServiceSnapshot,
+    rate: Tracker,
+    /// Arrivals up to the last sample.
     arrivals: u64,
     /// The rate stepped since the last period's end.
     stepped: bool,
-    pub(crate) costs: [CostEstimate; MAX_LEVELS + 1],
-    pub(crate) line: LinearModel,
-    /// The last period served nothing that could teach.
-    pub(crate) frozen: bool,
-    /// The window holds something.
-    pub(crate) active: bool,
 }
 
-impl ClassMonitor {
-    pub(crate) fn new(line: LinearModel, levels: usize) -> Self {
-        ClassMonitor {
+impl Monitors {
+    /// The number of classes.
+    pub(crate) fn len(&self) -> usize {
+        self.monitors.len()
+    }
+
+    /// What the last period showed.
+    pub(crate) fn measurements(&self) -> &[ClassMeasurement] {
+        &self.measurements
+    }
+
+    /// R of a class now [1/s], as of the last sample.
+    pub(crate) fn rate(&self, class: usize) -> f64 {
+        self.monitors[class].rate.mean()
+    }
+
+    /// Adds the next class.
+    pub(crate) fn push(&mut self, levels: usize) {
+        self.monitors.push(ClassMonitor {
             levels,
-            totals: ClassTotals::default(),
-            window: ClassTotals::default(),
-            releases: Releases::default(),
-            served: Default::default(),
+            totals: ClassSnapshot::default(),
+            services: ServiceSnapshot::default(),
             rate: Tracker::default(),
             arrivals: 0,
             stepped: false,
-            costs: Default::default(),
-            line,
-            frozen: true,
-            active: false,
-        }
+        });
+        self.measurements.push(ClassMeasurement::default());
     }
 
-    /// The levels, or what serves them, changed: `costs` are what is known of them at levels 1..=M. What was served so
-    /// far teaches nothing of them.
-    pub(crate) fn relevel(&mut self, costs: &[CostEstimate], lanes: &[Arc<LaneCounters>], class: usize) {
-        self.levels = costs.len();
-        self.costs = Default::default();
-        self.costs[1..=costs.len()].clone_from_slice(costs);
-        self.totals = ClassTotals::sum(lanes, class, self.levels);
-        self.window.cut(self.levels);
-        self.pass_over(1..=self.levels, lanes, class);
-        self.served[self.levels + 1..].fill(Served::default());
+    /// The levels of a class, or the plants that serve them, changed: what was released so far teaches nothing of them.
+    pub(crate) fn relevel(&mut self, class: usize, levels: usize, lanes: &[Arc<LaneCounters>]) {
+        let (monitor, measurement) = (&mut self.monitors[class], &mut self.measurements[class]);
+        monitor.levels = levels;
+        monitor.totals = ClassSnapshot::sum(lanes, class, levels);
+        measurement.window.cut(levels);
+        measurement.served[levels + 1..].fill(Served::default());
+        monitor.pass_over(1..=levels, lanes, class);
     }
 
-    /// What requests at these levels cost was measured by another plant than there is, up to now: in this period too.
-    pub(crate) fn forget_costs(
+    /// What was released at this level up to now teaches nothing.
+    pub(crate) fn pass_over(&mut self, class: usize, level: usize, lanes: &[Arc<LaneCounters>]) {
+        self.monitors[class].pass_over(level..=level, lanes, class);
+    }
+
+    /// Samples the rates of all classes: `empty` parts of a period of `part_seconds` each in which nothing came, and then
+    /// one of `last_seconds`.
+    pub(crate) fn sample(
         &mut self,
-        levels: impl Iterator<Item = usize>,
         lanes: &[Arc<LaneCounters>],
-        class: usize,
+        empty: u64,
+        part_seconds: f64,
+        last_seconds: f64,
     ) {
-        for level in levels {
-            self.costs[level] = CostEstimate::default();
-            self.pass_over(level..=level, lanes, class);
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            let arrivals = lanes.iter().map(|lane| lane.classes[class].arrivals.get());
+            let arrivals = arrivals.fold(0, u64::wrapping_add);
+            monitor.stepped |= monitor.rate.count_nothing(empty, part_seconds);
+            monitor.stepped |= monitor.rate.count(arrivals.wrapping_sub(monitor.arrivals), last_seconds);
+            monitor.arrivals = arrivals;
         }
     }
 
-    /// What was released at these levels up to now teaches nothing.
-    fn pass_over(&mut self, levels: RangeInclusive<usize>, lanes: &[Arc<LaneCounters>], class: usize) {
-        for level in levels {
-            self.releases.take(lanes, class, level, |_| ());
+    /// Measures a whole period; returns whether anything happened in it.
+    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>]) -> bool {
+        let mut something_came = false;
+        for (class, monitor) in self.monitors.iter_mut().enumerate() {
+            let measurement = &mut self.measurements[class];
+            monitor.observe(lanes, class, measurement);
+            something_came |= measurement.active;
         }
-    }
-
-    /// What was served at one level in the last period.
-    pub(crate) fn served_at(&self, level: usize) -> Served {
-        self.served[level]
+        something_came
     }
 
     /// Whether nothing has happened since the last period.
-    pub(crate) fn is_current(&self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
-        self.totals.is_current(lanes, class)
+    pub(crate) fn is_current(&self, lanes: &[Arc<LaneCounters>]) -> bool {
+        self.monitors.iter().enumerate().all(|(class, monitor)| monitor.totals.is_current(lanes, class))
     }
 
-    /// Takes so many parts of a period in which nothing came.
-    pub(crate) fn sample_nothing(&mut self, times: u64, seconds: f64) {
-        self.stepped |= self.rate.count_nothing(times, seconds);
-    }
-
-    /// Takes the arrivals of a part of a period.
-    pub(crate) fn sample(&mut self, arrivals: u64, seconds: f64) {
-        self.stepped |= self.rate.count(arrivals.wrapping_sub(self.arrivals), seconds);
-        self.arrivals = arrivals;
-    }
-
-    /// Nothing came in the last period. Most classes are quiet most of the time; there is nothing to learn from zeros.
-    pub(crate) fn rest(&mut self) {
-        if self.active {
-            self.window.clear(self.levels);
-            self.served[..=self.levels].fill(Served::default());
+    /// Makes the measurements those of a period in which nothing happened.
+    pub(crate) fn idle(&mut self) {
+        for (monitor, measurement) in self.monitors.iter().zip(&mut self.measurements) {
+            monitor.idle(measurement);
         }
-        (self.active, self.frozen) = (false, true);
+    }
+}
+
+impl ClassMonitor {
+    fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize, measurement: &mut ClassMeasurement) {
+        (measurement.rate, measurement.rose) = (self.rate.mean(), self.rate.rose());
+        measurement.stepped = core::mem::take(&mut self.stepped);
+        if self.totals.is_current(lanes, class) {
+            return self.idle(measurement);
+        }
+        measurement.active = true;
+        self.totals.advance(&mut measurement.window, lanes, class, self.levels);
+        let ClassMeasurement { served, samples, .. } = measurement;
+        samples.clear();
+        for (level, served) in (1..=self.levels).zip(&mut served[1..]) {
+            *served = self.services.advance(lanes, class, level, |sample| samples.push(sample));
+        }
     }
 
-    /// Takes a whole period; returns whether a rate or a cost stepped in it.
-    pub(crate) fn observe(&mut self, lanes: &[Arc<LaneCounters>], class: usize) -> bool {
-        let mut stepped = core::mem::take(&mut self.stepped);
-        if self.is_current(lanes, class) {
-            self.rest();
-            return stepped;
+    /// Most classes are quiet most of the time; a measurement of zeros is written once.
+    fn idle(&self, measurement: &mut ClassMeasurement) {
+        if measurement.active {
+            measurement.window.clear(self.levels);
+            measurement.served[..=self.levels].fill(Served::default());
+            measurement.samples.clear();
         }
-        self.active = true;
-        self.totals.advance(&mut self.window, lanes, class, self.levels);
-        let mut batch = self.line.batch();
-        for level in 1..=self.levels {
-            let served = self.releases.take(lanes, class, level, |served| batch.add(served));
-            stepped |= self.costs[level].learn(served);
-            self.served[level] = served;
+        measurement.active = false;
+    }
+
+    fn pass_over(&mut self, levels: RangeInclusive<usize>, lanes: &[Arc<LaneCounters>], class: usize) {
+        for level in levels {
+            self.services.advance(lanes, class, level, |_| ());
         }
-        self.frozen = !self.line.take(&batch);
-        stepped
+    }
+}
+
+/// Follows one plant: its counters, and what it reported since the last period.
+#[derive(Default)]
+pub(crate) struct PlantMonitor {
+    totals: PlantSnapshot,
+    pub(crate) reported: Mean,
+}
+
+impl PlantMonitor {
+    /// Measures a period: what was counted, and the mean of the reports.
+    pub(crate) fn observe(
+        &mut self,
+        lanes: &[Arc<LaneCounters>],
+        plant: usize,
+    ) -> (PlantSnapshot, Option<f64>) {
+        let totals = PlantSnapshot::sum(lanes, plant);
+        let counted = totals.since(&self.totals);
+        self.totals = totals;
+        (counted, self.reported.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_is_measured_from_the_counters_and_an_empty_one_is_zeros() {
+        let lanes = [Arc::new(LaneCounters::default().grown(1, 1))];
+        let counters = &lanes[0].classes[0];
+        let mut monitors = Monitors::default();
+        monitors.push(2);
+        (0..8).for_each(|_| counters.arrivals.add(1));
+        counters.started.add(8);
+        counters.services[2][0].requests.add(8);
+        counters.services[2][0].work_ns.add(80_000_000);
+        monitors.sample(&lanes, 0, 0.25, 0.25);
+        assert!(monitors.observe(&lanes));
+        let measured = &monitors.measurements()[0];
+        assert_eq!((measured.rate, measured.stepped, measured.active), (32.0, true, true));
+        assert_eq!((measured.window.counts.arrivals, measured.window.started), (8, 8));
+        assert_eq!((measured.served[2].requests, measured.served[2].work_seconds), (8.0, 0.08));
+        assert_eq!(measured.samples, [measured.served[2]]);
+        assert!(monitors.is_current(&lanes) && !monitors.observe(&lanes));
+        let measured = &monitors.measurements()[0];
+        assert_eq!((measured.window, measured.served[2]), (ClassSnapshot::default(), Served::default()));
+        assert!(!measured.active && !measured.stepped && measured.samples.is_empty());
     }
 }

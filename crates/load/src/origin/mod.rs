@@ -12,7 +12,7 @@
 
 pub(crate) mod ledger;
 mod listener;
-mod plant;
+pub(crate) mod plant;
 mod service;
 mod site;
 

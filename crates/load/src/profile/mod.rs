@@ -22,6 +22,8 @@ mod overload;
 mod reported;
 mod search;
 mod stage;
+#[cfg(test)]
+mod virtual_time;
 
 pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};

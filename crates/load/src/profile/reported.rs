@@ -59,7 +59,7 @@ pub(super) struct AnswerTimes {
 }
 
 impl AnswerTimes {
-    fn add(&mut self, at: f64) {
+    pub(super) fn add(&mut self, at: f64) {
         self.count += 1.0;
         self.sum += at;
         self.squares += at * at;

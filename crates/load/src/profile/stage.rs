@@ -9,11 +9,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// The part of a window that is not looked at: connections open, queues fill.
-const BEGIN: f64 = 0.2;
+pub(super) const BEGIN: f64 = 0.2;
 /// The part after it in which requests under way may end, so that they are not the next window's load.
-const END: f64 = 0.1;
+pub(super) const END: f64 = 0.1;
 /// The parts of a closed window.
-const PARTS: u32 = 5;
+pub(super) const PARTS: u32 = 5;
 /// How often a window is looked at.
 const LOOK: Duration = Duration::from_millis(15);
 /// Longer than any window: it is the stage that ends a load.
@@ -300,7 +300,7 @@ fn cannot_start(error: io::Error) -> Stop {
 }
 
 /// Least squares of a line: its slope. Zero for fewer than two points.
-fn slope(points: &[(f64, f64)]) -> f64 {
+pub(super) fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0 / n, y + point.1 / n));
     let covariance: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();

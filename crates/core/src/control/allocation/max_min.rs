@@ -24,6 +24,7 @@
 //! sums: where sites differ in their bottleneck, a little of the plant stays unused.
 
 use crate::control::Demand;
+use crate::control::utilization::view::SiteView;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -41,24 +42,37 @@ pub(crate) struct Claim {
     pub(crate) groups: Range<usize>,
 }
 
-/// Classes of one site and one priority: they have one m.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Group {
-    /// Offered load as a function of m.
-    pub(crate) demand: Demand,
-    /// What it may take: set here.
-    pub(crate) target: f64,
-    /// The m that the site's own contract carries: set here.
+impl Claim {
+    /// The claim of a site with this contract and this fixed load.
+    pub(crate) fn new(site: &SiteView, promised: f64, fixed: f64) -> Self {
+        let (weight, shares) = (site.weight, site.shares_excess);
+        Claim { promised, fixed, weight, shares, groups: site.groups.clone() }
+    }
+}
+
+/// What a group gets: classes of one site and one priority, which have one m.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct GroupShare {
+    /// The load that it may bring.
+    pub(crate) load: f64,
+    /// m_site: the m that the site's own contract carries.
     pub(crate) site_level: f64,
 }
 
-/// Sets the groups' targets. `capacity` is T less what other loops send here, `drain` as in [`Demand::offered`]. A
+/// Sets the groups' shares. `capacity` is T less what other loops send here, `drain` as in [`Demand::offered`]. A
 /// group's demand is a whole group's; `drain` says how much of what waits it must carry.
-pub(crate) fn share_out(claims: &[Claim], groups: &mut [Group], capacity: f64, drain: f64) {
+pub(crate) fn share_out(
+    claims: &[Claim],
+    groups: &[Demand],
+    capacity: f64,
+    drain: f64,
+    shares: &mut [GroupShare],
+) {
     let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
     let own = |(claim, rejecting): (&Claim, &f64)| {
         // What waits is drained within the budget. A site's own backlog takes nothing from the others.
-        own_levels(claim, groups, drain).min((claim.promised - claim.fixed).max(*rejecting))
+        let spent = own_levels(claim, groups, drain, |group, m| shares[group].site_level = m);
+        spent.min((claim.promised - claim.fixed).max(*rejecting))
     };
     let mut spent: Vec<f64> = claims.iter().zip(&rejecting).map(own).collect();
     let fixed: f64 = claims.iter().map(|claim| claim.fixed).sum();
@@ -88,32 +102,44 @@ pub(crate) fn share_out(claims: &[Claim], groups: &mut [Group], capacity: f64, d
     for (claim, spent) in claims.iter().zip(spent) {
         // What is wanted exactly must not fall short by rounding.
         let budget = spent * (1.0 + 1e-9) + 1e-12;
-        spend(&mut groups[claim.groups.clone()], budget, drain, |group, target, _| group.target = target);
+        spend(claim, groups, budget, drain, |group, load, _| shares[group].load = load);
     }
 }
 
-fn at_level(groups: &[Group], claim: &Claim, drain: f64, m: impl Fn(&Demand) -> f64) -> f64 {
-    groups[claim.groups.clone()].iter().map(|group| group.demand.offered(m(&group.demand), drain)).sum()
+fn at_level(groups: &[Demand], claim: &Claim, drain: f64, m: impl Fn(&Demand) -> f64) -> f64 {
+    groups[claim.groups.clone()].iter().map(|demand| demand.offered(m(demand), drain)).sum()
 }
 
-/// The levels that a site's contract carries: sets each group's m_site; returns what is spent at them.
-pub(crate) fn own_levels(claim: &Claim, groups: &mut [Group], drain: f64) -> f64 {
+/// The levels that a site's contract carries: passes each group and its m_site; returns what is spent at them.
+pub(crate) fn own_levels(
+    claim: &Claim,
+    groups: &[Demand],
+    drain: f64,
+    mut tell: impl FnMut(usize, f64),
+) -> f64 {
     let own = (claim.promised - claim.fixed).max(0.0);
-    spend(&mut groups[claim.groups.clone()], own, drain, |group, _, m| group.site_level = m)
+    spend(claim, groups, own, drain, |group, _, m| tell(group, m))
 }
 
-/// Spends a budget by priority; tells each group's target and the m that it carries; returns what was spent.
-fn spend(groups: &mut [Group], budget: f64, drain: f64, mut tell: impl FnMut(&mut Group, f64, f64)) -> f64 {
-    // Of lower groups only what arrives: what waits of them comes after everything of higher ones, and takes nothing from
-    // them.
-    let mut rejecting_lower: f64 = groups.iter().map(|group| group.demand.offered(0.0, 0.0)).sum();
+/// Spends a budget by priority; passes each group, its load and the m that it carries; returns what was spent.
+fn spend(
+    claim: &Claim,
+    groups: &[Demand],
+    budget: f64,
+    drain: f64,
+    mut tell: impl FnMut(usize, f64, f64),
+) -> f64 {
+    // Lower groups count with what arrives only: what waits of them comes after everything of higher ones, and takes
+    // nothing from those.
+    let own = &groups[claim.groups.clone()];
+    let mut rejecting_lower: f64 = own.iter().map(|demand| demand.offered(0.0, 0.0)).sum();
     let mut spent = 0.0;
-    for group in groups {
-        rejecting_lower -= group.demand.offered(0.0, 0.0);
-        let target = budget - spent - rejecting_lower;
-        let m = group.demand.solve(target, drain);
-        spent += group.demand.offered(m, drain);
-        tell(group, target, m);
+    for (number, demand) in claim.groups.clone().zip(own) {
+        rejecting_lower -= demand.offered(0.0, 0.0);
+        let load = budget - spent - rejecting_lower;
+        let m = demand.solve(load, drain);
+        spent += demand.offered(m, drain);
+        tell(number, load, m);
     }
     spent
 }
@@ -156,23 +182,31 @@ fn fill(needs: &[Need], total: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// So much at full, a fifth of it at light, `reject` if all are rejected.
-    fn group(full: f64, reject: f64) -> Group {
+    /// A load of `full` at full quality, a fifth of it at light, `reject` if all are rejected.
+    fn group(full: f64, reject: f64) -> Demand {
         let mut demand = Demand { top: 2, ..Demand::default() };
         demand.arriving[..3].copy_from_slice(&[
             reject,
             (0.2 * full).max(1.5 * reject),
             full.max(2.0 * reject),
         ]);
-        Group { demand, ..Group::default() }
+        demand
     }
 
     fn claim(promised: f64, groups: Range<usize>) -> Claim {
         Claim { promised, fixed: 0.0, weight: 1.0, shares: true, groups }
     }
 
-    fn taken(groups: &[Group]) -> Vec<f64> {
-        groups.iter().map(|g| g.demand.offered(g.demand.solve(g.target, 0.0), 0.0)).collect()
+    fn shared(claims: &[Claim], groups: &[Demand], capacity: f64, drain: f64) -> Vec<GroupShare> {
+        let mut shares = alloc::vec![GroupShare::default(); groups.len()];
+        share_out(claims, groups, capacity, drain, &mut shares);
+        shares
+    }
+
+    fn taken(groups: &[Demand], shares: &[GroupShare]) -> Vec<f64> {
+        let taken =
+            |(demand, share): (&Demand, &GroupShare)| demand.offered(demand.solve(share.load, 0.0), 0.0);
+        groups.iter().zip(shares).map(taken).collect()
     }
 
     fn close(a: f64, b: f64) -> bool {
@@ -182,38 +216,35 @@ mod tests {
     #[test]
     fn a_contract_is_kept_before_best_effort_gets_anything() {
         let claims = [claim(0.5, 0..1), claim(0.0, 1..2)];
-        let mut groups = [group(0.4, 0.0), group(3.0, 0.0)];
-        share_out(&claims, &mut groups, 0.85, 0.0);
-        let taken = taken(&groups);
+        let groups = [group(0.4, 0.0), group(3.0, 0.0)];
+        let taken = taken(&groups, &shared(&claims, &groups, 0.85, 0.0));
         assert!(close(taken[0], 0.4) && close(taken[1], 0.45), "{taken:?}");
     }
 
     #[test]
     fn who_exceeds_its_contract_is_held_to_it_and_takes_what_others_leave() {
         let mut groups = [group(2.0, 0.0), group(2.0, 0.0)];
-        let share = |claims: &[Claim; 2], groups: &mut [Group; 2]| {
-            share_out(claims, groups, 0.9, 0.0);
-            taken(groups)
-        };
+        let share =
+            |claims: &[Claim; 2], groups: &[Demand; 2]| taken(groups, &shared(claims, groups, 0.9, 0.0));
         // The contract carries more than half of the plant: best effort has the rest.
         let claims = [claim(0.6, 0..1), claim(0.0, 1..2)];
-        let got = share(&claims, &mut groups);
+        let got = share(&claims, &groups);
         assert!(close(got[0], 0.6) && close(got[1], 0.3), "{got:?}");
         // It carries less: each has half.
         let claims = [claim(0.3, 0..1), claim(0.0, 1..2)];
-        let got = share(&claims, &mut groups);
+        let got = share(&claims, &groups);
         assert!(close(got[0], 0.45) && close(got[1], 0.45), "{got:?}");
         // Reader to it on an idle plant too, if it does not share.
         let policed = [Claim { shares: false, ..claims[0].clone() }, claims[1].clone()];
-        let got = share(&policed, &mut groups);
+        let got = share(&policed, &groups);
         assert!(close(got[0], 0.3) && close(got[1], 0.6), "{got:?}");
         // What is fixed counts against the contract.
         let fixed = [Claim { fixed: 0.25, ..policed[0].clone() }, claims[1].clone()];
-        let got = share(&fixed, &mut groups);
+        let got = share(&fixed, &groups);
         assert!(close(got[0], 0.05) && close(got[1], 0.6), "{got:?}");
         // The other wants little: the rest is the first one's.
         groups[1] = group(0.1, 0.0);
-        let got = share(&claims, &mut groups);
+        let got = share(&claims, &groups);
         assert!(close(got[0], 0.8) && close(got[1], 0.1), "{got:?}");
     }
 
@@ -221,29 +252,28 @@ mod tests {
     fn a_backlog_of_best_effort_takes_nothing_from_a_contract() {
         let claims = [claim(0.4, 0..1), claim(0.0, 1..2)];
         let mut groups = [group(1.0, 0.0), group(1.0, 0.0)];
-        groups[1].demand.waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
-        share_out(&claims, &mut groups, 0.8, 1.0);
-        assert!(close(taken(&groups)[0], 0.4), "{groups:?}");
-        assert_eq!(groups[1].demand.solve(groups[1].target, 1.0), 0.0);
+        groups[1].waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
+        let shares = shared(&claims, &groups, 0.8, 1.0);
+        assert!(close(taken(&groups, &shares)[0], 0.4), "{groups:?}");
+        assert_eq!(groups[1].solve(shares[1].load, 1.0), 0.0);
     }
 
     #[test]
     fn priorities_higher_first_and_the_cost_of_rejecting_lower_ones_counts() {
         let claims = [claim(0.0, 0..3)];
-        let mut groups = [group(0.5, 0.0), group(1.0, 0.01), group(1.0, 0.05)];
-        share_out(&claims, &mut groups, 0.7, 0.0);
-        let taken = taken(&groups);
+        let groups = [group(0.5, 0.0), group(1.0, 0.01), group(1.0, 0.05)];
+        let shares = shared(&claims, &groups, 0.7, 0.0);
+        let taken = taken(&groups, &shares);
         assert!(close(taken[0], 0.5) && close(taken[1], 0.15) && close(taken[2], 0.05), "{taken:?}");
-        let levels = groups.each_ref().map(|group| group.demand.solve(group.target, 0.0));
+        let levels = [0, 1, 2].map(|group| groups[group].solve(shares[group].load, 0.0));
         assert!(levels[0] == 2.0 && levels[1] < 1.0 && levels[2] == 0.0, "{levels:?}");
     }
 
     #[test]
     fn when_the_plant_carries_less_than_promised_all_give_the_same_share() {
         let claims = [claim(0.4, 0..1), claim(0.4, 1..2), claim(0.0, 2..3)];
-        let mut groups = [group(1.0, 0.0), group(0.2, 0.0), group(1.0, 0.0)];
-        share_out(&claims, &mut groups, 0.3, 0.0);
-        let taken = taken(&groups);
+        let groups = [group(1.0, 0.0), group(0.2, 0.0), group(1.0, 0.0)];
+        let taken = taken(&groups, &shared(&claims, &groups, 0.3, 0.0));
         assert!(close(taken[0], 0.2) && close(taken[1], 0.1) && close(taken[2], 0.0), "{taken:?}");
     }
 
@@ -272,7 +302,7 @@ mod tests {
         let mut random = crate::random::Random::new(11);
         let mut uniform = || (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
         for _ in 0..2000 {
-            let mut groups: Vec<Group> = Vec::new();
+            let mut groups: Vec<Demand> = Vec::new();
             let mut claims = Vec::new();
             for site in 0..4 {
                 let first = groups.len();
@@ -284,19 +314,20 @@ mod tests {
                 claims.push(Claim { weight, ..claim(promised, first..groups.len()) });
             }
             let capacity = 0.3 + uniform();
-            share_out(&claims, &mut groups, capacity, 0.0);
+            let shares = shared(&claims, &groups, capacity, 0.0);
             let (least, full): (f64, f64) = (groups.iter())
-                .map(|g| (g.demand.arriving[0], g.demand.arriving[2]))
+                .map(|g| (g.arriving[0], g.arriving[2]))
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-            let total: f64 = taken(&groups).iter().sum();
+            let total: f64 = taken(&groups, &shares).iter().sum();
             assert!(
                 close(total, capacity.max(least).min(full)),
                 "{total} of {capacity}: {claims:?} {groups:?}"
             );
             let promised: f64 = claims.iter().map(|claim| claim.promised).sum();
             if promised + least < capacity {
-                let m = |g: &Group| g.demand.solve(g.target, 0.0);
-                assert!(groups.iter().all(|g| m(g) >= g.site_level - 1e-9), "{claims:?} {groups:?}");
+                let mut all = groups.iter().zip(&shares);
+                let holds = all.all(|(g, share)| g.solve(share.load, 0.0) >= share.site_level - 1e-9);
+                assert!(holds, "{claims:?} {groups:?}");
             }
         }
     }

@@ -188,7 +188,7 @@ impl DelayLoop {
     fn update(&mut self, now: &Now<'_>, workers: f64) -> Option<Seen> {
         let class = self.promised.class;
         let seen = self.window.observe(now.at, now.lanes, class)?;
-        let rate = |class: usize| now.monitors[class].rate.mean();
+        let rate = |class: usize| now.monitors.rate(class);
         self.lowest = self.promised.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
         let traffic = Traffic {
             rate: rate(class).max(1e-9),

@@ -16,7 +16,7 @@ use crate::promises::DelayParts;
 use crate::scheduling::quota::Quota;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::departure_window::{Seen, Window};
-use crate::telemetry::monitor::ClassMonitor;
+use crate::telemetry::monitor::Monitors;
 use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
@@ -61,7 +61,7 @@ pub(crate) enum Promise {
 pub(crate) struct Now<'a> {
     pub(crate) at: Instant,
     pub(crate) lanes: &'a [Arc<LaneCounters>],
-    pub(crate) monitors: &'a [ClassMonitor],
+    pub(crate) monitors: &'a Monitors,
     /// By plant.
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
     /// U*, by plant, as promised.
@@ -138,7 +138,7 @@ impl ResponseLoops {
         self.delays.run(now);
         self.groups.iter_mut().for_each(|group| group.run(now));
         let classes = self.groups.iter().flat_map(|group| group.members.iter().map(|m| m.promised.class));
-        let rates = classes.chain(self.delays.classes()).map(|class| now.monitors[class].rate.mean());
+        let rates = classes.chain(self.delays.classes()).map(|class| now.monitors.rate(class));
         let fastest = rates.fold(0.0, f64::max).max(1.0);
         now.at + Duration::from_secs_f64(UPDATE as f64 / fastest).max(CLOSEST)
     }

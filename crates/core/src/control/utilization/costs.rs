@@ -1,25 +1,237 @@
-//! What requests cost, as far as it is known: what was told, learned of service times, or reported by the plant.
+//! What requests cost at one plant: as promised, learned from service times, or learned from what the plant reports.
 
-use super::{OwnSite, UtilizationLoop};
-use crate::control::utilization::class_view::Governed;
-use crate::model::EVIDENCE;
-use crate::promises::Costs;
+use super::sense::{Sensed, served_here};
+use super::view::{ClassView, PlantView, SiteView};
+use crate::control::cost::class::ClassCosts;
+use crate::model::{EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
-use crate::telemetry::counters::LaneCounters;
-use crate::telemetry::monitor::ClassMonitor;
-use alloc::{sync::Arc, vec::Vec};
+use crate::promises::{self, MAX_LEVELS, Plant, Sense};
+use crate::telemetry::measurement::Measurement;
+use alloc::vec::Vec;
 
-/// A linear model as sure as this of a contract's pages is believed rather than what was told.
+/// Above this a measured utilization says nothing of the cost.
+const SATURATED: f64 = 0.95;
+/// A linear model as sure as this of a contract's pages is believed rather than what was promised.
 const SURE: f64 = 0.8;
+/// A plant that uses less of its set point idles.
+const IDLE: f64 = 0.6;
+
+/// Costs by level, in seconds of the whole plant; 0 before any level was seen, and where the plant does not serve it.
+type LevelCosts = [f64; MAX_LEVELS + 1];
+
+/// What is learned of one plant's costs.
+pub(crate) struct CostModel {
+    /// U T = a n + b bytes over all classes, where the plant reports U.
+    reported_line: Option<LinearModel>,
+    /// By class of the view.
+    by_class: Vec<LevelCosts>,
+    /// Costs of the same classes that are no longer what was learned.
+    stale: Vec<bool>,
+    /// s, as of the last period.
+    workers: u32,
+    /// c in the last period, where rejections cost the plant itself.
+    pub(crate) rejection: f64,
+}
+
+/// What requests cost, as known in one period.
+pub(crate) struct RequestCosts<'a> {
+    by_class: &'a [LevelCosts],
+    learned: &'a [ClassCosts],
+    reported_line: Option<&'a LinearModel>,
+    workers: u32,
+    /// c.
+    pub(crate) rejection: f64,
+}
+
+impl CostModel {
+    pub(crate) fn new(plant: &PlantView) -> Self {
+        let (by_class, stale) = (Vec::new(), Vec::new());
+        let mut model = CostModel { reported_line: None, by_class, stale, workers: 0, rejection: 0.0 };
+        model.reload(plant, false);
+        model
+    }
+
+    /// Begins with the classes of a new view. Another promise of the plant's costs replaces what its reports have taught.
+    pub(crate) fn reload(&mut self, plant: &PlantView, new_promise: bool) {
+        self.by_class = alloc::vec![Default::default(); plant.classes.len()];
+        self.stale = alloc::vec![true; plant.classes.len()];
+        self.workers = plant.promised.workers;
+        let reports = plant.promised.sense == Sense::Reported;
+        if !reports || self.reported_line.is_none() || new_promise {
+            self.reported_line = reports.then(|| promised_line(&plant.promised));
+        }
+    }
+
+    /// Learns from a period what the plant reports, and prices the requests anew where that may have moved a cost: most
+    /// classes are quiet most of the time, and the others are asked several times a period.
+    pub(crate) fn learn<'a>(
+        &'a mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        learned: &'a [ClassCosts],
+    ) -> RequestCosts<'a> {
+        self.workers = measured.workers;
+        if let (Some(line), Some(reported)) = (&mut self.reported_line, measured.reported)
+            && reported < SATURATED
+        {
+            let served = plant.classes.iter().map(|c| served_here(c, &measured.classes[c.class]));
+            let (requests, bytes) =
+                served.fold((0.0, 0.0), |(n, bytes), s| (n + s.requests, bytes + s.bytes));
+            let work_seconds = reported * measured.seconds;
+            line.learn([Served { requests, bytes, work_seconds }].into_iter());
+        }
+        for (place, class) in plant.classes.iter().enumerate() {
+            let moved = self.stale[place] || measured.classes[class.class].active;
+            if moved || self.reported_line.is_some() {
+                let mut costs = LevelCosts::default();
+                for (level, known) in (1..=class.top).zip(&mut costs[1..]) {
+                    *known = self.costs(learned).at(class, level).unwrap_or(0.0);
+                }
+                (self.by_class[place], self.stale[place]) = (costs, false);
+            }
+        }
+        self.costs(learned)
+    }
+
+    /// What is known now.
+    pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
+        RequestCosts {
+            by_class: &self.by_class,
+            learned,
+            reported_line: self.reported_line.as_ref(),
+            workers: self.workers,
+            rejection: self.rejection,
+        }
+    }
+
+    /// The plant idles while clients are degraded or rejected, so some cost is too high; where too few requests come to
+    /// correct it, it is believed less. See [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
+    pub(crate) fn doubt(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        learned: &mut [ClassCosts],
+    ) {
+        let mut requests = 0.0;
+        for (class, stale) in plant.classes.iter().zip(&mut self.stale) {
+            let own = &measured.classes[class.class];
+            requests += served_here(class, own).requests;
+            *stale = true;
+            for level in class.levels_here().filter(|level| own.served[*level].requests < EVIDENCE) {
+                learned[class.class].by_level[level].doubt();
+            }
+        }
+        if let Some(line) = self.reported_line.as_mut().filter(|_| requests < EVIDENCE) {
+            line.doubt();
+        }
+    }
+}
+
+/// Whether the plant idles although it serves at less than full quality.
+pub(crate) fn idles(sensed: &Sensed, measured: &Measurement<'_>, set_point: f64) -> bool {
+    sensed.utilization < IDLE * set_point && measured.in_service < measured.workers
+}
+
+impl RequestCosts<'_> {
+    /// Cost of one request of the class at this place of the view at a level it is served at, as priced in this period.
+    pub(crate) fn priced(&self, place: usize, level: usize) -> f64 {
+        self.by_class[place][level]
+    }
+
+    /// Mean body bytes of a request of a class at a level; 0 before any was seen.
+    pub(crate) fn bytes(&self, class: &ClassView, level: usize) -> f64 {
+        self.learned[class.class].by_level[level].bytes().unwrap_or(0.0)
+    }
+
+    /// Work by the linear model of a class [seconds of the whole plant].
+    pub(crate) fn linear(&self, class: &ClassView, served: &Served) -> f64 {
+        let (a, b) = self.learned[class.class].line.costs();
+        (a * served.requests + b * served.bytes) / f64::from(self.workers)
+    }
+
+    /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
+    pub(crate) fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
+        if !class.here[level] {
+            return Some(0.0);
+        }
+        let known = |l: usize| self.measured(class, l);
+        if let Some(cost) = known(level) {
+            return Some(cost);
+        }
+        // From the nearest level that was seen, above first, through the ratios between.
+        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
+        if let Some(seen) = above {
+            return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
+        }
+        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
+        known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
+    }
+
+    fn measured(&self, class: &ClassView, level: usize) -> Option<f64> {
+        let seen = &self.learned[class.class].by_level[level];
+        match self.reported_line {
+            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
+                let (a, b) = line.costs();
+                Some(a + b * seen.bytes()?)
+            }
+            // Nothing reported yet, or the plant does not report: its own service times.
+            _ => Some(seen.seconds()? / f64::from(self.workers)),
+        }
+    }
+
+    /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
+    /// something of the contract's page size; else what was promised; else the mean cost of a full response.
+    pub(crate) fn known(
+        &self,
+        plant: &PlantView,
+        site: &SiteView,
+        rate: impl Fn(usize) -> f64,
+    ) -> Option<Known> {
+        let own = plant.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
+        let weight = |class: &ClassView| rate(class.class).max(1e-6);
+        let mut full_bytes = WeightedMean::default();
+        for class in own.clone() {
+            full_bytes.add(weight(class), self.learned[class.class].by_level[class.top].bytes());
+        }
+        let full_bytes = full_bytes.value().unwrap_or(0.0);
+        let bandwidth = site.guarantee.and_then(|g| Some(g.bandwidth_bytes_per_second? / g.rate));
+        let bytes = bandwidth.unwrap_or(full_bytes);
+        let (mut a, mut b, mut whole) =
+            (WeightedMean::default(), WeightedMean::default(), WeightedMean::default());
+        for class in own {
+            // A line of reports gives shares of the plant, a line of service times gives one worker's time.
+            let (line, servers) = match self.reported_line {
+                Some(line) => (line, 1.0),
+                None => (&self.learned[class.class].line, f64::from(self.workers)),
+            };
+            let costs = (line.confidence(bytes) > SURE).then(|| line.costs());
+            a.add(weight(class), costs.map(|(a, _)| a / servers));
+            b.add(weight(class), costs.map(|(_, b)| b / servers));
+            whole.add(weight(class), self.at(class, class.top));
+        }
+        let costs = |per_request_seconds, per_byte_seconds| promises::Costs {
+            per_request_seconds,
+            per_byte_seconds,
+            per_rejection_seconds: self.rejection,
+        };
+        if let (Some(a), Some(b)) = (a.value(), b.value()) {
+            return Some(Known { costs: costs(a, b), full_bytes });
+        }
+        if let Some(told) = site.told {
+            return Some(Known { full_bytes, ..told });
+        }
+        Some(Known { costs: costs(whole.value()?, 0.0), full_bytes })
+    }
+}
 
 /// A weighted mean of what is known.
 #[derive(Default)]
-struct Mean {
+struct WeightedMean {
     sum: f64,
     weight: f64,
 }
 
-impl Mean {
+impl WeightedMean {
     fn add(&mut self, weight: f64, value: Option<f64>) {
         if let Some(value) = value {
             self.sum += weight * value;
@@ -32,134 +244,8 @@ impl Mean {
     }
 }
 
-impl UtilizationLoop {
-    /// Notes what the classes' requests cost, where that may have moved: most classes are quiet most of the time, and
-    /// the others are asked several times a period.
-    pub(crate) fn price(&mut self, monitors: &[ClassMonitor]) {
-        for index in 0..self.classes.len() {
-            let class = &self.classes[index];
-            if class.stale || monitors[class.class].active || self.reported_line.is_some() {
-                for level in 1..=self.classes[index].top {
-                    let cost = self.cost(&self.classes[index], level, monitors);
-                    self.classes[index].costs[level] = cost.unwrap_or(0.0);
-                }
-                self.classes[index].stale = false;
-            }
-        }
-    }
-
-    /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
-    pub(crate) fn cost(&self, governed: &Governed, level: usize, monitors: &[ClassMonitor]) -> Option<f64> {
-        if !governed.here[level] {
-            return Some(0.0);
-        }
-        let known = |l: usize| self.measured_cost(&monitors[governed.class], l);
-        if let Some(cost) = known(level) {
-            return Some(cost);
-        }
-        // From the nearest level that was seen, above first, through the ratios between.
-        let above = ((level + 1)..=governed.top).find(|l| governed.here[*l] && known(*l).is_some());
-        if let Some(seen) = above {
-            return known(seen).map(|cost| governed.cost_ratio[level..seen].iter().product::<f64>() * cost);
-        }
-        let below = (1..level).rev().find(|l| governed.here[*l] && known(*l).is_some())?;
-        known(below).map(|cost| cost / governed.cost_ratio[below..level].iter().product::<f64>())
-    }
-
-    fn measured_cost(&self, monitor: &ClassMonitor, level: usize) -> Option<f64> {
-        let seen = &monitor.costs[level];
-        match &self.reported_line {
-            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
-                let (a, b) = line.costs();
-                Some(a + b * seen.bytes()?)
-            }
-            // Nothing reported yet, or the plant does not report: its own service times.
-            _ => Some(seen.seconds()? / f64::from(self.plant.workers)),
-        }
-    }
-
-    /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
-    /// something of the contract's page size; else what was told; else the mean cost of a full response.
-    pub(crate) fn known(&self, site: &OwnSite, monitors: &[ClassMonitor]) -> Option<Known> {
-        let own = self.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
-        let own = own.map(|class| (class, &monitors[class.class]));
-        let weight = |monitor: &ClassMonitor| monitor.rate.mean().max(1e-6);
-        let mut full_bytes = Mean::default();
-        for (class, monitor) in own.clone() {
-            full_bytes.add(weight(monitor), monitor.costs[class.top].bytes());
-        }
-        let full_bytes = full_bytes.value().unwrap_or(0.0);
-        let bandwidth = site.guarantee.and_then(|g| Some(g.bandwidth_bytes_per_second? / g.rate));
-        let bytes = bandwidth.unwrap_or(full_bytes);
-        let (mut a, mut b, mut whole) = (Mean::default(), Mean::default(), Mean::default());
-        for (class, monitor) in own {
-            // Of what the plant reports a and b are shares of it, of service times one worker's time.
-            let (line, servers) = match &self.reported_line {
-                Some(line) => (line, 1.0),
-                None => (&monitor.line, f64::from(self.plant.workers)),
-            };
-            let costs = (line.confidence(bytes) > SURE).then(|| line.costs());
-            a.add(weight(monitor), costs.map(|(a, _)| a / servers));
-            b.add(weight(monitor), costs.map(|(_, b)| b / servers));
-            whole.add(weight(monitor), self.cost(class, class.top, monitors));
-        }
-        let per_rejection_seconds = self.rejection_cost;
-        if let (Some(per_request_seconds), Some(per_byte_seconds)) = (a.value(), b.value()) {
-            let costs = Costs { per_request_seconds, per_byte_seconds, per_rejection_seconds };
-            return Some(Known { costs, full_bytes });
-        }
-        if let Some(told) = site.told {
-            return Some(Known { full_bytes, ..told });
-        }
-        let costs =
-            Costs { per_request_seconds: whole.value()?, per_byte_seconds: 0.0, per_rejection_seconds };
-        Some(Known { costs, full_bytes })
-    }
-
-    /// What is known of the costs of a site that this plant serves, for the plan.
-    pub(crate) fn known_of(&self, number: usize, monitors: &[ClassMonitor]) -> Option<Known> {
-        self.known(self.sites.iter().find(|site| site.number == number)?, monitors)
-    }
-
-    /// The classes' costs at levels 1..=M, for the status.
-    pub(crate) fn level_costs<'a>(
-        &'a self,
-        monitors: &'a [ClassMonitor],
-    ) -> impl Iterator<Item = (usize, Vec<Option<f64>>)> + 'a {
-        let ours = self.classes.iter().filter(|class| class.ours);
-        ours.map(|c| (c.class, (1..=c.top).map(|level| self.cost(c, level, monitors)).collect()))
-    }
-
-    /// The plant idles while clients are degraded or rejected, so some cost is too high, and where too few requests come
-    /// to correct it, it is believed less. See [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
-    pub(crate) fn doubt(&mut self, monitors: &mut [ClassMonitor], in_service: u32) {
-        const IDLE: f64 = 0.6;
-        let top = self.classes.iter().filter(|c| c.ours).map(|c| c.top).max().unwrap_or(0) as f64;
-        let idles = self.status.utilization < IDLE * self.line && in_service < self.plant.workers;
-        if !idles || self.status.service_level >= top {
-            return;
-        }
-        let mut requests = 0.0;
-        for class in &mut self.classes {
-            let monitor = &mut monitors[class.class];
-            requests += class.served(monitor).requests;
-            class.stale = true;
-            for level in class.levels_here() {
-                if monitor.served_at(level).requests < EVIDENCE {
-                    monitor.costs[level].doubt();
-                }
-            }
-        }
-        if let Some(line) = self.reported_line.as_mut().filter(|_| requests < EVIDENCE) {
-            line.doubt();
-        }
-    }
-
-    /// The plant is not what it was taken for: what was measured of its requests is forgotten.
-    pub(crate) fn forget_costs(&mut self, monitors: &mut [ClassMonitor], lanes: &[Arc<LaneCounters>]) {
-        for class in &self.classes {
-            monitors[class.class].forget_costs(class.levels_here(), lanes, class.class);
-        }
-        self.forgotten = true;
-    }
+fn promised_line(plant: &Plant) -> LinearModel {
+    plant
+        .costs
+        .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
 }

@@ -5,6 +5,7 @@
 //! (UC 7.2), the link's share of the bytes. Between whole levels both are linear in F, so U(m) is piecewise linear and
 //! solving for m is a walk over M segments. C_0 is the cost of a rejection.
 
+use super::offered::LoadParts;
 use crate::promises::MAX_LEVELS;
 
 /// U(m): per whole level, in units of utilization (1 is the plant's whole capacity).
@@ -63,6 +64,19 @@ impl Demand {
     pub fn gain(&self, m: f64) -> f64 {
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1));
         self.at(low + 1, 0.0) - self.at(low, 0.0)
+    }
+
+    /// Adds a part of a load at one level.
+    pub(crate) fn add(&mut self, level: usize, part: f64, load: LoadParts) {
+        self.arriving[level] += part * load.arriving;
+        self.link[level] += part * load.link;
+        self.waiting[level] += part * load.waiting;
+    }
+
+    /// The load at one level.
+    pub(crate) fn load_at(&self, level: usize) -> LoadParts {
+        let (arriving, link, waiting) = (self.arriving[level], self.link[level], self.waiting[level]);
+        LoadParts { arriving, link, waiting }
     }
 
     fn at(&self, level: usize, drain: f64) -> f64 {

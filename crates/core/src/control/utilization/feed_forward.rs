@@ -22,22 +22,20 @@
 //! - Standing still: a change of m below the deadband is not made. (A bound on larger ones was tried: after a backlog has
 //!   drained it holds m away from where it must go.)
 
-use crate::control::{Decision, Demand, Law, Observation};
-use libm::{fabs, pow};
+use super::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
+use libm::pow;
 
 /// State of the law.
 #[derive(Clone, Debug)]
 pub struct FeedForward {
-    m: f64,
-    trim: f64,
-    /// What the proportional part adds.
-    chance: f64,
+    /// The integral part: the bias of the set point.
+    bias: f64,
+    /// The proportional part.
+    proportional: f64,
     was_steady: bool,
     last_backlog: f64,
     /// Periods since the response-time override last held.
     quiet: u32,
-    /// What the last m was set by.
-    aim: Option<Aim>,
 }
 
 /// K_i T: what one period's error adds to the trim.
@@ -55,8 +53,6 @@ const OVERRIDE: f64 = 0.5;
 const QUIET: u32 = 5;
 /// Upwards. Downwards the trim may take nearly the whole set point: the override knows better than any model.
 const LARGEST_TRIM: f64 = 0.3;
-/// m does not move by less: a five-hundredth of the clients.
-const DEADBAND: f64 = 0.002;
 /// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
 /// where a service takes long.
 const ORDINARY_BACKLOG: f64 = 0.1;
@@ -69,26 +65,19 @@ const DRAIN_SERVICES: f64 = 3.0;
 /// Measured utilization this far below the set point is calm.
 const CALM: f64 = 0.1;
 
-impl FeedForward {
-    /// Starts at level `m`.
-    pub fn new(m: f64) -> Self {
-        FeedForward {
-            m,
-            trim: 0.0,
-            chance: 0.0,
-            was_steady: false,
-            last_backlog: 0.0,
-            quiet: QUIET,
-            aim: None,
-        }
+impl Default for FeedForward {
+    fn default() -> Self {
+        FeedForward { bias: 0.0, proportional: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET }
     }
+}
 
+impl FeedForward {
     /// Moves the trim; returns whether the measurement belongs to the present m.
-    fn trim(&mut self, seen: &Observation<'_>, backlog: f64) -> bool {
+    fn integrate(&mut self, seen: &Observation<'_>, backlog: f64) -> bool {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
         self.quiet = if seen.overridden { 0 } else { self.quiet.saturating_add(1) };
-        let far_back = self.quiet >= QUIET && self.trim < 0.0 && error > 0.5 * seen.set_point;
+        let far_back = self.quiet >= QUIET && self.bias < 0.0 && error > 0.5 * seen.set_point;
         let step = if seen.overridden || far_back {
             OVERRIDE * error
         } else {
@@ -97,118 +86,59 @@ impl FeedForward {
         let draining = backlog > 0.0 && (error > 0.0 || backlog < 0.9 * self.last_backlog);
         self.last_backlog = backlog;
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
-        let at_an_end = (self.m >= top && error > 0.0) || (self.m <= 0.0 && error < 0.0);
+        let at_an_end = (seen.level >= top && error > 0.0) || (seen.level <= 0.0 && error < 0.0);
         if trustworthy && !at_an_end {
-            self.trim = (self.trim + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
-        } else if at_an_end && self.m >= top {
+            self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
+        } else if at_an_end && seen.level >= top {
             // Calm: what was learned of the last overload fades.
-            self.trim *= 1.0 - INTEGRAL;
+            self.bias *= 1.0 - INTEGRAL;
         }
         self.was_steady = seen.steady;
         trustworthy
     }
 }
 
-/// What a level is to be set by: a plant's, or that of a part of its clients.
-#[derive(Clone, Copy, Debug)]
-pub struct Aim {
-    /// The offered load that may be.
-    pub target: f64,
-    /// As in [`Demand::offered`].
-    pub drain: f64,
-    /// The part of the plant that is not others', from which a backlog drains.
-    pub room: f64,
-    /// Something waits beyond the ordinary.
-    pub backlog: bool,
-    /// The plant is measured well below its line, and nobody waits.
-    pub calm: bool,
-    /// As in [`Observation`].
-    pub unconfirmed: bool,
-    /// As in [`Observation`].
-    pub wait_periods: f64,
-}
-
-impl Aim {
-    /// The next m of clients with this demand, after `m`.
-    pub(crate) fn level(&self, m: f64, demand: &Demand) -> f64 {
-        let top = f64::from(demand.top);
-        let mut next = demand.solve(self.target, self.drain);
-        if next < 1.0 {
-            next = next.max(self.least(m, demand));
-        }
-        if m >= top && self.calm {
-            next = top;
-        }
-        let at_an_end = next <= 0.0 || next >= top;
-        if fabs(next - m) >= DEADBAND || at_an_end { next } else { m }
-    }
-
-    /// The least m that the rules allow, where the formula asks for rejection.
-    fn least(&self, m: f64, demand: &Demand) -> f64 {
-        if self.unconfirmed && m >= 1.0 {
-            return 1.0;
-        }
-        let spare = (self.room - demand.offered(1.0, 0.0)).max(1e-9);
-        let drains_in_time = demand.backlog(1.0) / spare < 0.5 * self.wait_periods;
-        let only_backlog = self.backlog && demand.solve(self.target, 0.0) >= 1.0;
-        if only_backlog && drains_in_time { 1.0 } else { 0.0 }
-    }
-}
-
 impl Law for FeedForward {
-    fn next(&mut self, seen: &Observation<'_>) -> Decision {
+    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
         let demand = seen.demand;
-        let waiting = demand.backlog(self.m);
+        let waiting = demand.backlog(seen.level);
         let backlog =
             (waiting - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods)).max(0.0);
-        let trustworthy = self.trim(seen, backlog);
-        let reach = PROPORTIONAL_REACH * demand.gain(self.m);
-        self.chance = if trustworthy && reach > 0.0 && !seen.overridden {
+        let trustworthy = self.integrate(seen, backlog);
+        let reach = PROPORTIONAL_REACH * demand.gain(seen.level);
+        self.proportional = if trustworthy && reach > 0.0 && !seen.overridden {
             let wanted = PROPORTIONAL * (seen.set_point - seen.measured);
-            wanted.clamp(self.chance - reach, self.chance + reach).clamp(-reach, reach)
+            wanted.clamp(self.proportional - reach, self.proportional + reach).clamp(-reach, reach)
         } else {
             0.0
         };
 
         let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
-        let target = (seen.set_point + self.trim + self.chance + beyond).max(0.0);
-        let drain = if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 };
-        let aim = Aim {
-            target,
-            drain,
+        let target = LoadTarget {
+            load: (seen.set_point + self.bias + self.proportional + beyond).max(0.0),
+            drain: if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
             backlog: backlog > 0.0,
             calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };
-        self.m = aim.level(self.m, demand);
-        self.aim = Some(aim);
-        Decision { m: self.m, trim: self.trim }
+        let terms = LawTerms { bias: self.bias, proportional: self.proportional, beyond };
+        (LawTarget::Load(target), terms)
     }
 
     fn rest(&mut self, periods: u32, _set_point: f64) {
-        self.trim *= pow(1.0 - INTEGRAL, f64::from(periods));
+        self.bias *= pow(1.0 - INTEGRAL, f64::from(periods));
         self.quiet = self.quiet.saturating_add(periods);
-    }
-
-    fn track(&mut self, m: f64) {
-        self.m = m;
-    }
-
-    fn aim(&self) -> Option<Aim> {
-        self.aim
-    }
-
-    fn aims(&self) -> bool {
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::allocation::level::next_level;
     use crate::control::{Demand, tuning};
+    use libm::fabs;
 
     fn demand(arriving: &[f64], waiting: &[f64]) -> Demand {
         let mut demand = Demand { top: arriving.len() as u8 - 1, ..Demand::default() };
@@ -224,11 +154,32 @@ mod tests {
             served: measured,
             overridden: false,
             steady: true,
+            level: 0.0,
             demand,
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
             ordinary_backlog: 0.0,
+        }
+    }
+
+    /// The law, and m as its targets are turned into it.
+    #[derive(Clone)]
+    struct Follower {
+        law: FeedForward,
+        m: f64,
+    }
+
+    impl Follower {
+        fn new(m: f64) -> Self {
+            Follower { law: FeedForward::default(), m }
+        }
+
+        fn next(&mut self, seen: &Observation<'_>) -> f64 {
+            let seen = Observation { level: self.m, ..seen.clone() };
+            let (LawTarget::Load(target), _) = self.law.target(&seen) else { panic!("the law fills a load") };
+            self.m = next_level(&target, self.m, seen.demand);
+            self.m
         }
     }
 
@@ -245,10 +196,10 @@ mod tests {
     fn an_unmodelled_load_is_trimmed_away() {
         // The model says 3.0 at full and 0.45 at light; there is 0.1 more that no request shows.
         let demand = demand(&[0.0, 0.45, 3.0], &[]);
-        let mut law = FeedForward::new(2.0);
+        let mut law = Follower::new(2.0);
         let mut measured = 0.0;
         for _ in 0..100 {
-            let m = law.next(&seen(&demand, measured)).m;
+            let m = law.next(&seen(&demand, measured));
             measured = (demand.offered(m, 0.0) + 0.1).min(1.0);
         }
         assert!(fabs(measured - 0.85) < 0.01, "{measured}");
@@ -258,62 +209,66 @@ mod tests {
     fn backlog_degrades_but_does_not_reject() {
         // Light carries the arriving load (0.8), not the backlog of three more periods within one.
         let burst = demand(&[0.0, 0.8, 4.0], &[0.0, 0.6, 3.0]);
-        assert_eq!(FeedForward::new(2.0).next(&seen(&burst, 1.0)).m, 1.0);
+        assert_eq!(Follower::new(2.0).next(&seen(&burst, 1.0)), 1.0);
         // With one level only: a burst that has passed is waited out.
         let passed = demand(&[0.0, 0.5], &[0.0, 1.5]);
-        assert_eq!(FeedForward::new(1.0).next(&seen(&passed, 1.0)).m, 1.0);
+        assert_eq!(Follower::new(1.0).next(&seen(&passed, 1.0)), 1.0);
         // But not longer than a request may wait.
         let hopeless = demand(&[0.0, 0.8, 4.0], &[0.0, 1.5, 9.0]);
-        assert!(FeedForward::new(2.0).next(&seen(&hopeless, 1.0)).m < 1.0);
+        assert!(Follower::new(2.0).next(&seen(&hopeless, 1.0)) < 1.0);
     }
 
     #[test]
     fn calm_is_full_quality_and_small_changes_are_not_made() {
         let calm = demand(&[0.0, 0.1, 0.5], &[]);
-        assert_eq!(FeedForward::new(1.0).next(&seen(&calm, 0.5)).m, 2.0);
+        assert_eq!(Follower::new(1.0).next(&seen(&calm, 0.5)), 2.0);
         let over = demand(&[0.0, 0.45, 3.0], &[]);
-        let mut law = FeedForward::new(2.0);
-        let first = law.next(&seen(&over, 0.85)).m;
+        let mut law = Follower::new(2.0);
+        let first = law.next(&seen(&over, 0.85));
         let slightly_more = demand(&[0.0, 0.451, 3.003], &[]);
-        assert_eq!(law.next(&seen(&slightly_more, 0.85)).m, first);
+        assert_eq!(law.next(&seen(&slightly_more, 0.85)), first);
     }
 
     #[test]
     fn a_step_that_one_sample_shows_degrades_and_rejects_nobody() {
         let perhaps = demand(&[0.0, 1.5], &[0.0, 0.3]);
         let unconfirmed = Observation { unconfirmed: true, ..seen(&perhaps, 1.0) };
-        let mut law = FeedForward::new(1.0);
-        assert_eq!(law.next(&unconfirmed).m, 1.0);
-        assert!(law.next(&seen(&perhaps, 1.0)).m < 1.0);
+        let mut law = Follower::new(1.0);
+        assert_eq!(law.next(&unconfirmed), 1.0);
+        assert!(law.next(&seen(&perhaps, 1.0)) < 1.0);
     }
 
     #[test]
     fn rest_is_so_many_periods_of_nothing() {
         let (calm, nothing) = (demand(&[0.0, 0.5], &[]), demand(&[0.0, 0.0], &[]));
-        let mut law = FeedForward::new(1.0);
+        let mut law = Follower::new(1.0);
         for _ in 0..3 {
             law.next(&Observation { overridden: true, ..seen(&calm, 1.0) });
         }
-        while law.next(&seen(&nothing, 0.0)).m < 1.0 {}
+        while law.next(&seen(&nothing, 0.0)) < 1.0 {}
         let mut rests = law.clone();
-        assert!(law.trim < -0.1, "there is something to fade: {}", law.trim);
+        assert!(law.law.bias < -0.1, "there is something to fade: {}", law.law.bias);
         (0..4).for_each(|_| _ = law.next(&seen(&nothing, 0.0)));
-        rests.rest(4, 0.85);
-        assert!(fabs(rests.trim - law.trim) < 1e-12 && rests.quiet == law.quiet && rests.m == law.m);
-        assert!(law.trim < -0.01);
+        rests.law.rest(4, 0.85);
+        assert!(
+            fabs(rests.law.bias - law.law.bias) < 1e-12
+                && rests.law.quiet == law.law.quiet
+                && rests.m == law.m
+        );
+        assert!(law.law.bias < -0.01);
     }
 
     #[test]
     fn after_the_override_the_way_back_is_short() {
         let calm = demand(&[0.0, 0.5], &[]);
-        let mut law = FeedForward::new(1.0);
+        let mut law = Follower::new(1.0);
         for _ in 0..15 {
             law.next(&Observation { overridden: true, ..seen(&calm, 1.0) });
         }
-        assert!(law.trim < -0.7);
+        assert!(law.law.bias < -0.7);
         let back = (0..40).position(|_| {
             let measured = 0.5 * law.m;
-            law.next(&seen(&calm, measured)).m >= 1.0
+            law.next(&seen(&calm, measured)) >= 1.0
         });
         assert!(back.is_some_and(|periods| (QUIET as usize..=12).contains(&periods)), "{back:?}");
     }

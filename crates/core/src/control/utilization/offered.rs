@@ -1,125 +1,206 @@
-//! The offered load: R times the cost at the level given, unclipped, as a function of m, and of the level that was given.
+//! The offered load of one plant: R times the cost at each level, unclipped, and the work that waits.
+//!
+//! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
-use super::{Period, UtilizationLoop};
-use crate::control::Demand;
-use crate::control::allocation::sharing::{Load, Sharing};
-use crate::control::utilization::class_view::Governed;
+use super::costs::RequestCosts;
+use super::demand::Demand;
+use super::view::{ClassView, PlantView};
+use crate::control::allocation::max_min::{Claim, own_levels};
+use crate::promises::plan::utilization;
+use crate::telemetry::measurement::Measurement;
+use alloc::vec::Vec;
 
-impl UtilizationLoop {
-    /// Offered load as a function of one m, of the rates and costs known now.
-    pub(crate) fn demand(&self, period: &Period<'_>) -> Demand {
-        let top = self.classes.iter().filter(|c| c.ours && !c.exempt).map(|c| c.top).max().unwrap_or(0);
-        let mut demand = Demand { top: top as u8, ..Demand::default() };
-        for class in &self.classes {
-            if Self::is_quiet(class, period) {
-                continue;
-            }
-            for level in 0..=top {
-                let given = if class.exempt { class.top } else { level.min(class.top) };
-                let load = self.load(class, given, period);
-                demand.arriving[level] += load.arriving;
-                demand.link[level] += load.link;
-                demand.waiting[level] += load.waiting;
-            }
-        }
-        demand
+/// What a class brings at a level, or several do: work that arrives, the link's share, work that waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct LoadParts {
+    pub(crate) arriving: f64,
+    pub(crate) link: f64,
+    pub(crate) waiting: f64,
+}
+
+impl LoadParts {
+    /// Adds a part of another.
+    pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
+        self.arriving += part * other.arriving;
+        self.link += part * other.link;
+        self.waiting += part * other.waiting;
     }
 
-    /// The same of a plant that is shared, with its parts by site and priority.
-    pub(crate) fn parts(&mut self, period: &Period<'_>, sharing: &mut Sharing) -> Demand {
-        sharing.clear();
-        for (number, class) in self.classes.iter().enumerate() {
-            let monitor = &period.monitors[class.class];
-            if Self::is_quiet(class, period) {
-                continue;
+    /// The load with `drain` times the backlog; the bottleneck's of two resources.
+    pub(crate) fn offered(self, drain: f64) -> f64 {
+        (self.arriving + drain * self.waiting).max(self.link)
+    }
+}
+
+/// The demand at one plant in one period. Its lists are filled anew in each period, in place.
+#[derive(Debug)]
+pub(crate) struct PlantDemand {
+    /// The load as a function of one m. What no m moves stands still in it.
+    pub(crate) whole: Demand,
+    /// By group, where the plant is shared.
+    pub(crate) groups: Vec<Demand>,
+    /// By site: what is served at full quality whatever the law says.
+    pub(crate) fixed: Vec<LoadParts>,
+    /// By site: U* of the contract by the costs known now.
+    pub(crate) promised: Vec<Option<f64>>,
+    /// The same as last known; 0 without a contract.
+    pub(crate) claimed: Vec<f64>,
+    /// What other loops send here.
+    pub(crate) foreign: LoadParts,
+}
+
+impl PlantDemand {
+    pub(crate) fn new(plant: &PlantView) -> Self {
+        let sites = plant.sites.len();
+        let group = |top: &usize| Demand { top: *top as u8, ..Demand::default() };
+        PlantDemand {
+            whole: Demand::default(),
+            groups: plant.groups.iter().map(group).collect(),
+            fixed: alloc::vec![LoadParts::default(); sites],
+            promised: alloc::vec![None; sites],
+            claimed: alloc::vec![0.0; sites],
+            foreign: LoadParts::default(),
+        }
+    }
+
+    /// The demand by the rates and costs known now.
+    pub(crate) fn estimate(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        costs: &RequestCosts<'_>,
+    ) -> &Self {
+        let classes = plant.classes.iter().enumerate();
+        let busy = classes.filter(|(_, class)| !is_quiet(class, measured));
+        if plant.is_shared {
+            self.clear();
+            for (place, class) in busy {
+                self.add(class, measured, |level| load(plant, place, level, measured, costs));
             }
-            let fixed = if class.exempt { 1.0 } else { monitor.window.guaranteed_share() };
-            sharing.take(number, class, fixed, |level| self.load(class, level, period));
-        }
-        for index in 0..self.sites.len() {
-            let first = self.sites[index].classes.start;
-            let known = || self.known(&self.sites[index], period.monitors);
-            self.sites[index].status.utilization_promised = sharing.promise(first, known);
-        }
-        sharing.demand()
-    }
-
-    /// Most classes are quiet most of the time: they ask for nothing at any level.
-    fn is_quiet(class: &Governed, period: &Period<'_>) -> bool {
-        let monitor = &period.monitors[class.class];
-        let quiet = if class.ours { monitor.rate.mean() == 0.0 } else { !monitor.active };
-        quiet && period.waiting[class.class] == 0
-    }
-
-    /// What a class brings at a level.
-    fn load(&self, class: &Governed, given: usize, period: &Period<'_>) -> Load {
-        let monitor = &period.monitors[class.class];
-        let (arriving, link) = if !class.ours {
-            self.sent_here(class, period)
-        } else if given == 0 {
-            (monitor.rate.mean() * self.rejection_cost, 0.0)
+            for (place, site) in plant.sites.iter().enumerate() {
+                let rate = |class: usize| measured.classes[class].rate;
+                let promised = (site.guarantee.as_ref())
+                    .and_then(|contract| Some(utilization(contract, &costs.known(plant, site, rate)?)));
+                self.promised[place] = promised;
+                self.claimed[place] = promised.unwrap_or(self.claimed[place]);
+            }
+            self.whole = self.together(plant);
         } else {
-            let bytes = if class.here[given] { monitor.costs[given].bytes().unwrap_or(0.0) } else { 0.0 };
-            (monitor.rate.mean() * class.costs[given], monitor.rate.mean() * bytes)
-        };
-        let waiting = match period.waiting[class.class] {
-            0 => 0.0,
-            waiting => f64::from(waiting) / period.nominal_seconds * class.costs[class.level_at(given)],
-        };
-        let link = self.plant.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
-        Load { arriving, link, waiting }
+            let tops = plant.owned().filter(|class| !class.exempt).map(|class| class.top);
+            let top = tops.max().unwrap_or(0);
+            self.whole = Demand { top: top as u8, ..Demand::default() };
+            for (place, class) in busy {
+                for level in 0..=top {
+                    let given = if class.exempt { class.top } else { level.min(class.top) };
+                    self.whole.add(level, 1.0, load(plant, place, given, measured, costs));
+                }
+            }
+        }
+        self
     }
 
-    /// Work and bytes per second of a class that another loop sends here: as much as came, whatever our m.
-    fn sent_here(&self, class: &Governed, period: &Period<'_>) -> (f64, f64) {
-        let monitor = &period.monitors[class.class];
-        let at = |level| {
-            let rate = class.starts(monitor, level, period.seconds);
-            (rate * class.costs[level], rate * monitor.costs[level].bytes().unwrap_or(0.0))
-        };
-        class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+    fn clear(&mut self) {
+        self.foreign = LoadParts::default();
+        self.fixed.fill(LoadParts::default());
+        for group in &mut self.groups {
+            *group = Demand { top: group.top, ..Demand::default() };
+        }
     }
 
-    /// R times the cost at the level given in this period, of each site and of all.
-    pub(crate) fn served(&mut self, period: &Period<'_>) -> f64 {
-        let mut sum = 0.0;
-        let mut model = 0.0;
-        let mut guaranteed = (0.0, 0.0);
-        let mut own = 0;
-        for site in &mut self.sites {
-            (site.status.utilization, site.status.guaranteed_share) = (0.0, 0.0);
+    /// Adds what a class brings: `at` a level. The part that is inside a contract or exempt stands at full quality.
+    fn add(&mut self, class: &ClassView, measured: &Measurement<'_>, at: impl Fn(usize) -> LoadParts) {
+        if !class.owns_actuator {
+            return self.foreign.add(1.0, at(class.top));
         }
-        for class in &self.classes {
-            let monitor = &period.monitors[class.class];
-            if !monitor.active {
-                continue;
-            }
-            let mut served = 0.0;
-            for level in class.levels_here() {
-                let rate = class.starts(monitor, level, period.seconds);
-                let work = rate * class.costs[level];
-                (served, sum) = (served + work, sum + work);
-            }
-            if class.ours {
-                let work = monitor.window.counts.rejected() as f64 / period.seconds * self.rejection_cost;
-                (served, sum) = (served + work, sum + work);
-                while self.sites[own].number != class.site {
-                    (own, guaranteed) = (own + 1, (0.0, 0.0));
-                }
-                if !class.exempt {
-                    let arrivals = monitor.window.counts.arrivals as f64;
-                    guaranteed.0 += arrivals * monitor.window.guaranteed_share();
-                    guaranteed.1 += arrivals;
-                }
-                let status = &mut self.sites[own].status;
-                status.utilization += served;
-                status.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
-            }
-            let (a, b) = monitor.line.costs();
-            let released = class.served(monitor);
-            model += (a * released.requests + b * released.bytes) / f64::from(self.plant.workers);
+        let window = &measured.classes[class.class].window;
+        let fixed = if class.exempt { 1.0 } else { window.guaranteed_share() };
+        if fixed > 0.0 {
+            self.fixed[class.site].add(fixed, at(class.top));
         }
-        self.status.utilization_model = model / period.seconds;
-        sum
+        if fixed < 1.0 {
+            for level in 0..=class.top {
+                self.groups[class.group].add(level, 1.0 - fixed, at(level));
+            }
+        }
     }
+
+    /// The load of all groups as a function of one m. A site that is held to its contract stands still in it.
+    fn together(&self, plant: &PlantView) -> Demand {
+        let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
+        let mut still = self.foreign;
+        let mut whole = Demand { top, ..Demand::default() };
+        for (place, site) in plant.sites.iter().enumerate() {
+            still.add(1.0, self.fixed[place]);
+            if site.shares_excess {
+                for group in &self.groups[site.groups.clone()] {
+                    for level in 0..=usize::from(top) {
+                        whole.add(level, 1.0, group.load_at(level.min(usize::from(group.top))));
+                    }
+                }
+            } else {
+                let claim = Claim::new(site, self.claimed[place], self.fixed[place].offered(0.0));
+                own_levels(&claim, &self.groups, 0.0, |group, m| {
+                    let own = &self.groups[group];
+                    let arriving = own.offered(m, 0.0);
+                    still.add(1.0, LoadParts { arriving, link: 0.0, waiting: own.backlog(m) });
+                });
+            }
+        }
+        for level in 0..=usize::from(top) {
+            whole.add(level, 1.0, still);
+        }
+        whole
+    }
+}
+
+/// Most classes are quiet most of the time: they ask for nothing at any level.
+fn is_quiet(class: &ClassView, measured: &Measurement<'_>) -> bool {
+    let own = &measured.classes[class.class];
+    let quiet = if class.owns_actuator { own.rate == 0.0 } else { !own.active };
+    quiet && measured.waiting[class.class] == 0
+}
+
+/// What the class at this place of the view brings at a level.
+fn load(
+    plant: &PlantView,
+    place: usize,
+    level: usize,
+    measured: &Measurement<'_>,
+    costs: &RequestCosts<'_>,
+) -> LoadParts {
+    let class = &plant.classes[place];
+    let rate = measured.classes[class.class].rate;
+    let (arriving, link) = if !class.owns_actuator {
+        sent_here(class, place, measured, costs)
+    } else if level == 0 {
+        (rate * costs.rejection, 0.0)
+    } else {
+        let bytes = if class.here[level] { costs.bytes(class, level) } else { 0.0 };
+        (rate * costs.priced(place, level), rate * bytes)
+    };
+    let waiting = match measured.waiting[class.class] {
+        0 => 0.0,
+        waiting => f64::from(waiting) / measured.nominal_seconds * costs.priced(place, class.level_at(level)),
+    };
+    let link = plant.promised.bandwidth_bytes_per_second.map_or(0.0, |limit| link / limit);
+    LoadParts { arriving, link, waiting }
+}
+
+/// Work and bytes per second of a class that another loop sends here: as much as came, whatever m is here.
+fn sent_here(
+    class: &ClassView,
+    place: usize,
+    measured: &Measurement<'_>,
+    costs: &RequestCosts<'_>,
+) -> (f64, f64) {
+    let at = |level| {
+        let rate = starts(class, measured, level);
+        (rate * costs.priced(place, level), rate * costs.bytes(class, level))
+    };
+    class.levels_here().map(at).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
+}
+
+/// Starts per second of a class at a level in the period.
+pub(crate) fn starts(class: &ClassView, measured: &Measurement<'_>, level: usize) -> f64 {
+    measured.classes[class.class].window.counts.served[level] as f64 / measured.seconds
 }

@@ -8,13 +8,12 @@
 //! Why it is not the default: sampled, its gain margin is 0.46 of what was asked for (`tuning.rs`); a measured U
 //! saturates, so the integrator takes many periods down from a large overload, and backlog is not seen at all.
 
+use super::law::{Law, LawTarget, LawTerms, Observation};
 use super::tuning::as_printed;
-use crate::control::{Decision, Law, Observation};
 
 /// State of the law.
 #[derive(Clone, Debug)]
 pub struct PaperPi {
-    m: f64,
     last_error: f64,
     gain_margin: f64,
 }
@@ -24,39 +23,35 @@ const SMALLEST_GAIN: f64 = 0.05;
 const SMALLEST_FRACTION: f64 = 0.05;
 
 impl PaperPi {
-    /// Starts at level `m` with design parameter `gain_margin`.
-    pub fn new(m: f64, gain_margin: f64) -> Self {
-        PaperPi { m, last_error: 0.0, gain_margin }
+    /// The law with design parameter `gain_margin`.
+    pub fn new(gain_margin: f64) -> Self {
+        PaperPi { last_error: 0.0, gain_margin }
     }
 
-    fn process_gain(&self, seen: &Observation<'_>) -> f64 {
-        let p = if self.m <= 1.0 {
-            (seen.set_point - seen.demand.arriving[0]) / self.m.max(SMALLEST_FRACTION)
+    fn process_gain(seen: &Observation<'_>) -> f64 {
+        let p = if seen.level <= 1.0 {
+            (seen.set_point - seen.demand.arriving[0]) / seen.level.max(SMALLEST_FRACTION)
         } else {
-            seen.demand.gain(self.m)
+            seen.demand.gain(seen.level)
         };
         p.max(SMALLEST_GAIN)
     }
 }
 
 impl Law for PaperPi {
-    fn next(&mut self, seen: &Observation<'_>) -> Decision {
-        let gains = as_printed(self.process_gain(seen), self.gain_margin);
+    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms) {
+        let gains = as_printed(Self::process_gain(seen), self.gain_margin);
         let error = seen.set_point - if seen.overridden { 1.0 } else { seen.served.min(1.0) };
         let step = gains.proportional * (error - self.last_error) + gains.integral * error;
         self.last_error = error;
-        // Anti-windup: in velocity form a clamped output is the whole state.
-        self.m = (self.m + step).clamp(0.0, f64::from(seen.demand.top));
-        Decision { m: self.m, trim: 0.0 }
+        // In velocity form the clamped output is the whole state, so nothing winds up.
+        let m = (seen.level + step).clamp(0.0, f64::from(seen.demand.top));
+        (LawTarget::Level(m), LawTerms::default())
     }
 
     fn rest(&mut self, _periods: u32, set_point: f64) {
         // Nothing was measured, and m cannot rise.
         self.last_error = set_point;
-    }
-
-    fn track(&mut self, m: f64) {
-        self.m = m;
     }
 }
 
@@ -69,7 +64,7 @@ mod tests {
     fn step_response(gain_margin: f64, load: f64) -> alloc::vec::Vec<f64> {
         let mut demand = Demand { top: 1, ..Demand::default() };
         demand.arriving[1] = load;
-        let mut law = PaperPi::new(1.0, gain_margin);
+        let mut law = PaperPi::new(gain_margin);
         let mut m = 1.0;
         let mut utilization = alloc::vec::Vec::new();
         for _ in 0..40 {
@@ -81,13 +76,15 @@ mod tests {
                 served,
                 overridden: false,
                 steady: true,
+                level: m,
                 demand: &demand,
                 wait_periods: 10.0,
                 service_periods: 0.01,
                 unconfirmed: false,
                 ordinary_backlog: 0.0,
             };
-            m = law.next(&seen).m;
+            let (LawTarget::Level(next), _) = law.target(&seen) else { panic!("the law sets m") };
+            m = next;
         }
         utilization
     }

@@ -1,64 +1,78 @@
-//! Measured utilization, and what it teaches.
+//! Measured utilization of one period.
 
-use super::{Period, UtilizationLoop};
-use crate::control::utilization::class_view::Governed;
+use super::view::{ClassView, PlantView};
 use crate::model::Served;
 use crate::promises::Sense;
-use crate::telemetry::monitor::PlantTotals;
+use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::Duration;
+use core::ops::Add;
 
-/// Above this a measured utilization says nothing of the cost.
-const SATURATED: f64 = 0.95;
+/// What the plant's own signals say of a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sensed {
+    /// U, by gaps or as reported, in [0, 1].
+    pub(crate) utilization: f64,
+    /// Mean service time; zero if nothing was released.
+    pub(crate) service_time: Duration,
+    /// For how long the plant has been busy and released nothing (s).
+    pub(crate) silent_seconds: f64,
+    /// The plant answers slower than its limit (CA 4.2.1).
+    pub(crate) too_slow: bool,
+}
 
-impl UtilizationLoop {
-    /// Measured utilization, and what it teaches.
-    pub(crate) fn sense(&mut self, period: &Period<'_>, window: &PlantTotals) {
-        let capacity_ns = period.seconds * 1e9 * f64::from(self.plant.workers);
-        let gap = (window.busy_ns as f64 / capacity_ns).min(1.0);
-        let sensed = match (self.plant.sense, period.reported) {
+impl Sensed {
+    /// Senses a period; `before` is the one before it, `rejection_cost` c.
+    pub(crate) fn new(
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        rejection_cost: f64,
+        before: &Sensed,
+    ) -> Self {
+        let capacity_ns = measured.seconds * 1e9 * f64::from(measured.workers);
+        let gap = (measured.counted.busy_ns as f64 / capacity_ns).min(1.0);
+        let sensed = match (plant.promised.sense, measured.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
             // Rejections on the same host that find it busy make services longer, and are in the gap already.
-            _ => gap + (1.0 - gap) * self.rejections(period).min(1.0),
+            _ => gap + (1.0 - gap) * rejections(plant, measured, rejection_cost).min(1.0),
         };
-        self.status.utilization = sensed.max(self.link(period)).min(1.0);
-        if let (Some(line), Some(reported)) = (&mut self.reported_line, period.reported)
-            && reported < SATURATED
-        {
-            let served = self.classes.iter().map(|c| c.served(&period.monitors[c.class]));
-            let (requests, bytes) =
-                served.fold((0.0, 0.0), |(n, bytes), s| (n + s.requests, bytes + s.bytes));
-            let work_seconds = reported * period.seconds;
-            line.learn([Served { requests, bytes, work_seconds }].into_iter());
-        }
-        let mean_service_ns = window.service_ns.checked_div(window.releases).unwrap_or(0);
-        self.status.service_time = Duration::from_nanos(mean_service_ns);
+        let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
+        let service_time = Duration::from_nanos(mean_ns);
         // A plant that is busy and releases nothing answers no sooner than it has been silent.
-        let silent = window.releases == 0 && period.in_service > 0;
-        self.silent_seconds = if silent { self.silent_seconds + period.seconds } else { 0.0 };
-        let answers_after = self.status.service_time.as_secs_f64().max(self.silent_seconds);
-        self.status.response_time_override =
-            self.plant.response_time_limit.is_some_and(|limit| answers_after > limit.as_secs_f64());
-    }
-
-    /// c R of those who were rejected in the period, on the plant's own host.
-    fn rejections(&self, period: &Period<'_>) -> f64 {
-        if self.rejection_cost == 0.0 {
-            return 0.0;
+        let silent = measured.counted.releases == 0 && measured.in_service > 0;
+        let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
+        let answers_after = service_time.as_secs_f64().max(silent_seconds);
+        let limit = plant.promised.response_time_limit;
+        Sensed {
+            utilization: sensed.max(link(plant, measured)).min(1.0),
+            service_time,
+            silent_seconds,
+            too_slow: limit.is_some_and(|limit| answers_after > limit.as_secs_f64()),
         }
-        let ours = self.classes.iter().filter(|class| class.ours).map(|class| &period.monitors[class.class]);
-        let rejected: u64 = ours.map(|monitor| monitor.window.counts.rejected()).sum();
-        rejected as f64 / period.seconds * self.rejection_cost
     }
+}
 
-    /// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; of a class that other plants
-    /// serve too, bytes of the responses that came from here.
-    fn link(&self, period: &Period<'_>) -> f64 {
-        let Some(bandwidth) = self.plant.bandwidth_bytes_per_second else { return 0.0 };
-        let bytes = |class: &Governed| {
-            let monitor = &period.monitors[class.class];
-            let all_here = class.levels_here().count() == class.top;
-            if all_here { monitor.window.counts.bytes as f64 } else { class.served(monitor).bytes }
-        };
-        self.classes.iter().map(bytes).sum::<f64>() / (bandwidth * period.seconds)
+/// c R of the requests that were rejected in the period, on the plant's own host.
+fn rejections(plant: &PlantView, measured: &Measurement<'_>, rejection_cost: f64) -> f64 {
+    if rejection_cost == 0.0 {
+        return 0.0;
     }
+    let rejected: u64 =
+        plant.owned().map(|class| measured.classes[class.class].window.counts.rejected()).sum();
+    rejected as f64 / measured.seconds * rejection_cost
+}
+
+/// b' W of the period: what the second resource carried (UC eq. 9). Bytes as delivered; where other plants serve the
+/// class too, bytes of the responses that came from here.
+fn link(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
+    let Some(bandwidth) = plant.promised.bandwidth_bytes_per_second else { return 0.0 };
+    let bytes = |class: &ClassView| {
+        let own = &measured.classes[class.class];
+        if class.is_all_here() { own.window.counts.bytes as f64 } else { served_here(class, own).bytes }
+    };
+    plant.classes.iter().map(bytes).sum::<f64>() / (bandwidth * measured.seconds)
+}
+
+/// What this plant served of a class in the period.
+pub(crate) fn served_here(class: &ClassView, measured: &ClassMeasurement) -> Served {
+    class.levels_here().map(|level| measured.served[level]).fold(Served::default(), Served::add)
 }

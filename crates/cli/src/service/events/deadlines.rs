@@ -1,0 +1,93 @@
+//! Deadlines: a line when more than a few of the admitted requests are late, and one when that is over.
+//!
+//! An estimate is wrong now and then, so single misses are no news; their share over the last [`WINDOW`] looks is.
+
+use crate::output::promised;
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::ClassStatus;
+use std::collections::VecDeque;
+
+/// Looks, one a period, over which the share is taken.
+const WINDOW: usize = 10;
+/// Above this share a deadline is called missed; below a quarter of it, kept again.
+const MISSED: f64 = 0.02;
+/// Fewer misses than these may be chance.
+const FEWEST: u64 = 5;
+
+/// What was seen and said of one class's deadline.
+#[derive(Debug, Default)]
+pub(super) struct Misses {
+    /// Late and admitted requests, from the start, at the last looks.
+    looks: VecDeque<(u64, u64)>,
+    said: bool,
+}
+
+impl Misses {
+    pub(super) fn look(&mut self, class: &ClassStatus) -> Option<String> {
+        let Some(own) = class.deadline else {
+            *self = Misses::default();
+            return None;
+        };
+        let counts = &class.counts;
+        let dropped = counts.reasons[Reason::Late as usize];
+        let started: u64 = counts.served.iter().sum();
+        self.looks.push_back((own.missed + dropped, started + dropped));
+        if self.looks.len() > WINDOW {
+            self.looks.pop_front();
+        }
+        let (first, last) = (self.looks.front()?, self.looks.back()?);
+        let (missed, admitted) = (last.0 - first.0, last.1 - first.1);
+        let share = missed as f64 / admitted.max(1) as f64;
+        let is = if self.said { share > MISSED / 4.0 } else { share > MISSED && missed >= FEWEST };
+        if is == self.said {
+            return None;
+        }
+        self.said = is;
+        let (name, promise) = (format!("{}/{}", class.site, class.class), promised::deadline(own.deadline));
+        Some(if is {
+            format!(
+                "{name}: promise missed: {promise}; lately {missed} of {admitted} admitted were late: do its types cost \
+                 as much as each other? See `types` in /status"
+            )
+        } else {
+            format!("{name}: promise kept again: {promise}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::telemetry::status::DeadlineStatus;
+    use plimsoll_core::time::Duration;
+
+    fn class(missed: u64, dropped: u64, started: u64) -> ClassStatus {
+        let deadline =
+            DeadlineStatus { deadline: Duration::from_secs(1), missed, ..DeadlineStatus::default() };
+        let mut class = ClassStatus {
+            site: "shop".to_owned(),
+            class: "all".to_owned(),
+            deadline: Some(deadline),
+            ..ClassStatus::default()
+        };
+        class.counts.served[1] = started;
+        class.counts.reasons[Reason::Late as usize] = dropped;
+        class
+    }
+
+    #[test]
+    fn a_share_of_misses_is_told_once_and_its_end() {
+        let mut misses = Misses::default();
+        assert_eq!(misses.look(&class(100, 0, 1000)), None, "what was before is not news");
+        assert_eq!(misses.look(&class(101, 1, 1100)), None, "one now and then is not either");
+        let line = misses.look(&class(105, 2, 1200)).expect("it is missed");
+        assert!(
+            line.starts_with("shop/all: promise missed: each within 1 s or refused; lately 7 of 202"),
+            "{line}"
+        );
+        assert_eq!(misses.look(&class(110, 2, 1300)), None, "said once");
+        let lines: Vec<_> = (1..=20).filter_map(|n| misses.look(&class(110, 2, 1300 + 100 * n))).collect();
+        assert_eq!(lines, ["shop/all: promise kept again: each within 1 s or refused"]);
+        assert_eq!(misses.look(&ClassStatus::default()), None, "a reload took it back");
+    }
+}

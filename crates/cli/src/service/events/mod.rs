@@ -1,0 +1,94 @@
+//! The event log: what the loops decided, in words. In comes the gateway's status, period by period; out go lines for the
+//! log when something begins or ceases, such as a class that is degraded or a promise that is missed.
+//!
+//! Single requests are not logged: a response tells its level and reason in a header, and `/metrics` has the counts.
+
+mod deadlines;
+mod delays;
+mod load;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use plimsoll_core::promises::Mode;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::Instant;
+
+/// What was last said of each class, site and plant.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog {
+    last: Instant,
+    /// By class.
+    loads: Vec<load::ClassLoad>,
+    /// By plant: whether its contracts, and its delays, exceeded what it can keep.
+    contracts: Vec<bool>,
+    plans: Vec<bool>,
+    /// By plant; 0 before the number of its workers was found.
+    workers: Vec<Steady<u32>>,
+    /// By class.
+    delays: Vec<Steady<bool>>,
+    /// By site.
+    ratios: Vec<Steady<bool>>,
+    /// By class.
+    deadlines: Vec<deadlines::Misses>,
+}
+
+impl EventLog {
+    /// Lines for what is new in `status`; none if no control period has ended since the last look.
+    pub(crate) fn look(&mut self, status: &Status) -> Vec<String> {
+        if status.at <= self.last || status.mode == Mode::Off {
+            return Vec::new();
+        }
+        self.last = status.at;
+        // Sites have no numbers for life: a reload that changes how many there are has their states forgotten.
+        if self.ratios.len() != status.sites.len() {
+            self.ratios.clear();
+        }
+        let mut lines = Vec::new();
+        each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status));
+        each(&mut lines, &mut self.contracts, &status.plan, plan::contracts);
+        each(&mut lines, &mut self.workers, &status.plants, plan::workers);
+        each(&mut lines, &mut self.plans, &status.plan, plan::delays);
+        each(&mut lines, &mut self.delays, &status.classes, |said, class| delays::delay(said, class, status));
+        each(&mut lines, &mut self.ratios, &status.sites, |said, site| {
+            delays::ratio(said, &site.name, status)
+        });
+        each(&mut lines, &mut self.deadlines, &status.classes, deadlines::Misses::look);
+        lines
+    }
+}
+
+/// Looks at each item beside what was last said of it.
+fn each<S: Default, T>(
+    lines: &mut Vec<String>,
+    said: &mut Vec<S>,
+    items: &[T],
+    look: impl Fn(&mut S, &T) -> Option<String>,
+) {
+    said.resize_with(items.len(), S::default);
+    lines.extend(said.iter_mut().zip(items).filter_map(|(said, item)| look(said, item)));
+}
+
+/// Periods that a state lasts before it is news, so that a state that wavers is not news each period.
+const STEADY: u32 = 5;
+
+/// The state that was last said, and for how many looks another one has lasted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Steady<T> {
+    said: T,
+    seen: T,
+    looks: u32,
+}
+
+impl<T: Copy + PartialEq> Steady<T> {
+    /// Whether `now` is news: another state than was said, for `steady` looks.
+    fn is_news(&mut self, now: T, steady: u32) -> bool {
+        self.looks = if now == self.seen { self.looks.saturating_add(1) } else { 1 };
+        self.seen = now;
+        let news = now != self.said && self.looks >= steady;
+        if news {
+            self.said = now;
+        }
+        news
+    }
+}

@@ -1,0 +1,211 @@
+//! Lines from made-up statuses.
+
+use super::*;
+use plimsoll_core::promises::plan::{ContractRow, DelayRow, Feasibility, PlantPlan};
+use plimsoll_core::promises::{Delay, Guarantee};
+use plimsoll_core::request::Reason;
+use plimsoll_core::telemetry::status::{ClassStatus, Counts, PlantStatus, ResponseStatus, SiteStatus};
+use plimsoll_core::time::Duration;
+
+fn loaded(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
+    let mut counts = Counts::default();
+    counts.served[1..3].copy_from_slice(&served);
+    counts.reasons[Reason::Overload as usize] = rejected;
+    let levels = vec!["light".to_owned(), "full".to_owned()];
+    let class = ClassStatus {
+        site: "shop".to_owned(),
+        class: "default".to_owned(),
+        levels,
+        counts,
+        ..ClassStatus::default()
+    };
+    Status {
+        at: Instant::ZERO + Duration::from_secs(seconds),
+        mode: Mode::Control,
+        period: Duration::from_secs(1),
+        plants: vec![PlantStatus { name: "app".to_owned(), set_point: 0.85, ..PlantStatus::default() }],
+        sites: Vec::new(),
+        plan: Vec::new(),
+        classes: vec![class],
+        rejection_cost_seconds: None,
+    }
+}
+
+#[test]
+fn a_line_at_each_change_and_a_reminder_while_it_lasts() {
+    let mut log = EventLog::default();
+    let mut lines = |seconds, served, rejected| log.look(&loaded(seconds, served, rejected));
+    assert!(lines(1, [0, 100], 0).is_empty(), "calm is not worth a line");
+    let degraded = lines(2, [80, 120], 0);
+    assert!(degraded[0].starts_with("shop/default: 20 full, 80 degraded, 0 rejected"), "{degraded:?}");
+    assert!(lines(2, [80, 120], 0).is_empty(), "the same period twice");
+    assert!(lines(3, [160, 140], 0).is_empty());
+    assert!(lines(4, [240, 150], 7)[0].contains("160 degraded, 7 rejected"));
+    assert!(lines(30, [250, 150], 8).is_empty());
+    assert!(lines(35, [260, 150], 9)[0].contains("20 degraded, 2 rejected"), "counted since the last line");
+    assert!(lines(36, [270, 150], 9)[0].contains("10 degraded, 0 rejected"));
+    assert_eq!(lines(37, [270, 400], 9), ["shop/default: calm again, everybody at full quality"]);
+    assert!(lines(38, [270, 500], 9).is_empty());
+    assert!(lines(39, [271, 510], 9)[0].contains("10 full, 1 degraded"), "calm is not counted in");
+}
+
+#[test]
+fn observing_says_what_would_have_been() {
+    let observed = Status { mode: Mode::Observe, ..loaded(1, [5, 5], 1) };
+    let lines = EventLog::default().look(&observed);
+    assert!(lines[0].contains("5 would be degraded, 1 would be rejected"), "{lines:?}");
+}
+
+#[test]
+fn costs_that_moved_make_a_warning_with_the_table_once() {
+    let with = |seconds, sum: f64| {
+        let row = ContractRow {
+            site: "shop".to_owned(),
+            guarantee: Guarantee::new(100.0, 1e6),
+            utilization: Some(sum),
+        };
+        let verdict = if sum > 0.85 { Feasibility::Exceeds } else { Feasibility::Fits };
+        let rows = vec![row];
+        let plan =
+            PlantPlan { plant: "app".to_owned(), ceiling: 0.85, sum, verdict, rows, ..PlantPlan::default() };
+        Status { plan: vec![plan], ..loaded(seconds, [0, 10], 0) }
+    };
+    let mut log = EventLog::default();
+    assert!(log.look(&with(1, 0.8)).is_empty());
+    let warning = log.look(&with(2, 0.9)).join("\n");
+    for part in ["warning: with the costs as they are now", "shop", "0.900 of 0.850", "would fit"] {
+        assert!(warning.contains(part), "no {part:?} in\n{warning}");
+    }
+    assert!(log.look(&with(3, 0.9)).is_empty(), "said once");
+    assert!(log.look(&with(4, 0.845)).is_empty(), "hardly below the ceiling");
+    assert_eq!(log.look(&with(5, 0.7)), ["app: what is guaranteed fits again"]);
+}
+
+fn class(name: &str, response: ResponseStatus) -> ClassStatus {
+    ClassStatus {
+        site: "shop".to_owned(),
+        class: name.to_owned(),
+        levels: vec!["full".to_owned()],
+        response: Some(response),
+        ..ClassStatus::default()
+    }
+}
+
+fn held(late: f64, missed: bool) -> ResponseStatus {
+    ResponseStatus { quota: Some(2.5), response: 0.1, late, missed, ..ResponseStatus::default() }
+}
+
+/// A shop of 8 workers whose premium class has a delay.
+fn status(classes: Vec<ClassStatus>) -> Status {
+    let row = DelayRow {
+        site: "shop".to_owned(),
+        class: "premium".to_owned(),
+        delay: Delay { target: Duration::from_millis(200), percentile: Some(95.0) },
+        rate: Some(100.0),
+        service_seconds: Some(0.04),
+        least_seconds: Some(0.1),
+        fitting_rate: None,
+    };
+    Status {
+        plants: vec![PlantStatus { name: "app".to_owned(), workers: 8, ..PlantStatus::default() }],
+        sites: vec![SiteStatus { name: "shop".to_owned(), ..SiteStatus::default() }],
+        plan: vec![PlantPlan { plant: "app".to_owned(), delays: vec![row], ..PlantPlan::default() }],
+        classes,
+        ..loaded(0, [0, 0], 0)
+    }
+}
+
+/// Lines of so many looks, a period apart.
+fn looks(log: &mut EventLog, status: &Status, looks: u32) -> Vec<String> {
+    let look = |_| {
+        let at = log.last + Duration::from_secs(1);
+        log.look(&Status { at, ..status.clone() })
+    };
+    (0..looks).flat_map(look).collect()
+}
+
+#[test]
+fn a_missed_promise_is_told_at_once_and_kept_again_when_it_stands() {
+    let mut log = EventLog::default();
+    let mut lines =
+        |late, missed, many| looks(&mut log, &status(vec![class("premium", held(late, missed))]), many);
+    assert!(lines(0.04, false, 20).is_empty(), "a promise that is kept is not worth a line");
+    assert_eq!(
+        lines(0.124, true, 20),
+        [
+            "shop/premium: promise missed: 95 % within 200 ms; lately 12.4 % took longer, with 2.5 of 8 workers"
+        ]
+    );
+    assert!(lines(0.06, false, STEADY - 1).is_empty(), "not yet");
+    assert!(lines(0.07, true, 3).is_empty(), "it was not said that it is kept");
+    assert_eq!(
+        lines(0.05, false, 20),
+        ["shop/premium: promise kept again: 95 % within 200 ms; lately 5.0 % took longer"]
+    );
+    assert_eq!(lines(0.08, true, 20).len(), 1, "and missed anew");
+}
+
+#[test]
+fn a_promise_that_is_taken_back_is_neither_missed_nor_kept() {
+    let mut log = EventLog::default();
+    assert_eq!(looks(&mut log, &status(vec![class("premium", held(0.2, true))]), 3).len(), 1);
+    let taken = Status { plan: Vec::new(), ..status(vec![class("premium", held(0.0, false))]) };
+    assert!(looks(&mut log, &taken, 10).is_empty());
+    assert_eq!(looks(&mut log, &status(vec![class("premium", held(0.2, true))]), 3).len(), 1);
+}
+
+#[test]
+fn a_ratio_is_told_once_for_its_site_when_it_stands() {
+    let mut log = EventLog::default();
+    let ratio = |response, infeasible| ResponseStatus {
+        response,
+        infeasible,
+        weight: Some(1.0),
+        ..ResponseStatus::default()
+    };
+    let mut lines = |infeasible, many| {
+        let classes = vec![class("gold", ratio(0.05, infeasible)), class("plain", ratio(0.07, infeasible))];
+        looks(&mut log, &status(classes), many)
+    };
+    assert!(lines(false, 9).is_empty());
+    assert!(lines(true, STEADY - 1).is_empty() && lines(false, 1).is_empty(), "it wavers");
+    assert_eq!(
+        lines(true, 9),
+        ["shop: the ratio of response times cannot be had at this load: gold 50 ms, plain 70 ms"]
+    );
+    assert!(lines(false, 9)[0].contains("can be had again"));
+}
+
+#[test]
+fn workers_are_told_when_they_were_found_and_when_they_are_others() {
+    let mut log = EventLog::default();
+    let mut lines = |workers, found, many| {
+        let mut status = status(Vec::new());
+        (status.plants[0].workers, status.plants[0].workers_found) = (workers, found);
+        looks(&mut log, &status, many)
+    };
+    assert!(lines(16, Some(false), 9).is_empty(), "being looked for");
+    assert_eq!(lines(8, Some(true), 9), ["app: works on 8 requests at once, as its throughput shows"]);
+    assert!(lines(12, Some(true), STEADY - 1).is_empty() && lines(8, Some(true), 9).is_empty());
+    assert!(lines(10, Some(true), 20).is_empty(), "two more are no news");
+    assert_eq!(lines(4, Some(true), 9), ["app: works on 4 requests at once now, 8 before"]);
+    assert!(lines(12, None, 9).is_empty(), "the operator told it");
+}
+
+#[test]
+fn learned_costs_that_break_a_planned_delay_are_a_warning_with_the_table_once() {
+    let mut log = EventLog::default();
+    let mut lines = |least, many| {
+        let mut status = status(Vec::new());
+        status.plan[0].delays[0].least_seconds = Some(least);
+        looks(&mut log, &status, many)
+    };
+    assert!(lines(0.19, 3).is_empty());
+    let warning = lines(0.25, 3);
+    assert_eq!(warning.len(), 1, "{warning:?}");
+    for part in ["warning: with the costs", "shop premium", "250 ms", "app: these delays cannot be kept"] {
+        assert!(warning[0].contains(part), "no {part:?} in\n{}", warning[0]);
+    }
+    assert!(lines(0.195, 3).is_empty(), "hardly below what was promised");
+    assert_eq!(lines(0.1, 3), ["app: the delays that were promised can be kept again"]);
+}

@@ -1,0 +1,153 @@
+//! Classes of a site, and the conditions that requests of a class meet.
+
+use super::deadlines;
+use super::file::unique;
+use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
+use super::response_times::{self, Promised};
+use super::sites::{SiteKeys, name_of, text_of};
+use crate::diagnostic::{Code, Complaint, Findings};
+use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Whole, Within, listed, section};
+use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
+use plimsoll_core::time::Duration;
+
+section! { "[[site.class]]"
+    /// A group of clients or requests.
+    ClassKeys {
+        /// The class's name in metrics, headers and logs.
+        name: Name, required("give the class a name: `name = \"premium\"`");
+        /// Which requests belong to it.
+        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
+        /// has a `delay` or a `deadline`, else after all classes that have one.
+        priority: Whole<1, 100>, optional;
+        /// As the site's, for this class.
+        deadline: Duration, optional;
+        /// As the site's, for this class.
+        prefer: Prefer, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
+        /// kept for it as that takes.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
+        /// for its responses twice as long as one with 1. Instead of a `delay`.
+        ratio: Ratio, optional;
+    }
+}
+
+section! { "match"
+    /// Which requests are meant: all keys that are given must hold, and a key holds if any of its values does. In
+    /// patterns, one `*` stands for any run of characters. At least one key.
+    MatchKeys {
+        /// Patterns of the path, without the query.
+        path: OneOrMany<PathPattern>, optional;
+        /// Methods.
+        method: OneOrMany<Method>, optional;
+        /// Header names, and patterns of their values.
+        header: Pairs<HeaderName, OneOrMany<Pattern>>, optional;
+        /// Cookie names, and patterns of their values.
+        cookie: Pairs<CookieName, OneOrMany<Pattern>>, optional;
+        /// Networks or addresses of clients.
+        client: OneOrMany<Network>, optional;
+    }
+}
+
+/// The engine's own classes: what matches no other, and what is exempt.
+const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
+
+/// The engine counts classes in 16 bits, over all sites, with each site's built-in ones.
+pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
+    let mut count = 0;
+    for site in sites {
+        count += site.value.class.value.0.len() + BUILT_IN_CLASSES.len();
+        if count > usize::from(u16::MAX) {
+            let message =
+                format!("more than {} classes up to this site, with two of each site's own", u16::MAX);
+            findings.add(Code::TooMany, &site.span, Complaint::new(message, "leave out classes or sites"));
+            return;
+        }
+    }
+}
+
+/// The classes of a site.
+pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
+    let keys = &site.class.value.0;
+    unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
+    for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
+        if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
+            let instead = match name.value.0.as_str() {
+                "default" => {
+                    "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
+                     `default_ratio`, `default_priority`"
+                }
+                _ => "choose another name, or say under [[site]] who is not controlled: `exempt`",
+            };
+            let complaint =
+                Complaint::new(format!("every site has a class `{}` of its own", name.value.0), instead);
+            findings.add(Code::Duplicate, &name.span, complaint);
+        }
+    }
+    let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
+        let Promised { delay, ratio } = response_times::of_class(class, site, findings);
+        Class {
+            name: text_of(class.name.as_ref()),
+            condition: class
+                .condition
+                .as_ref()
+                .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+            priority: priority(
+                class.priority.as_ref(),
+                delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
+            ),
+            deadline: deadlines::deadline(class.deadline.as_ref(), findings),
+            prefer: class.prefer.as_ref().map(|prefer| prefer.value),
+            delay,
+            ratio,
+        }
+    };
+    keys.iter().map(|keys| class(keys, findings)).collect()
+}
+
+/// The condition of a class, type or exemption.
+pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
+    let given = [
+        keys.path.is_some(),
+        keys.method.is_some(),
+        keys.header.as_ref().is_some_and(|header| !header.value.0.is_empty()),
+        keys.cookie.as_ref().is_some_and(|cookie| !cookie.value.0.is_empty()),
+        keys.client.is_some(),
+    ];
+    // A key that is there but wrong has its finding: then this one would only confuse.
+    if !given.contains(&true) && place.sound {
+        let complaint = Complaint::new(
+            "this matches every request",
+            "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway",
+        );
+        findings.add(Code::Unreachable, &place.span, complaint);
+    }
+    Condition {
+        paths: listed(&keys.path, |path| path.0.clone()),
+        methods: listed(&keys.method, |method| method.0.clone()),
+        headers: pairs(keys.header.as_ref(), |name| &name.0),
+        cookies: pairs(keys.cookie.as_ref(), |name| &name.0),
+        clients: listed(&keys.client, |network| *network),
+    }
+}
+
+fn pairs<N>(
+    keys: Option<&Located<Pairs<N, OneOrMany<Pattern>>>>,
+    name_of: fn(&N) -> &String,
+) -> Vec<(String, String)> {
+    let pairs = keys.iter().flat_map(|pairs| &pairs.value.0);
+    pairs
+        .flat_map(|(name, patterns)| {
+            patterns.value.0.iter().map(|pattern| (name_of(&name.value).clone(), pattern.value.0.clone()))
+        })
+        .collect()
+}
+
+/// The configured priority; else a class that was promised a time comes before those that were promised none.
+pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
+    let untold = if has_promise { 1 } else { LAST_PRIORITY };
+    keys.map_or(untold, |priority| priority.value.0 as u8)
+}

@@ -1,0 +1,89 @@
+//! `[control]`: the law, its period, and the file of rate forecasts.
+
+use super::deadlines;
+use super::file::GatewayKeys;
+use super::values::{LawName, LeastToMost};
+use crate::diagnostic::{Code, Complaint, Findings};
+use crate::syntax::{GainMargin, OneOrMany, Text, section};
+use plimsoll_core::promises::{Admission, Control, DelayParts, UtilizationLaw};
+use plimsoll_core::time::Duration;
+use std::path::{Path, PathBuf};
+
+section! { "[control]"
+    /// How the loops run. For experts: the defaults are meant to be kept.
+    ControlKeys {
+        /// The control period.
+        period: Duration, default(Control::default().period);
+        /// The law that moves the level.
+        law: LawName, default(LawName::FeedForward);
+        /// The gain margin of `law = "paper"`; 4 where absent.
+        gain_margin: GainMargin, optional;
+        /// Sent to a rejected client as `Retry-After`, in whole seconds.
+        retry_after: Duration, default(Control::default().retry_after);
+        /// What of the law that holds a `delay` runs.
+        delay_law: DelayParts, default(DelayParts::default());
+        /// What decides whether a request with a `deadline` comes in.
+        admission: Admission, default(Admission::default());
+        /// With `admission = "budget"`: least and most share of each priority's, the highest first, such as
+        /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
+        shares: OneOrMany<LeastToMost>, optional;
+        /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
+        /// there; written at the end of each hour, at a reload and at the end. A relative path is taken from the folder of this file.
+        trends: Text, optional;
+    }
+}
+
+/// The paper's gain margin where none is given.
+const GAIN_MARGIN: f64 = 4.0;
+
+pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -> Control {
+    if let (LawName::FeedForward, Some(margin)) = (keys.law.value, &keys.gain_margin) {
+        let complaint = Complaint::new(
+            "`gain_margin` belongs to `law = \"paper\"`",
+            "leave it out: the feed-forward law has its margin built in",
+        );
+        findings.add(Code::Conflict, &margin.span, complaint);
+    }
+    let period = &keys.period;
+    if !(Duration::from_millis(10)..=Duration::from_secs(60)).contains(&period.value) {
+        let complaint = Complaint::new(
+            "a control period this short or long does not work",
+            "write something from `\"10ms\"` to `\"60s\"`; `\"1s\"` is what the loops were tuned with",
+        );
+        findings.add(Code::OutOfRange, &period.span, complaint);
+    }
+    if keys.retry_after.value.subsec_nanos() != 0 {
+        let complaint = Complaint::new(
+            "`Retry-After` counts whole seconds",
+            format!("write `\"{}s\"`", keys.retry_after.value.as_secs() + 1),
+        );
+        findings.add(Code::BadValue, &keys.retry_after.span, complaint);
+    }
+    let law = match keys.law.value {
+        LawName::FeedForward => UtilizationLaw::FeedForward,
+        LawName::Paper => UtilizationLaw::Paper {
+            gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0),
+        },
+    };
+    Control {
+        mode: gateway.mode.value,
+        period: period.value,
+        law,
+        retry_after: keys.retry_after.value,
+        delay_law: keys.delay_law.value,
+        admission: keys.admission.value,
+        shares: deadlines::shares(keys, findings),
+    }
+}
+
+/// The file of rate forecasts.
+pub(super) fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) -> Option<PathBuf> {
+    let trends = keys.trends.as_ref()?;
+    deadlines::belongs_to_budget("trends", &trends.span, keys, findings);
+    if trends.value.0.is_empty() {
+        let complaint =
+            Complaint::new("a file without a name", "write one, such as `trends = \"trends.txt\"`");
+        findings.add(Code::BadValue, &trends.span, complaint);
+    }
+    Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&trends.value.0))
+}

@@ -1,0 +1,130 @@
+//! Levels of service, and how each changes a request.
+
+use super::file::unique;
+use super::http::{HeaderValue, Prefix, SetHeaderName};
+use super::plants::{Plants, ServedBy};
+use super::sites::{name_of, text_of};
+use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::syntax::{Located, Name, Pairs, Share, section};
+use plimsoll_core::promises::{Level, MAX_LEVELS};
+use plimsoll_gateway::settings::Rewrite;
+
+section! { "[[site.level]]"
+    /// A version of the service: how a request is changed to get it. The last level is full quality.
+    LevelKeys {
+        /// The level's name in metrics, headers and logs.
+        name: Name, required("give the level a name: `name = \"light\"`");
+        /// Put before the path: `/light` makes `/light/page.html` of `/page.html`.
+        prefix: Prefix, optional;
+        /// Another upstream for this level.
+        upstream: Name, optional;
+        /// Another folder for this level.
+        folder: Name, optional;
+        /// Request headers to set, for a server that has versions of its own.
+        headers: Pairs<SetHeaderName, HeaderValue>, optional;
+        /// Whether what the upstream does not have at this level (404, to a GET or HEAD) is asked of it once more as the next
+        /// level has it. The request counts, and its cost is learned, at the level that was decided; the report's header tells
+        /// the one that answered. A folder of `plimsoll adapt` needs no such word: its manifest says so.
+        fallback: bool, default(false);
+        /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
+        /// measured.
+        cost: Share, optional;
+    }
+}
+
+/// The name of the only level of a site that lists none.
+pub(super) const ONLY_LEVEL: &str = "full";
+
+/// The levels of a site, and the rewrite of each.
+pub(super) fn levels(
+    keys: &[Located<LevelKeys>],
+    site_plant: usize,
+    plants: &Plants,
+    findings: &mut Findings,
+) -> (Vec<Level>, Vec<Rewrite>) {
+    if keys.is_empty() {
+        return (vec![only_level()], vec![Rewrite::default()]);
+    }
+    if let Some(first_too_many) = keys.get(MAX_LEVELS) {
+        let message = format!("{} levels, where at most {MAX_LEVELS} may be", keys.len());
+        findings.add(
+            Code::TooMany,
+            &first_too_many.span,
+            Complaint::new(message, "leave out those nearest to another"),
+        );
+    }
+    unique(keys.iter().filter_map(|level| name_of(level.value.name.as_ref())), "levels", findings);
+    if let Some(cost) = keys.last().and_then(|level| level.value.cost.as_ref()) {
+        let complaint = Complaint::new(
+            "`cost` compares a level with the one above, and above the last is none",
+            "leave it out here; the lowest quality comes first, the last level is full quality",
+        );
+        findings.add(Code::Conflict, &cost.span, complaint);
+    }
+    let mut served: Vec<(usize, Rewrite)> = Vec::new();
+    let mut levels = Vec::new();
+    for Located { value: level, span, sound } in keys {
+        let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
+        let plant = plants.find(&by, findings);
+        let this = (plant.unwrap_or(site_plant), rewrite(level));
+        let same = served.iter().zip(keys).position(|(known, other)| *known == this && other.sound);
+        if let Some(same) = same.filter(|_| *sound) {
+            let complaint = Complaint::new(
+                "this level is served like another: nothing would be saved",
+                "give one of them a `prefix`, another `upstream` or `folder`, or `headers`",
+            );
+            let other = Other { span: &keys[same].span, what: "the other is" };
+            findings.add_with(Code::Conflict, span, complaint, other);
+        }
+        served.push(this);
+        let cost_ratio = level.cost.as_ref().map(|cost| cost.value.0);
+        levels.push(Level { name: text_of(level.name.as_ref()), plant, cost_ratio });
+    }
+    for at in 0..keys.len() {
+        served[at].1.falls_back = falls_back(at, keys, &served, plants, findings);
+    }
+    (levels, served.into_iter().map(|(_, rewrite)| rewrite).collect())
+}
+
+/// Whether a level falls back to the next, as it says; and why it cannot, if it cannot.
+fn falls_back(
+    at: usize,
+    keys: &[Located<LevelKeys>],
+    served: &[(usize, Rewrite)],
+    plants: &Plants,
+    findings: &mut Findings,
+) -> bool {
+    let Located { value: level, sound, .. } = &keys[at];
+    if !level.fallback.value || !sound {
+        return level.fallback.value;
+    }
+    let plant = served[at].0;
+    let (what, help) = match served.get(at + 1) {
+        None => {
+            ("the last level has no next one", "leave `fallback` out here; the last level is full quality")
+        }
+        Some(_) if plants.is_folder(plant) => {
+            ("a folder follows the `manifest.json` of `plimsoll adapt`", "leave `fallback` out")
+        }
+        Some((next, _)) if *next != plant => (
+            "the next level is served by another: a request holds a place at one upstream alone",
+            "leave `fallback` out, or serve both by one upstream, with a `prefix`",
+        ),
+        Some(_) => return true,
+    };
+    findings.add(Code::Conflict, &level.fallback.span, Complaint::new(what, help));
+    false
+}
+
+fn rewrite(level: &LevelKeys) -> Rewrite {
+    let headers = level.headers.iter().flat_map(|headers| &headers.value.0);
+    Rewrite {
+        prefix: level.prefix.as_ref().map_or(String::new(), |prefix| prefix.value.0.clone()),
+        headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
+        falls_back: false,
+    }
+}
+
+fn only_level() -> Level {
+    Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
+}

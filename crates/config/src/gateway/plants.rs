@@ -1,0 +1,315 @@
+//! Upstreams and folders: the plants of the promises, and what serves each of them.
+
+use super::Backend;
+use super::addresses::HostPort;
+use super::file::{ConfigurationKeys, unique};
+use super::http::HeaderName;
+use super::workers::{CapacityKeys, Workers};
+use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::syntax::{
+    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Text, Whole, Within, nearest, section,
+};
+use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
+use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::FilesSettings;
+use std::path::{Path, PathBuf};
+
+section! { "[upstream.NAME]"
+    /// A server behind the gateway, whose utilization is held at its load line.
+    UpstreamKeys {
+        /// Where it listens, HTTP/1.1 without TLS. Several addresses are equal members, together one capacity.
+        address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
+        /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
+        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
+        /// to be found, the most to look for.
+        max_connections: Whole<1, 65_535>, optional;
+        /// The most requests that wait for it; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
+        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
+        cost_header: HeaderName, optional;
+        /// What it can carry.
+        capacity: CapacityKeys, section;
+    }
+}
+
+section! { "costs"
+    /// What one request takes of the server, in time of all of it: a in U = a R + b W. A server that does at most 600
+    /// such requests a second takes 1 / 600 s for each.
+    CostKeys {
+        /// The fixed part of a request.
+        request: Seconds, required("write the fixed part of a request's cost, such as `request = \"1.6ms\"`");
+        /// The part for each byte delivered.
+        byte: Seconds, default(Seconds(0.0));
+        /// A rejection. It counts where `same_host = true`.
+        rejection: Seconds, default(Seconds(0.0));
+    }
+}
+
+section! { "[folder.NAME]"
+    /// A folder that the gateway serves itself, held at a load line like an upstream. Its utilization is that of the
+    /// gateway's own CPU.
+    FolderKeys {
+        /// The folder. A relative path is taken from the folder of this file.
+        root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
+        /// What to serve for a folder: the first of these names that exists.
+        index: OneOrMany<Text>, default(default_index());
+        /// Whether links may lead out of the folder.
+        follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
+        /// The most memory for small files, per thread.
+        cache: Size, default(Size(FilesSettings::default().cache_bytes as u64));
+        /// The most requests in service at once; beyond it requests wait.
+        max_connections: Whole<1, 65_535>, default(Whole(1024));
+        /// The most requests that wait; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// What the gateway can carry.
+        capacity: FolderCapacityKeys, section;
+    }
+}
+
+fn default_index() -> OneOrMany<Text> {
+    let names = FilesSettings::default().index.into_iter();
+    OneOrMany(names.map(|name| Located::sound(Text(name), 0..0)).collect())
+}
+
+section! { "[folder.NAME.capacity]"
+    /// What the gateway can carry where it serves files itself.
+    FolderCapacityKeys {
+        /// The threads that serve. Default: the gateway's `threads`.
+        workers: Whole<1, 1_000_000>, optional;
+        /// The load line: the utilization to hold.
+        load_line: Share, default(Share(0.85));
+        /// What the network link carries, if that may be what runs out first. For files it often is.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// What requests cost, if known. Learned from traffic otherwise.
+        costs: Within<CostKeys>, optional;
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
+    }
+}
+
+/// Whether a plant is a server of its own or the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Upstream,
+    Folder,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Upstream => "upstream",
+            Kind::Folder => "folder",
+        }
+    }
+}
+
+/// All plants, with what serves them.
+pub(super) struct Plants {
+    pub(super) plants: Vec<Plant>,
+    pub(super) backends: Vec<Backend>,
+    kinds: Vec<Kind>,
+}
+
+/// What a site or level says about the plant that serves it.
+pub(super) struct ServedBy<'a> {
+    pub(super) upstream: Option<&'a Located<Name>>,
+    pub(super) folder: Option<&'a Located<Name>>,
+}
+
+impl Plants {
+    pub(super) fn is_folder(&self, plant: usize) -> bool {
+        self.kinds.get(plant) == Some(&Kind::Folder)
+    }
+
+    /// The plant that `by` names, if it names one and it exists.
+    pub(super) fn find(&self, by: &ServedBy<'_>, findings: &mut Findings) -> Option<usize> {
+        let (kind, name) = match (by.upstream, by.folder) {
+            (None, None) => return None,
+            (Some(upstream), Some(folder)) => {
+                let complaint = Complaint::new(
+                    "served by an upstream and by a folder at once",
+                    "keep one of `upstream` and `folder`",
+                );
+                let other = Other { span: &upstream.span, what: "`upstream` is given" };
+                findings.add_with(Code::Conflict, &folder.span, complaint, other);
+                return None;
+            }
+            (Some(name), None) => (Kind::Upstream, name),
+            (None, Some(name)) => (Kind::Folder, name),
+        };
+        let index = self.plants.iter().position(|plant| plant.name == name.value.0);
+        if let Some(index) = index.filter(|index| self.kinds[*index] == kind) {
+            return Some(index);
+        }
+        let message = format!("no {} is named `{}`", kind.word(), quoted(&name.value.0));
+        findings.add(
+            Code::UnknownName,
+            &name.span,
+            Complaint::new(message, self.name_help(kind, &name.value.0)),
+        );
+        None
+    }
+
+    fn name_help(&self, kind: Kind, name: &str) -> String {
+        let named = |kind: Kind| {
+            self.plants
+                .iter()
+                .zip(&self.kinds)
+                .filter(move |(_, k)| **k == kind)
+                .map(|(plant, _)| plant.name.as_str())
+        };
+        let other = if kind == Kind::Upstream { Kind::Folder } else { Kind::Upstream };
+        if named(other).any(|other| other == name) {
+            return format!("`{name}` is the name of another kind: write `{} = \"{name}\"`", other.word());
+        }
+        if let Some(near) = nearest(name, named(kind)) {
+            return format!("did you mean `\"{near}\"`?");
+        }
+        match named(kind).map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>() {
+            all if all.is_empty() => format!("define it with a section `[{}.{}]`", kind.word(), quoted(name)),
+            all => format!("those defined are {}", all.join(", ")),
+        }
+    }
+}
+
+/// The plants of a file, upstreams first.
+pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut Findings) -> Plants {
+    let mut all = Plants { plants: Vec::new(), backends: Vec::new(), kinds: Vec::new() };
+    for (name, keys) in &file.upstream.value.0 {
+        all.plants.push(upstream(&name.value, &keys.value, findings));
+        all.backends.push(servers(&keys.value, findings));
+        all.kinds.push(Kind::Upstream);
+    }
+    // A folder has as many workers as the gateway has threads.
+    let threads = file.gateway.value.threads.as_ref().map(|threads| threads.value.0 as u32);
+    let threads =
+        threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32));
+    for (name, keys) in &file.folder.value.0 {
+        all.plants.push(folder(&name.value, &keys.value, threads, findings));
+        all.backends.push(files(&keys.value, file_name, findings));
+        all.kinds.push(Kind::Folder);
+    }
+    let upstreams = file.upstream.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
+    let folders = file.folder.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
+    unique(upstreams.chain(folders), "upstreams or folders", findings);
+    if all.plants.is_empty() && file.upstream.sound && file.folder.sound {
+        let complaint = Complaint::new(
+            "there is nothing to serve from",
+            "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`",
+        );
+        findings.add(Code::MissingKey, &(0..0), complaint);
+    }
+    all
+}
+
+fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
+    let capacity = &keys.capacity.value;
+    let Workers { begin_with, found, max_connections } = Workers::of(keys, findings);
+    Plant {
+        name: name.to_owned(),
+        workers: begin_with,
+        find_workers: found,
+        max_connections,
+        // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
+        set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
+        sense: capacity.sense.value,
+        bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
+        response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
+        same_host: capacity.same_host.value,
+        costs: costs(capacity.costs.as_ref()),
+        queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        ceiling: ceiling(capacity.ceiling.as_ref(), findings),
+        cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
+    }
+}
+
+fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
+    let mut addresses: Vec<String> = Vec::new();
+    for address in keys.address.iter().flat_map(|list| &list.value.0) {
+        if addresses.contains(&address.value.0) {
+            let complaint =
+                Complaint::new(format!("`{}` is named twice", quoted(&address.value.0)), "keep one of them");
+            findings.add(Code::Duplicate, &address.span, complaint);
+        }
+        addresses.push(address.value.0.clone());
+    }
+    let workers_from = keys.capacity.value.workers_from.as_ref().map(|page| page.value.clone());
+    Backend::Upstream { addresses, workers_from }
+}
+
+fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) -> Plant {
+    let capacity = &keys.capacity.value;
+    Plant {
+        name: name.to_owned(),
+        workers: capacity.workers.as_ref().map_or(threads, |workers| workers.value.0 as u32),
+        find_workers: None,
+        max_connections: keys.max_connections.value.0 as u32,
+        set_point: capacity.load_line.value.0,
+        // The gateway's own CPU: a thread that waits for a slow client is not busy, which gap estimation would think.
+        sense: Sense::Reported,
+        bandwidth_bytes_per_second: capacity.bandwidth.as_ref().map(|rate| rate.value.0),
+        response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
+        same_host: true,
+        costs: costs(capacity.costs.as_ref()),
+        queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        ceiling: ceiling(capacity.ceiling.as_ref(), findings),
+        cost_header: None,
+    }
+}
+
+fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend {
+    let root = match &keys.root {
+        Some(root) if root.value.0.is_empty() => {
+            let complaint =
+                Complaint::new("an empty path is no folder", "write `\".\"` for the folder of this file");
+            findings.add(Code::BadValue, &root.span, complaint);
+            PathBuf::new()
+        }
+        Some(root) => Path::new(file_name).parent().unwrap_or(Path::new("")).join(&root.value.0),
+        None => PathBuf::new(),
+    };
+    for name in
+        keys.index.value.0.iter().filter(|name| name.value.0.is_empty() || name.value.0.contains(['/', '\\']))
+    {
+        let message = format!("`{}` is no file's name", quoted(&name.value.0));
+        findings.add(
+            Code::BadValue,
+            &name.span,
+            Complaint::new(message, "write a name alone, such as `\"index.html\"`"),
+        );
+    }
+    let index = keys.index.value.0.iter().map(|name| name.value.0.clone()).collect();
+    let cache_bytes = usize::try_from(keys.cache.value.0).unwrap_or(usize::MAX);
+    Backend::Files(FilesSettings { root, index, follow_symlinks: keys.follow_symlinks.value, cache_bytes })
+}
+
+/// A plant that is promised whole has no room for chance.
+fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f64> {
+    let share = share?;
+    if share.value.0 >= 1.0 {
+        let complaint = Complaint::new(
+            "guarantees cannot take all of a server",
+            "write something below 1, such as `0.85`: chance needs some room too",
+        );
+        findings.add(Code::OutOfRange, &share.span, complaint);
+    }
+    Some(share.value.0)
+}
+
+/// The configured costs of requests.
+pub(super) fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
+    let keys = &keys?.value.0;
+    Some(Costs {
+        per_request_seconds: keys.request.as_ref()?.value.0,
+        per_byte_seconds: keys.byte.value.0,
+        per_rejection_seconds: keys.rejection.value.0,
+    })
+}

@@ -1,0 +1,205 @@
+//! Sites: what serves each, what each was promised, and its contract.
+
+use super::classes::{self, ClassKeys, MatchKeys, classes, condition, priority};
+use super::deadlines::TypeKeys;
+use super::file::{ConfigurationKeys, unique};
+use super::http::{HeaderName, HostPattern};
+use super::levels::{LevelKeys, ONLY_LEVEL, levels};
+use super::plants::{CostKeys, Plants, ServedBy, costs};
+use super::response_times::{self, Promised};
+use super::values::ClientIdentity;
+use super::{deadlines, hosts};
+use crate::diagnostic::{Code, Complaint, Findings};
+use crate::syntax::{
+    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
+    section,
+};
+use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
+use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::Rewrite;
+use std::ops::Range;
+
+section! { "[[site]]"
+    /// A virtual server. A request belongs to the first site whose host matches.
+    SiteKeys {
+        /// The site's name in metrics, headers and logs.
+        name: Name, required("give the site a name: `name = \"shop\"`");
+        /// Hosts, without port; one `*` stands for anything. Absent: every host.
+        host: OneOrMany<HostPattern>, optional;
+        /// The upstream that serves it. May be left out where only one is defined.
+        upstream: Name, optional;
+        /// The folder that serves it, instead of an upstream.
+        folder: Name, optional;
+        /// What a client is: its address, a header's value or a cookie's value.
+        client: ClientIdentity, default(ClientIdentity(Identity::default()));
+        /// Which requests get the better level when not all can.
+        choice: Choice, default(Choice::default());
+        /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
+        /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
+        guarantee: Within<GuaranteeKeys>, optional;
+        /// The site's share of what no guarantee uses, relative to the other sites'.
+        weight: Weight, default(Weight(1.0));
+        /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
+        share_excess: bool, default(true);
+        /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have one.
+        default_priority: Whole<1, 100>, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
+        /// that has neither a `delay` nor a `ratio` of its own, `default` too.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// The `ratio` of the class `default`.
+        default_ratio: Ratio, optional;
+        /// Whether `ratio`s hold even where a worker must be left idle for it while a request waits.
+        strict_ratios: bool, default(false);
+        /// Within which each of its requests that is admitted is answered, from arrival to the server's last byte; what
+        /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
+        /// how many they are. For each of its classes that has none of its own, `default` too. The plan is stricter.
+        deadline: Duration, optional;
+        /// What its deadlines prefer, where they cannot have both.
+        prefer: Prefer, default(Prefer::default());
+        /// The request header in which your application announces what a request will cost, in seconds of service. Believed
+        /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
+        cost_header: HeaderName, optional;
+        /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
+        /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
+        types as "type": Many<TypeKeys>, default(Many(Vec::new()));
+        /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
+        costs: Within<CostKeys>, optional;
+        /// Requests that are never degraded nor rejected: health checks.
+        exempt: Many<MatchKeys>, default(Many(Vec::new()));
+        /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
+        level: Many<LevelKeys>, default(Many(Vec::new()));
+        /// Groups of clients or requests, matched in order. What matches none is the class `default`.
+        class: Many<ClassKeys>, default(Many(Vec::new()));
+    }
+}
+
+section! { "guarantee"
+    /// A site's capacity contract.
+    GuaranteeKeys {
+        /// The most requests that it covers.
+        rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");
+        /// The most delivered bytes that it covers. Absent: as many as so many full responses have.
+        bandwidth: Rate, optional;
+        /// How much may come at once: so many seconds' worth.
+        burst: Duration, default(Guarantee::BURST);
+    }
+}
+
+/// The sites of a file, and the rewrites of their levels.
+pub(super) fn resolve(
+    file: &ConfigurationKeys,
+    plants: &Plants,
+    findings: &mut Findings,
+) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+    let sites = &file.site.value.0;
+    if sites.is_empty() {
+        return implied(plants, findings);
+    }
+    unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
+    hosts::check(sites, findings);
+    classes::check_count(sites, findings);
+    sites.iter().map(|keys| site(keys, plants, findings)).unzip()
+}
+
+/// The site of a file that lists none.
+fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+    if plants.plants.len() > 1 {
+        let complaint = Complaint::new(
+            "there are several upstreams or folders, and no site says which requests go where",
+            "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each",
+        );
+        findings.add(Code::MissingKey, &(0..0), complaint);
+    }
+    let name = plants.plants.first().map_or("", |plant| plant.name.as_str());
+    let site = Site::new(name, &[ONLY_LEVEL]);
+    (vec![site], vec![vec![Rewrite::default()]])
+}
+
+pub(super) fn name_of(name: Option<&Located<Name>>) -> Option<(&str, &Range<usize>)> {
+    name.map(|name| (name.value.0.as_str(), &name.span))
+}
+
+pub(super) fn text_of(name: Option<&Located<Name>>) -> String {
+    name.map_or(String::new(), |name| name.value.0.clone())
+}
+
+fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (Site, Vec<Rewrite>) {
+    response_times::check(keys, findings);
+    deadlines::check(keys, findings);
+    let Located { value: keys, span, sound } = keys;
+    let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
+    if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
+        let complaint = Complaint::new(
+            "this site does not say what serves it, and there are several",
+            "add `upstream = \"...\"` or `folder = \"...\"`",
+        );
+        findings.add(Code::MissingKey, span, complaint);
+    }
+    let plant = plants.find(&by, findings).unwrap_or(0);
+    let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
+    let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
+    let Promised { delay: default_delay, ratio: default_ratio } = response_times::of_default(keys, findings);
+    let site = Site {
+        name: text_of(keys.name.as_ref()),
+        hosts: listed(&keys.host, |host| host.0.clone()),
+        plant,
+        levels,
+        classes: classes(keys, findings),
+        exempt,
+        identity: keys.client.value.0.clone(),
+        choice: keys.choice.value,
+        guarantee: guarantee(keys, findings),
+        weight: keys.weight.value.0,
+        share_excess: keys.share_excess.value,
+        default_priority: priority(
+            keys.default_priority.as_ref(),
+            default_delay.is_some() || keys.deadline.is_some(),
+        ),
+        deadline: deadlines::deadline(keys.deadline.as_ref(), findings),
+        prefer: keys.prefer.value,
+        types: deadlines::types(keys, findings),
+        cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
+        default_delay,
+        default_ratio,
+        strict_ratios: keys.strict_ratios.value,
+        costs: costs(keys.costs.as_ref()),
+    };
+    (site, rewrites)
+}
+
+/// A site's contract.
+fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
+    let Some(Located { value: Within(guarantee), .. }) = &keys.guarantee else {
+        if !keys.share_excess.value {
+            let complaint = Complaint::new(
+                "a site without a guarantee lives of what others leave: nothing would be served",
+                "add `guarantee = { rate = \"100/s\" }`, or leave this out",
+            );
+            findings.add(Code::Conflict, &keys.share_excess.span, complaint);
+        }
+        return None;
+    };
+    let rate = guarantee.rate.as_ref()?;
+    if rate.value.0 <= 0.0 {
+        let complaint = Complaint::new(
+            "a guarantee of nothing",
+            "write the most requests that it covers, or leave `guarantee` out: then it is best effort",
+        );
+        findings.add(Code::OutOfRange, &rate.span, complaint);
+    }
+    let burst = &guarantee.burst;
+    if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&burst.value) {
+        let complaint = Complaint::new(
+            "a burst this short or long does not work",
+            "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance",
+        );
+        findings.add(Code::OutOfRange, &burst.span, complaint);
+    }
+    Some(Guarantee {
+        rate: rate.value.0,
+        bandwidth_bytes_per_second: guarantee.bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),
+        burst: burst.value,
+    })
+}

@@ -1,0 +1,71 @@
+//! What was learned of the requests of one class, for the loops of all plants that serve it.
+
+use crate::model::{CostEstimate, LinearModel};
+use crate::promises::MAX_LEVELS;
+use crate::telemetry::measurement::ClassMeasurement;
+
+/// The cost models of one class.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassCosts {
+    /// M.
+    levels: usize,
+    /// One request's work and size, by level.
+    pub(crate) by_level: [CostEstimate; MAX_LEVELS + 1],
+    /// Work as a linear function of size, over all levels.
+    pub(crate) line: LinearModel,
+    /// The last period served nothing that could teach.
+    pub(crate) frozen: bool,
+    /// A cost stepped in the last period.
+    pub(crate) stepped: bool,
+}
+
+impl ClassCosts {
+    pub(crate) fn new(line: LinearModel, levels: usize) -> Self {
+        ClassCosts { levels, by_level: Default::default(), line, frozen: true, stepped: false }
+    }
+
+    /// The levels, or the plants that serve them, changed: `costs` are what is known of them at levels 1..=M.
+    pub(crate) fn relevel(&mut self, costs: &[CostEstimate]) {
+        self.levels = costs.len();
+        self.by_level = Default::default();
+        self.by_level[1..=costs.len()].clone_from_slice(costs);
+    }
+
+    /// Forgets what was learned of a level.
+    pub(crate) fn forget(&mut self, level: usize) {
+        self.by_level[level] = CostEstimate::default();
+    }
+
+    /// Learns from a period. Most classes are quiet in most periods, and zeros teach nothing.
+    pub(crate) fn learn(&mut self, measured: &ClassMeasurement) {
+        self.stepped = false;
+        if !measured.active {
+            self.frozen = true;
+            return;
+        }
+        for level in 1..=self.levels {
+            self.stepped |= self.by_level[level].learn(measured.served[level]);
+        }
+        self.frozen = !self.line.learn(measured.samples.iter().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Served;
+
+    #[test]
+    fn a_period_teaches_each_level_and_the_line_and_an_idle_one_teaches_nothing() {
+        let mut costs = ClassCosts::new(LinearModel::default(), 2);
+        let mut measured = ClassMeasurement { active: true, ..ClassMeasurement::default() };
+        measured.served[2] = Served { requests: 10.0, work_seconds: 0.2, bytes: 1e4 };
+        measured.samples.push(measured.served[2]);
+        costs.learn(&measured);
+        assert!(costs.stepped && !costs.frozen);
+        assert!((costs.by_level[2].seconds().expect("seen") - 0.02).abs() < 1e-12);
+        assert_eq!(costs.by_level[1].seconds(), None);
+        costs.learn(&ClassMeasurement::default());
+        assert!(!costs.stepped && costs.frozen && costs.by_level[2].seconds().is_some());
+    }
+}

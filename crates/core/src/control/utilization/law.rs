@@ -1,0 +1,78 @@
+//! A law of the service level: from what it observes to a target and the terms that made it.
+
+use super::demand::Demand;
+
+/// What a law sees at the end of a period.
+#[derive(Clone, Debug)]
+pub struct Observation<'a> {
+    /// U*.
+    pub set_point: f64,
+    /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds.
+    pub measured: f64,
+    /// R times the cost at the levels given in the period, without backlog. Unclipped.
+    pub served: f64,
+    /// The response-time override holds (CA 4.2.1).
+    pub overridden: bool,
+    /// No rate and no cost stepped in this period: `measured` belongs to the present load.
+    pub steady: bool,
+    /// m as it was in the period.
+    pub level: f64,
+    /// Offered load as a function of m.
+    pub demand: &'a Demand,
+    /// Periods that a request may wait before it is dropped.
+    pub wait_periods: f64,
+    /// Mean service time of a request, in periods.
+    pub service_periods: f64,
+    /// Backlog that is no reason to drain, in periods of work, where the queue itself turns away what would be late; else 0.
+    pub ordinary_backlog: f64,
+    /// A rate rose by a step in the period's last sample only.
+    pub unconfirmed: bool,
+}
+
+/// What a law asks for in the next period.
+#[derive(Clone, Copy, Debug)]
+pub enum LawTarget {
+    /// An offered load, which is shared out among sites and priorities.
+    Load(LoadTarget),
+    /// One service level m for all classes of the plant.
+    Level(f64),
+}
+
+/// The offered load that is to be filled: a plant's, or that of a part of its clients.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadTarget {
+    /// The offered load that may be.
+    pub load: f64,
+    /// The share of the backlog that is to be drained in a period, as in [`Demand::offered`].
+    pub drain: f64,
+    /// The part of the plant that is not others', from which a backlog drains.
+    pub room: f64,
+    /// Something waits beyond the ordinary.
+    pub backlog: bool,
+    /// The plant is measured well below its set point, and nothing waits.
+    pub calm: bool,
+    /// As in [`Observation`].
+    pub unconfirmed: bool,
+    /// As in [`Observation`].
+    pub wait_periods: f64,
+}
+
+/// The terms of a target, each by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LawTerms {
+    /// The integral part: what was learned to add to the set point.
+    pub bias: f64,
+    /// The proportional part.
+    pub proportional: f64,
+    /// What is let in beyond the set point where the queue turns away what would be late.
+    pub beyond: f64,
+}
+
+/// A law of the service level. One call a period; its state is its own.
+pub trait Law: Send {
+    /// The target of the next period.
+    fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
+
+    /// Lets what fades with time fade: for so many periods nothing came and nothing was there, with m at M.
+    fn rest(&mut self, periods: u32, set_point: f64);
+}

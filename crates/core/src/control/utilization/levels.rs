@@ -1,0 +1,57 @@
+//! From the allocation to the actuators: the service level of each class, corrected for what its clients ask.
+
+use super::view::PlantView;
+use crate::actuator::client_share::ClientShare;
+use crate::control::allocation::Allocation;
+use crate::telemetry::measurement::Measurement;
+use alloc::vec::Vec;
+
+/// The service levels of one plant's classes.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    /// By class of the view: the share of requests behind a fraction of its clients.
+    shares: Vec<ClientShare>,
+    /// The service level of each class that the loop moves, by number.
+    set: Vec<(usize, f64)>,
+}
+
+impl Levels {
+    pub(crate) fn new(plant: &PlantView) -> Self {
+        Levels { shares: alloc::vec![ClientShare::default(); plant.classes.len()], set: Vec::new() }
+    }
+
+    /// Begins with the classes of a new view. What was learned of a class whose levels stay is kept.
+    pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
+        let kept = plant.classes.iter().map(|class| {
+            let mut known =
+                before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
+            let known = known.next().filter(|(old, _)| old.top == class.top && old.here == class.here);
+            known.map_or_else(ClientShare::default, |(_, share)| share.clone())
+        });
+        self.shares = kept.collect();
+    }
+
+    /// The levels that apply the allocation.
+    pub(crate) fn set(
+        &mut self,
+        plant: &PlantView,
+        allocation: &Allocation,
+        measured: &Measurement<'_>,
+    ) -> &[(usize, f64)] {
+        self.set.clear();
+        let classes = plant.classes.iter().zip(&mut self.shares);
+        for (class, share) in classes.filter(|(class, _)| class.owns_actuator && !class.exempt) {
+            let top = class.top as f64;
+            let own = &measured.classes[class.class];
+            share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
+            self.set
+                .push((class.class, share.service_level(allocation.level_of(plant, class).min(top), top)));
+        }
+        &self.set
+    }
+
+    /// Lets what was learned fade: nothing came for so many periods.
+    pub(crate) fn rest(&mut self, periods: u32) {
+        self.shares.iter_mut().for_each(|share| share.rest(periods));
+    }
+}

@@ -1,0 +1,98 @@
+//! A loop for a plant, and how it goes on when the promises change.
+
+use super::UtilizationLoop;
+use super::costs::CostModel;
+use super::levels::Levels;
+use super::offered::PlantDemand;
+use super::sense::Sensed;
+use super::view::{ClassView, PlantView, law};
+use crate::control::allocation::Allocation;
+use crate::promises::Promises;
+use crate::promises::registry::Registry;
+use crate::telemetry::status::{PlantStatus, SiteStatus};
+use alloc::vec::Vec;
+
+impl UtilizationLoop {
+    /// The loop of plant `number`, with every class at its highest level.
+    pub(crate) fn new(registry: &Registry, number: usize) -> Self {
+        let control = &registry.promises.control;
+        let (law, can_share) = law(&control.law);
+        let view = PlantView::new(registry, number, can_share);
+        let promised = &view.promised;
+        let status = PlantStatus {
+            name: promised.name.clone(),
+            workers: promised.workers,
+            set_point: promised.set_point,
+            service_level: view.top(),
+            ..PlantStatus::default()
+        };
+        UtilizationLoop {
+            mode: control.mode,
+            law,
+            set_point: promised.set_point,
+            sensed: Sensed::default(),
+            costs: CostModel::new(&view),
+            demand: PlantDemand::new(&view),
+            allocation: Allocation::top(&view),
+            levels: Levels::new(&view),
+            forgotten: false,
+            status,
+            sites: site_statuses(&view, number),
+            view,
+        }
+    }
+
+    /// Goes on with what was promised anew. `m` maps a level of a class, by number, as it was to what it is now.
+    pub(crate) fn reload(
+        &mut self,
+        was: &Promises,
+        registry: &Registry,
+        number: usize,
+        m: impl Fn(usize, f64) -> f64,
+    ) {
+        let control = &registry.promises.control;
+        let (fresh_law, can_share) = law(&control.law);
+        if was.control.law != control.law {
+            self.law = fresh_law;
+        }
+        let view = PlantView::new(registry, number, can_share);
+        self.levels.reload(&self.view, &view);
+        self.allocation = self.moved(&view, m);
+        let (old, new) = (&was.plants[number], &view.promised);
+        self.costs.reload(&view, old.costs != new.costs && new.costs.is_some());
+        self.demand = PlantDemand::new(&view);
+        self.status.name.clone_from(&new.name);
+        (self.status.workers, self.status.set_point) = (new.workers, new.set_point);
+        self.status.service_level = self.allocation.level;
+        self.sites = site_statuses(&view, number);
+        (self.mode, self.view) = (control.mode, view);
+    }
+
+    /// The present allocation among the classes and levels of another view.
+    fn moved(&self, view: &PlantView, m: impl Fn(usize, f64) -> f64) -> Allocation {
+        let (present, old_top, new_top) = (self.allocation.level, self.view.top(), view.top());
+        // Of the classes that the loop moved, one with the most levels has its m unclamped.
+        let stays = |before: &&ClassView| {
+            before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)
+        };
+        let mut moved = Allocation::top(view);
+        moved.level = match self.view.owned().find(stays) {
+            _ if present >= old_top => new_top,
+            Some(class) => m(class.class, present).min(new_top),
+            None => present.min(new_top),
+        };
+        for class in view.owned().filter(|_| view.is_shared) {
+            if let Some(before) = self.view.owned().find(|before| before.class == class.class) {
+                let known = self.allocation.group_level(&self.view, before).unwrap_or(present);
+                moved.set_group_level(view, class, m(class.class, known.min(before.top as f64)));
+            }
+        }
+        moved
+    }
+}
+
+fn site_statuses(view: &PlantView, plant: usize) -> Vec<SiteStatus> {
+    let status =
+        |name: &alloc::string::String| SiteStatus { name: name.clone(), plant, ..SiteStatus::default() };
+    view.sites.iter().map(|site| status(&site.name)).collect()
+}

@@ -1,0 +1,68 @@
+//! What the status shows of one plant's loop: written last in a period, from the values of its stages, read by none.
+
+use super::UtilizationLoop;
+use super::offered::PlantDemand;
+use super::sense::Sensed;
+use super::served::ServedLoad;
+use crate::control::allocation::Allocation;
+use crate::control::cost::class::ClassCosts;
+use crate::promises::plan::Known;
+use crate::telemetry::status::{PlantStatus, SiteStatus};
+use alloc::vec::Vec;
+
+/// Writes what was sensed and allocated.
+pub(super) fn write(status: &mut PlantStatus, sensed: &Sensed, allocation: &Allocation) {
+    status.utilization = sensed.utilization;
+    status.service_time = sensed.service_time;
+    status.response_time_override = sensed.too_slow;
+    status.service_level = allocation.level;
+}
+
+/// Writes what the sites took and what they were promised.
+pub(super) fn write_sites(sites: &mut [SiteStatus], served: &ServedLoad, demand: &PlantDemand) {
+    for ((status, served), promised) in sites.iter_mut().zip(&served.sites).zip(&demand.promised) {
+        (status.utilization, status.guaranteed_share) = (served.utilization, served.guaranteed_share);
+        status.utilization_promised = *promised;
+    }
+}
+
+impl UtilizationLoop {
+    /// The plant, as of the last period.
+    pub(crate) fn status(&self) -> &PlantStatus {
+        &self.status
+    }
+
+    /// The sites that this plant serves, by their place in the promises.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = (usize, &SiteStatus)> {
+        self.view.sites.iter().map(|site| site.number).zip(&self.sites)
+    }
+
+    /// m_site of the classes whose site has a contract.
+    pub(crate) fn site_levels(&self) -> impl Iterator<Item = (usize, f64)> {
+        let own = self.view.owned().filter(|class| !class.exempt);
+        own.filter_map(|class| Some((class.class, self.allocation.site_level(&self.view, class)?)))
+    }
+
+    /// The classes' costs at levels 1..=M.
+    pub(crate) fn level_costs<'a>(
+        &'a self,
+        learned: &'a [ClassCosts],
+    ) -> impl Iterator<Item = (usize, Vec<Option<f64>>)> + 'a {
+        let costs = self.costs.costs(learned);
+        let of = move |class: &super::view::ClassView| {
+            (1..=class.top).map(|level| costs.at(class, level)).collect()
+        };
+        self.view.owned().map(move |class| (class.class, of(class)))
+    }
+
+    /// What is known of the costs of a site that this plant serves, for the plan.
+    pub(crate) fn known_of(
+        &self,
+        site: usize,
+        learned: &[ClassCosts],
+        rate: impl Fn(usize) -> f64,
+    ) -> Option<Known> {
+        let site = self.view.sites.iter().find(|own| own.number == site)?;
+        self.costs.costs(learned).known(&self.view, site, rate)
+    }
+}

@@ -1,0 +1,46 @@
+//! Measurements: what one period showed of a class and of a plant, made from differences of counter snapshots.
+
+use crate::model::Served;
+use crate::promises::MAX_LEVELS;
+use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot};
+use alloc::vec::Vec;
+
+/// What one period showed of one class.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClassMeasurement {
+    /// R: arrivals per second now, followed through noise and steps.
+    pub(crate) rate: f64,
+    /// The rate rose by a step in the last sample, and no second one has confirmed it.
+    pub(crate) rose: bool,
+    /// The rate stepped since the last period's end.
+    pub(crate) stepped: bool,
+    /// Whether anything happened.
+    pub(crate) active: bool,
+    /// The differences of its counters.
+    pub(crate) window: ClassSnapshot,
+    /// What was released, by level.
+    pub(crate) served: [Served; MAX_LEVELS + 1],
+    /// The same by level and size, where there was any: the samples that a linear model learns from.
+    pub(crate) samples: Vec<Served>,
+}
+
+/// Everything that one period showed at one plant, and how the plant stands at the period's end.
+#[derive(Debug)]
+pub(crate) struct Measurement<'a> {
+    /// The period's length.
+    pub(crate) seconds: f64,
+    /// T, as promised.
+    pub(crate) nominal_seconds: f64,
+    /// By class number.
+    pub(crate) classes: &'a [ClassMeasurement],
+    /// What was counted of the plant.
+    pub(crate) counted: PlantSnapshot,
+    /// The mean utilization that the plant reported.
+    pub(crate) reported: Option<f64>,
+    /// Requests in service at the end.
+    pub(crate) in_service: u32,
+    /// Requests that wait at the end, by class number.
+    pub(crate) waiting: &'a [u32],
+    /// s, as promised or found.
+    pub(crate) workers: u32,
+}

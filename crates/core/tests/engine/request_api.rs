@@ -1,0 +1,383 @@
+//! The contract of the request API: every request is accounted for once, however it ends.
+
+use crate::{engine, get, ms};
+use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
+use plimsoll_core::random::Random;
+use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::{Duration, Instant};
+use plimsoll_core::{Engine, Lane};
+
+const WORKERS: u32 = 4;
+
+fn promises() -> Promises {
+    let queue = QueueBounds { max_waiting: 3, max_wait: Duration::from_secs(2) };
+    let exempt = vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }];
+    let plant = Plant { queue, ..Plant::new("app", WORKERS) };
+    Promises::of(plant, Site { exempt, ..Site::new("site", &["light", "full"]) })
+}
+
+fn target(lane: &Lane, client: u32) -> Target {
+    lane.classify(&get("/", client)).expect("any host")
+}
+
+fn serve(lane: &mut Lane, now: Instant, client: u32, verdicts: &mut Verdicts) -> Permit {
+    let target = target(lane, client);
+    match lane.arrive(now, target, Token(client.into()), verdicts) {
+        Arrival::Serve(permit) => permit,
+        other => panic!("expected to be served: {other:?}"),
+    }
+}
+
+fn wait(lane: &mut Lane, now: Instant, client: u32, verdicts: &mut Verdicts) -> Permit {
+    let target = target(lane, client);
+    match lane.arrive(now, target, Token(client.into()), verdicts) {
+        Arrival::Wait(permit) => permit,
+        other => panic!("expected to wait: {other:?}"),
+    }
+}
+
+fn started(verdicts: &mut Verdicts) -> Vec<(u64, Permit)> {
+    let start = |verdict| match verdict {
+        Verdict::Start(Token(token), permit) => (token, permit),
+        other => panic!("expected a start: {other:?}"),
+    };
+    verdicts.drain(..).map(start).collect()
+}
+
+fn answered() -> Service {
+    Service { response_bytes: 1000, representative: true, cost: None }
+}
+
+#[test]
+fn waiting_is_first_come_first_served_and_bounded() {
+    let (engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let mut held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
+    let waiting: Vec<_> = (10..13).map(|c| wait(&mut lane, ms(1), c, &mut verdicts)).collect();
+    let one_more = target(&lane, 13);
+    let refused = lane.arrive(ms(1), one_more, Token(13), &mut verdicts);
+    assert!(matches!(refused, Arrival::Reject { reason: Reason::QueueFull, .. }), "{refused:?}");
+    assert_eq!(engine.status().plants[0].waiting, 3);
+
+    lane.release(ms(5), &mut held[0], answered(), &mut verdicts);
+    let first = started(&mut verdicts);
+    assert_eq!(first.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [10]);
+    assert!(first[0].1.level() == 2 && !first[0].1.is_waiting());
+    lane.release(ms(6), &mut held[0], answered(), &mut verdicts);
+    assert!(verdicts.is_empty(), "a second release does nothing");
+    for (_, permit) in first {
+        lane.depart(ms(7), permit, Outcome::Completed, &mut verdicts);
+    }
+    let second = started(&mut verdicts);
+    assert_eq!(second[0].0, 11);
+    drop((waiting, second));
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_is_accounted_at_once() {
+    let (engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
+    let gone = wait(&mut lane, ms(1), 10, &mut verdicts);
+    let late = wait(&mut lane, ms(1), 11, &mut verdicts);
+    lane.depart(ms(2), gone, Outcome::Abandoned, &mut verdicts);
+    for permit in held {
+        lane.depart(ms(3), permit, Outcome::Completed, &mut verdicts);
+    }
+    // The start of the second request was decided, so its waiting permit is spent, and departing the started permit
+    // ends it.
+    lane.depart(ms(4), late, Outcome::Abandoned, &mut verdicts);
+    for (token, permit) in started(&mut verdicts) {
+        assert_eq!(token, 11);
+        lane.depart(ms(4), permit, Outcome::Abandoned, &mut verdicts);
+    }
+    let status = engine.status();
+    assert_eq!(status.classes[0].counts.in_flight(), 0);
+    assert_eq!(status.classes[0].counts.reasons[Reason::ClientLeft as usize], 1);
+    assert_eq!(status.classes[0].counts.outcomes, [4, 0, 1]);
+    assert_eq!((status.plants[0].in_service, status.plants[0].waiting), (0, 0));
+}
+
+#[test]
+fn a_request_that_waits_too_long_is_answered_by_tick() {
+    let (mut engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let _held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
+    let _waiting = wait(&mut lane, ms(100), 10, &mut verdicts);
+    let mut now = ms(0);
+    while verdicts.is_empty() {
+        let next = engine.tick(now, &Readings::default(), &mut verdicts);
+        assert!(next > now, "tick asks to come again later");
+        if verdicts.is_empty() {
+            now = next;
+        }
+    }
+    assert_eq!(now, ms(2100), "exactly when it is due");
+    let dropped = verdicts.pop();
+    assert!(matches!(dropped, Some(Verdict::Drop { token: Token(10), reason: Reason::WaitTimeout, .. })));
+}
+
+#[test]
+fn exempt_requests_are_never_turned_away_and_go_first() {
+    let (engine, mut lane) = engine(&promises());
+    let mut verdicts = Verdicts::new();
+    let mut held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
+    let _waiting: Vec<_> = (10..13).map(|c| wait(&mut lane, ms(1), c, &mut verdicts)).collect();
+    let probe = lane.classify(&get("/healthz", 99)).expect("any host");
+    assert!(probe.exempt);
+    assert!(matches!(lane.arrive(ms(2), probe, Token(99), &mut verdicts), Arrival::Wait(_)));
+    lane.release(ms(3), &mut held[0], answered(), &mut verdicts);
+    let first = started(&mut verdicts);
+    assert_eq!((first[0].0, first[0].1.reason()), (99, Reason::Exempt));
+    let status = engine.status();
+    assert_eq!(status.classes[1].class, "exempt");
+    assert_eq!((status.classes[0].counts.arrivals, status.classes[1].counts.arrivals), (7, 1));
+}
+
+/// Ten seconds of four times the load, without a plant behind: what the engine would decide.
+fn overload(engine: &mut Engine, lane: &mut Lane, clients: u32) -> Vec<(u32, u8, Reason)> {
+    let mut verdicts = Verdicts::new();
+    let mut random = Random::new(5);
+    let mut decisions = Vec::new();
+    let mut held: Vec<Permit> = Vec::new();
+    for now in 0..10_000 {
+        engine.tick(ms(now), &Readings::default(), &mut verdicts);
+        held.retain_mut(|permit| {
+            let full = permit.level() == 2;
+            let done = ms(now).since(permit.arrived()) >= Duration::from_millis(if full { 10 } else { 1 });
+            if done {
+                lane.release(ms(now), permit, answered(), &mut verdicts);
+            }
+            !done
+        });
+        for _ in 0..2 {
+            let client = random.below(clients.into()) as u32;
+            let target = target(lane, client);
+            if let Arrival::Serve(permit) = lane.arrive(ms(now), target, Token(0), &mut verdicts) {
+                decisions.push((client, permit.level(), permit.reason()));
+                held.push(permit);
+            }
+        }
+    }
+    decisions
+}
+
+#[test]
+fn observing_decides_and_lets_everything_through() {
+    let mut promises = promises();
+    promises.control.mode = Mode::Observe;
+    let (mut engine, mut lane) = engine(&promises);
+    let decisions = overload(&mut engine, &mut lane, 1000);
+    assert_eq!(decisions.len(), 20_000, "none waits, none is rejected");
+    assert!(decisions.iter().all(|(_, level, _)| *level == 2), "all at full quality");
+    assert!(
+        decisions.iter().any(|(.., reason)| *reason == Reason::Degraded),
+        "and what would have been is told"
+    );
+    assert!(engine.status().plants[0].service_level < 2.0);
+}
+
+#[test]
+fn a_client_that_carries_more_than_a_tenth_is_no_switch() {
+    let mut promises = promises();
+    promises.plants[0].queue.max_waiting = 0;
+    let (mut engine, mut lane) = engine(&promises);
+    // All requests come from one address, whose hash alone would make all of them light or all full.
+    let decisions = overload(&mut engine, &mut lane, 1);
+    let later = &decisions[decisions.len() / 2..];
+    let full = later.iter().filter(|(_, level, _)| *level == 2).count() as f64 / later.len() as f64;
+    assert!((0.02..0.9).contains(&full), "{full} at full");
+    assert_eq!(engine.status().classes[0].heavy_clients, 1);
+
+    let (mut engine, mut lane) = self::engine(&promises);
+    overload(&mut engine, &mut lane, 1000);
+    assert_eq!(engine.status().classes[0].heavy_clients, 0);
+}
+
+/// Clients that retry at once when they are rejected send more than they would take.
+#[test]
+fn clients_that_do_not_wait_after_a_rejection_leave_no_server_idle() {
+    let mut promises = promises();
+    promises.sites[0].levels.remove(0);
+    promises.plants[0].queue.max_waiting = 1000;
+    let (mut engine, mut lane) = engine(&promises);
+    let mut verdicts = Verdicts::new();
+    // 24 closed loops on 4 workers of 20 ms.
+    let mut idle: Vec<u32> = (0..24).collect();
+    let mut held: Vec<(u32, Instant, Permit)> = Vec::new();
+    let mut waiting: Vec<(u64, Permit)> = Vec::new();
+    let mut busy = 0;
+    for now in 0..60_000 {
+        engine.tick(ms(now), &Readings::default(), &mut verdicts);
+        for (client, started, mut permit) in std::mem::take(&mut held) {
+            if ms(now).since(started) < Duration::from_millis(20) {
+                held.push((client, started, permit));
+                continue;
+            }
+            lane.release(ms(now), &mut permit, answered(), &mut verdicts);
+            lane.depart(ms(now), permit, Outcome::Completed, &mut verdicts);
+            idle.push(client);
+        }
+        for client in std::mem::take(&mut idle) {
+            let target = target(&lane, client);
+            match lane.arrive(ms(now), target, Token(client.into()), &mut verdicts) {
+                Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push((client, ms(now), permit)),
+                Arrival::Wait(permit) => waiting.push((client.into(), permit)),
+                Arrival::Reject { .. } => idle.push(client),
+            }
+        }
+        for (client, permit) in started(&mut verdicts) {
+            waiting.retain(|(waiting, _)| *waiting != client);
+            held.push((client as u32, ms(now), permit));
+        }
+        busy += if now >= 30_000 { held.len() } else { 0 };
+    }
+    let utilization = busy as f64 / 30_000.0 / f64::from(WORKERS);
+    assert!((0.6..=1.0).contains(&utilization), "{utilization}");
+}
+
+/// Any order of calls: at rest nothing is left, and every arrival has one end.
+#[test]
+fn every_request_ends_once() {
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let (mut engine, mut lane) = engine(&promises());
+        let mut verdicts = Verdicts::new();
+        let (mut held, mut waiting) = (Vec::new(), Vec::new());
+        let mut now = 0;
+        for token in 0..300 {
+            now += random.below(400);
+            match random.below(4) {
+                0 | 1 => {
+                    let path = if random.below(10) == 0 { "/healthz" } else { "/" };
+                    let target = lane.classify(&get(path, random.bits() as u32)).expect("any host");
+                    match lane.arrive(ms(now), target, Token(token), &mut verdicts) {
+                        Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push(permit),
+                        Arrival::Wait(permit) => waiting.push((token, permit)),
+                        Arrival::Reject { .. } => {}
+                    }
+                }
+                2 if !held.is_empty() => {
+                    let mut permit = held.swap_remove(random.below(held.len() as u64) as usize);
+                    if random.below(2) == 0 {
+                        lane.release(ms(now), &mut permit, answered(), &mut verdicts);
+                    }
+                    let outcome = Outcome::ALL[random.below(3) as usize];
+                    lane.depart(ms(now), permit, outcome, &mut verdicts);
+                }
+                3 if !waiting.is_empty() && random.below(3) == 0 => {
+                    let (_, permit) = waiting.swap_remove(random.below(waiting.len() as u64) as usize);
+                    lane.depart(ms(now), permit, Outcome::Abandoned, &mut verdicts);
+                }
+                _ => {
+                    engine.tick(ms(now), &Readings::default(), &mut verdicts);
+                }
+            }
+            settle(ms(now), &mut lane, &mut verdicts, &mut held, &mut waiting);
+            assert!(engine.status().plants[0].in_service <= WORKERS);
+        }
+        while let Some(permit) = held.pop() {
+            lane.depart(ms(now), permit, Outcome::Completed, &mut verdicts);
+            settle(ms(now), &mut lane, &mut verdicts, &mut held, &mut waiting);
+        }
+        let status = engine.status();
+        let left: u64 = status.classes.iter().map(|class| class.counts.in_flight()).sum();
+        assert_eq!((left, status.plants[0].in_service, status.plants[0].waiting), (0, 0, 0), "seed {seed}");
+    }
+}
+
+fn settle(
+    now: Instant,
+    lane: &mut Lane,
+    verdicts: &mut Verdicts,
+    held: &mut Vec<Permit>,
+    waiting: &mut Vec<(u64, Permit)>,
+) {
+    while !verdicts.is_empty() {
+        for verdict in std::mem::take(verdicts) {
+            let (token, started) = match verdict {
+                Verdict::Start(Token(token), permit) => (token, Some(permit)),
+                Verdict::Drop { token: Token(token), .. } => (token, None),
+            };
+            let place = waiting.iter().position(|(waiting, _)| *waiting == token);
+            match (place, started) {
+                (Some(place), started) => {
+                    let (_, spent) = waiting.swap_remove(place);
+                    lane.depart(now, spent, Outcome::Abandoned, verdicts);
+                    held.extend(started);
+                }
+                (None, Some(permit)) => lane.depart(now, permit, Outcome::Abandoned, verdicts),
+                (None, None) => {}
+            }
+        }
+    }
+}
+
+/// Workers, limit and whether they were found, a second after the plant reported them at a tick.
+fn after_telling(promises: &Promises, told: &[(usize, u32)]) -> (u32, u32, Option<bool>) {
+    let (mut engine, _lane) = engine(promises);
+    let mut verdicts = Verdicts::new();
+    for tick in 0..=10 {
+        let workers = if tick == 1 { told.to_vec() } else { Vec::new() };
+        engine.tick(ms(100 * tick), &Readings { workers, ..Readings::default() }, &mut verdicts);
+    }
+    let plant = &engine.status().plants[0];
+    (plant.workers, plant.limit, plant.workers_found)
+}
+
+#[test]
+fn what_a_plant_tells_of_its_workers_counts_where_they_are_to_be_found() {
+    let mut promises = promises();
+    assert_eq!(after_telling(&promises, &[(0, 9)]), (WORKERS, WORKERS, None), "the configuration tells it");
+    promises.plants[0].find_workers = Some(WorkerBounds { least: 2, most: 64 });
+    promises.plants[0].max_connections = 64;
+    assert_eq!(after_telling(&promises, &[]), (WORKERS, WORKERS, Some(false)));
+    assert_eq!(after_telling(&promises, &[(0, 9), (7, 3)]), (9, 9, Some(true)));
+    assert_eq!(after_telling(&promises, &[(0, 100)]), (64, 64, Some(true)), "within the bounds");
+    promises.control.mode = Mode::Off;
+    assert_eq!(after_telling(&promises, &[(0, 9)]).0, 9);
+}
+
+/// With control off nothing limits the requests in service, and a server that only becomes slower does not seem
+/// smaller.
+#[test]
+fn with_control_off_no_workers_are_searched() {
+    let found = |mode| {
+        let mut promises = promises();
+        promises.plants[0].find_workers = Some(WorkerBounds { least: 1, most: 64 });
+        promises.plants[0].max_connections = 64;
+        promises.plants[0].workers = 16;
+        promises.control.mode = mode;
+        let (mut engine, mut lane) = engine(&promises);
+        let (mut verdicts, mut random) = (Verdicts::new(), Random::new(3));
+        // Five requests are served at once and the others wait inside the server, so twelve take as long as five at a
+        // time take.
+        let mut inside: Vec<Permit> = Vec::new();
+        for step in 0..60_000 {
+            let now = ms(step);
+            let wanted = 1 + (step / 500 * 7 % 12) as usize;
+            while inside.len() < wanted {
+                inside.push(serve(&mut lane, now, inside.len() as u32, &mut verdicts));
+            }
+            if random.uniform() < 0.02 * inside.len().min(5) as f64 {
+                let mut permit = inside.pop().expect("a request is in service");
+                lane.release(now, &mut permit, answered(), &mut verdicts);
+                lane.depart(now, permit, Outcome::Completed, &mut verdicts);
+            }
+            if step % 250 == 0 {
+                engine.tick(now, &Readings::default(), &mut verdicts);
+            }
+        }
+        let plant = &engine.status().plants[0];
+        let seen = (plant.workers, plant.workers_found);
+        inside
+            .into_iter()
+            .for_each(|permit| lane.depart(ms(60_001), permit, Outcome::Completed, &mut verdicts));
+        seen
+    };
+    assert_eq!(found(Mode::Off), (16, Some(false)));
+    let (workers, seen) = found(Mode::Observe);
+    assert!(seen == Some(true) && (4..=8).contains(&workers), "the test can tell: {workers}, {seen:?}");
+}
