@@ -3,15 +3,16 @@
 use crate::args::CheckArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use crate::output::{plan, text};
+use crate::output::plan::{self, Plan};
+use crate::output::{json, text};
 
 /// Checks it. Nothing outside the file is looked at: names, folders and ports are for `run`, perhaps elsewhere.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     if arguments.json {
-        text::print(plan::json(&configuration))
+        json::print(&Plan::of(&configuration))
     } else {
         let name = arguments.file.display();
-        text::print(format_args!("{name} is right.\n\n{}", plan::table(&configuration).trim_end()))
+        text::print(format_args!("{name} is right.\n\n{}", plan::text(&configuration).trim_end()))
     }
 }

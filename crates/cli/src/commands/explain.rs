@@ -1,41 +1,59 @@
-//! `plimsoll explain FILE`: what the configuration makes of one request, and why.
+//! `plimsoll explain FILE`: where the configuration puts one request, and why.
 //!
-//! Where it belongs is the engine's own word ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
+//! The decision is the engine's own ([`explain`](plimsoll_core::request::explain::explain)); here it is put in sentences.
 
 use crate::args::source;
 use crate::args::{ExplainArguments, RequestLine};
+use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
 use crate::output::promised::{self, Promised};
-use crate::output::text;
+use crate::output::units::Unit;
+use crate::output::{json, text};
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_core::request::RequestView;
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
-use plimsoll_gateway::admin::json::Json;
+use serde::Serialize;
 use std::net::IpAddr;
 
-/// Explains it.
+/// Explains a request.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
     let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
-    let Some(explanation) = explanation else {
-        return if arguments.json {
-            text::print(format_args!(
-                "{:#}",
-                Json::object([("site", Json::Null), ("status", Json::Count(421))])
-            ))
-        } else {
-            text::print(no_site(arguments, &configuration))
-        };
-    };
-    let told = Told { arguments, configuration: &configuration, explanation: &explanation };
-    if arguments.json {
-        text::print(format_args!("{:#}", told.json()))
-    } else {
-        text::print(told.text().trim_end())
+    let told = explanation.as_ref().map(|explanation| Told {
+        arguments,
+        configuration: &configuration,
+        explanation,
+    });
+    match (told, arguments.json) {
+        (Some(told), true) => json::print_indented(&told.report()),
+        (Some(told), false) => text::print(told.text().trim_end()),
+        (None, true) => {
+            json::print_indented(&Facts(vec![hidden("site", Value::Absent), hidden("status", 421u32)]))
+        }
+        (None, false) => text::print(no_site(arguments, &configuration)),
     }
+}
+
+/// The explanation for programs.
+#[derive(Serialize)]
+struct Report<'a> {
+    site: &'a str,
+    class: &'a str,
+    why: String,
+    promise: Option<Facts>,
+    #[serde(rename = "type")]
+    request_type: Option<&'a str>,
+    /// The conditions before, which do not hold.
+    not: Vec<Facts>,
+    exempt: bool,
+    client: String,
+    hash: f64,
+    not_by_hash: Option<&'static str>,
+    levels: Vec<Facts>,
+    guaranteed_per_second: Option<f64>,
 }
 
 /// The request, as classification sees it.
@@ -82,17 +100,6 @@ struct Told<'a> {
     explanation: &'a Explanation,
 }
 
-/// What a client gets at a level, and from which m on.
-struct Row {
-    level: usize,
-    name: String,
-    /// `None` where m does not decide.
-    from: Option<f64>,
-    upstream: String,
-    request: String,
-    headers: Vec<(String, String)>,
-}
-
 impl Told<'_> {
     fn site(&self) -> &Site {
         &self.configuration.promises.sites[self.explanation.site]
@@ -114,7 +121,7 @@ impl Told<'_> {
     }
 
     /// The request's type, where deadlines are promised.
-    fn kind(&self) -> Option<&str> {
+    fn request_type(&self) -> Option<&str> {
         let site = self.site();
         if !self.configuration.promises.has_deadlines(site.plant) {
             return None;
@@ -170,34 +177,39 @@ impl Told<'_> {
         }
     }
 
-    /// Levels 0..=M.
-    fn rows(&self) -> Vec<Row> {
+    /// The levels from 0 to the highest: what a client gets there, and from which m on where m decides.
+    fn levels(&self) -> Vec<Facts> {
         let (site, told) = (self.site(), self.explanation);
         let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
         let by_hash = self.not_by_hash().is_none();
-        let rejected = Row {
-            level: 0,
-            name: "rejection".to_owned(),
-            from: by_hash.then_some(0.0),
-            upstream: "-".to_owned(),
-            request: format!("answered with {}", self.configuration.gateway.settings.rejection.status),
-            headers: Vec::new(),
-        };
+        let rejection = &self.configuration.gateway.settings.rejection;
+        let from = |m: f64| by_hash.then_some(Value::Number(m, Unit::Plain(4)));
+        let rejected = Facts(vec![
+            figure("level", "level", 0u64),
+            figure("name", "name", "rejection"),
+            figure("from_m", "from m", from(0.0)),
+            figure("upstream", "upstream", Value::Absent),
+            figure("request", "request", Value::Absent.said(format!("answered with {}", rejection.status))),
+            hidden("headers", Value::Map(Facts::default())),
+        ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
             let rewrite = rewrites.get(place).cloned().unwrap_or_default();
-            let prefix = rewrite.prefix;
-            let plant = level.plant.unwrap_or(site.plant);
-            Row {
-                level: place + 1,
-                name: level.name.clone(),
-                from: by_hash.then(|| place as f64 + told.hash()),
-                upstream: self.configuration.promises.plants[plant].name.clone(),
-                request: format!(
-                    "{} {prefix}{}",
-                    self.arguments.request.method, self.arguments.request.target
-                ),
-                headers: rewrite.headers,
-            }
+            let RequestLine { method, target } = &self.arguments.request;
+            let request = format!("{method} {}{target}", rewrite.prefix);
+            let plant = &self.configuration.promises.plants[level.plant.unwrap_or(site.plant)];
+            let set: String =
+                rewrite.headers.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
+            let shown = format!("{request}{set}");
+            let headers =
+                rewrite.headers.into_iter().map(|(name, value)| figure(name, "", Value::Text(value)));
+            Facts(vec![
+                figure("level", "level", place as u64 + 1),
+                figure("name", "name", level.name.as_str()),
+                figure("from_m", "from m", from(place as f64 + told.hash())),
+                figure("upstream", "upstream", plant.name.as_str()),
+                figure("request", "request", Value::Text(request).said(shown)),
+                hidden("headers", Value::Map(Facts(headers.collect()))),
+            ])
         });
         std::iter::once(rejected).chain(served).collect()
     }
@@ -223,18 +235,13 @@ impl Told<'_> {
         if let Some(promise) = self.promised().and_then(|promised| promised.sentence(self.site())) {
             text += &format!("promise {promise}\n");
         }
-        if let Some(kind) = self.kind() {
-            text += &format!("type    {kind}: by it what it will cost is estimated\n");
+        if let Some(name) = self.request_type() {
+            text += &format!("type    {name}: by it what it will cost is estimated\n");
         }
         text += &format!("client  {}; its hash is {:.4} of 1\n\n", self.identity(), self.explanation.hash());
-        let title = ["level", "name", "from m", "upstream", "request"].map(str::to_owned).to_vec();
-        let rows = self.rows().into_iter().map(|row| {
-            let headers =
-                row.headers.iter().map(|(name, value)| format!(", {name}: {value}")).collect::<String>();
-            let from = row.from.map_or_else(|| "-".to_owned(), |m| format!("{m:.4}"));
-            vec![row.level.to_string(), row.name, from, row.upstream, row.request + &headers]
-        });
-        text += &text::rows(&std::iter::once(title).chain(rows).collect::<Vec<_>>(), &[0, 2]);
+        let levels = self.levels();
+        let levels: Vec<_> = levels.iter().map(|level| (Vec::new(), level)).collect();
+        text += &text::table(&list("Levels", &[], &levels));
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }
@@ -263,37 +270,24 @@ impl Told<'_> {
         )
     }
 
-    fn json(&self) -> Json {
-        let word = |text: &str| Json::Text(text.to_owned());
-        let levels = self.rows().into_iter().map(|row| {
-            let headers = row.headers.into_iter().map(|(name, value)| (name, Json::Text(value))).collect();
-            Json::object([
-                ("level", Json::Count(row.level as u64)),
-                ("name", Json::Text(row.name)),
-                ("from_m", row.from.map_or(Json::Null, Json::Number)),
-                ("upstream", if row.level == 0 { Json::Null } else { Json::Text(row.upstream) }),
-                ("request", if row.level == 0 { Json::Null } else { Json::Text(row.request) }),
-                ("headers", Json::Object(headers)),
-            ])
-        });
-        let misses = self
-            .misses()
-            .into_iter()
-            .map(|(name, why)| Json::object([("name", Json::Text(name)), ("why", Json::Text(why))]));
-        Json::object([
-            ("site", word(&self.site().name)),
-            ("class", word(self.class())),
-            ("why", Json::Text(self.why_class())),
-            ("promise", self.promised().map_or(Json::Null, |promised| promised.json())),
-            ("type", self.kind().map_or(Json::Null, word)),
-            ("not", Json::List(misses.collect())),
-            ("exempt", Json::Bool(self.explanation.exempt.is_some())),
-            ("client", Json::Text(self.identity())),
-            ("hash", Json::Number(self.explanation.hash())),
-            ("not_by_hash", self.not_by_hash().map_or(Json::Null, word)),
-            ("levels", Json::List(levels.collect())),
-            ("guaranteed_per_second", self.site().guarantee.map_or(Json::Null, |g| Json::Number(g.rate))),
-        ])
+    fn report(&self) -> Report<'_> {
+        let misses = self.misses().into_iter();
+        let pair =
+            |(name, why)| Facts(vec![hidden("name", Value::Text(name)), hidden("why", Value::Text(why))]);
+        Report {
+            site: &self.site().name,
+            class: self.class(),
+            why: self.why_class(),
+            promise: self.promised().map(|promised| promised.facts()),
+            request_type: self.request_type(),
+            not: misses.map(pair).collect(),
+            exempt: self.explanation.exempt.is_some(),
+            client: self.identity(),
+            hash: self.explanation.hash(),
+            not_by_hash: self.not_by_hash(),
+            levels: self.levels(),
+            guaranteed_per_second: self.site().guarantee.map(|guarantee| guarantee.rate),
+        }
     }
 }
 

@@ -3,30 +3,96 @@
 //! Before a and b of UC eq. 1 are known a plan is *unverified*, not refused (UC 5): the gateway measures them while it
 //! runs.
 
+use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
+use crate::output::units::Unit;
 use crate::output::{promised, text};
 use plimsoll_config::{Backend, Configuration};
-use plimsoll_core::promises::plan::{self, Ceiling, Feasibility, PlantPlan};
-use plimsoll_core::promises::{
-    Guarantee, Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw, WorkerBounds,
-};
-use plimsoll_gateway::admin::json::{Json, delay_json};
+use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
+use plimsoll_core::promises::{Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
+use plimsoll_gateway::admin::DelayDocument;
 use plimsoll_gateway::settings::Rewrite;
+use plimsoll_report::{Cell, Table};
+use serde::{Serialize, Serializer};
 
 const UNVERIFIED: &str =
     "costs unknown: the plan is unverified until they are measured (the gateway does so while it runs)";
 const VERIFIED: &str = "costs are given: the rates are upper bounds, for answers without a body";
 
-/// As text.
-pub(crate) fn table(configuration: &Configuration) -> String {
-    let promises = &configuration.promises;
-    let mut plants =
-        vec![cells(["upstream", "kind", "workers", "load line", "max connections", "may wait", "carries"])];
-    plants.extend(promises.plants.iter().zip(&configuration.gateway.backends).map(plant_row));
-    let mut sites = vec![cells(["site", "level", "served by", "rewrite", "cost", "classes"])];
-    for (site, rewrites) in promises.sites.iter().zip(&configuration.gateway.settings.rewrites) {
-        sites.extend(site_rows(site, rewrites, &promises.plants));
+/// The plan of a configuration, as `check --json` prints it.
+#[derive(Serialize)]
+pub(crate) struct Plan {
+    mode: &'static str,
+    law: &'static str,
+    period_seconds: f64,
+    listen: Vec<String>,
+    admin: Option<String>,
+    upstreams: Vec<Facts>,
+    sites: Vec<SitePlan>,
+    #[serde(serialize_with = "as_contracts")]
+    contracts: Vec<PlantPlan>,
+    verified: bool,
+}
+
+#[derive(Serialize)]
+struct SitePlan {
+    name: String,
+    hosts: Vec<String>,
+    /// Lowest quality first.
+    levels: Vec<Facts>,
+    classes: Vec<String>,
+    promises: Vec<Facts>,
+    strict_ratios: bool,
+    exempt: usize,
+    client: String,
+}
+
+/// The contracts of one upstream.
+#[derive(Serialize)]
+struct Contracts<'a> {
+    upstream: &'a str,
+    ceiling: f64,
+    sum: f64,
+    reserve: f64,
+    verdict: &'static str,
+    guarantees: Vec<Facts>,
+    delays: Vec<DelayDocument<'a>>,
+}
+
+fn as_contracts<S: Serializer>(plans: &[PlantPlan], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(plans.iter().map(Contracts::of))
+}
+
+impl Plan {
+    pub(crate) fn of(configuration: &Configuration) -> Plan {
+        let Configuration { promises, gateway } = configuration;
+        let sites = promises.sites.iter().zip(&gateway.settings.rewrites);
+        Plan {
+            mode: match promises.control.mode {
+                Mode::Control => "control",
+                Mode::Observe => "observe",
+                Mode::Off => "off",
+            },
+            law: match promises.control.law {
+                UtilizationLaw::FeedForward => "feed-forward",
+                UtilizationLaw::Paper { .. } => "paper",
+            },
+            period_seconds: promises.control.period.as_secs_f64(),
+            listen: gateway.settings.listen.iter().map(ToString::to_string).collect(),
+            admin: gateway.settings.admin.map(|admin| admin.to_string()),
+            upstreams: promises.plants.iter().zip(&gateway.backends).map(upstream).collect(),
+            sites: sites.map(|(site, rewrites)| SitePlan::of(site, rewrites, &promises.plants)).collect(),
+            contracts: plans(promises),
+            verified: promises.plants.iter().all(|plant| plant.costs.is_some()),
+        }
     }
+}
+
+/// The plan as text.
+pub(crate) fn text(configuration: &Configuration) -> String {
+    let promises = &configuration.promises;
+    let plan = Plan::of(configuration);
+    let upstreams: Vec<_> = plan.upstreams.iter().map(|facts| (Vec::new(), facts)).collect();
     let mode = match promises.control.mode {
         Mode::Control => "",
         Mode::Observe => {
@@ -34,15 +100,27 @@ pub(crate) fn table(configuration: &Configuration) -> String {
         }
         Mode::Off => "mode off: nothing is decided\n",
     };
-    let costs = if is_verified(configuration) { VERIFIED } else { UNVERIFIED };
-    let plans = plans(promises);
+    let costs = if plan.verified { VERIFIED } else { UNVERIFIED };
+    let plans = &plan.contracts;
     let contracts: String = plans.iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
-    let promised = promised::table(promises, &plans);
     format!(
-        "{}\n{}\n{promised}{contracts}{mode}{costs}\n",
-        text::rows(&plants, &[2, 3, 4]),
-        text::rows(&sites, &[])
+        "{}\n{}\n{}{contracts}{mode}{costs}\n",
+        text::table(&list("Upstreams", &[], &upstreams)),
+        text::table(&sites(&plan.sites)),
+        promised::table(promises, plans)
     )
+}
+
+/// One row for each level of each site, highest quality first.
+fn sites(sites: &[SitePlan]) -> Table {
+    let rows = sites.iter().flat_map(|site| {
+        site.levels.iter().rev().enumerate().map(|(place, level)| {
+            let names = [site.name.clone(), site.classes.join(", ")];
+            let names = names.map(|name| if place == 0 { Cell::Text(name) } else { Cell::Empty });
+            (names.into(), level)
+        })
+    });
+    list("Sites", &["site", "classes"], &rows.collect::<Vec<_>>())
 }
 
 /// The plans with the costs that the file tells.
@@ -53,7 +131,7 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 /// Refuses promises that cannot be kept.
 ///
 /// # Errors
-/// [`Failure::Input`] with the table of who takes how much, and what would fit.
+/// [`Failure::Input`] with the table of which site takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
     let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
@@ -67,33 +145,14 @@ pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     )))
 }
 
-/// The contracts of one plant: who takes how much, and whether it fits.
+/// The contracts of one plant: how much each site takes, and whether all fit.
 pub(crate) fn contracts(plan: &PlantPlan) -> String {
-    let fits = plan.verdict != Feasibility::Exceeds;
-    let mut rows = vec![cells(["guarantee", "requests/s", "Mbit/s", "of the upstream", "would fit"])];
-    rows.extend(plan.rows.iter().map(|row| {
-        let Guarantee { rate, bandwidth_bytes_per_second, .. } = row.guarantee;
-        let megabits = |bytes: f64| format!("{:.1}", bytes / 125e3);
-        let part = plan.fitting_part();
-        let bandwidth = bandwidth_bytes_per_second;
-        let would_fit = match bandwidth.filter(|_| !fits) {
-            Some(bandwidth) => {
-                format!("{:.0}/s, {} Mbit/s", (rate * part).floor(), megabits(bandwidth * part))
-            }
-            None if !fits => format!("{:.0}/s", (rate * part).floor()),
-            None => "all".to_owned(),
-        };
-        vec![
-            row.site.clone(),
-            format!("{rate:.0}"),
-            bandwidth.map_or("any".to_owned(), megabits),
-            row.utilization.map_or("unknown".to_owned(), |utilization| format!("{utilization:.3}")),
-            would_fit,
-        ]
-    }));
+    let rows: Vec<Facts> = plan.rows.iter().map(|row| guarantee(row, plan)).collect();
+    let rows: Vec<_> = rows.iter().map(|facts| (Vec::new(), facts)).collect();
+    let mut table = list("Contracts", &[], &rows);
     if plan.reserve > 0.0 {
-        let reserve = format!("{:.3}", plan.reserve);
-        rows.push(cells(["reserve for rejections", "", "", &reserve, ""]));
+        let reserve = Unit::Plain(3).show(plan.reserve);
+        table = table.row(["reserve for rejections".into(), Cell::Empty, Cell::Empty, reserve.into()]);
     }
     let from = match plan.ceiling_from {
         Ceiling::LoadLine => "its load line",
@@ -107,36 +166,96 @@ pub(crate) fn contracts(plan: &PlantPlan) -> String {
     };
     let (sum, ceiling) = (plan.sum, plan.ceiling);
     let plant = &plan.plant;
-    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::rows(&rows, &[1, 2, 3]))
+    format!("{}{plant}: {sum:.3} of {ceiling:.3} ({from}): {says}\n\n", text::table(&table))
 }
 
-fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
-    cells.map(str::to_owned).to_vec()
+fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
+    let (rate, bandwidth) = (row.guarantee.rate, row.guarantee.bandwidth_bytes_per_second);
+    let megabits = |bytes: f64| format!("{:.1}", bytes / 125e3);
+    let part = plan.fitting_part();
+    let fitting = format!("{:.0}/s", (rate * part).floor());
+    let would_fit = match (plan.verdict, bandwidth) {
+        (Feasibility::Exceeds, Some(bandwidth)) => {
+            format!("{fitting}, {} Mbit/s", megabits(bandwidth * part))
+        }
+        (Feasibility::Exceeds, None) => fitting,
+        _ => "all".to_owned(),
+    };
+    Facts(vec![
+        figure("site", "guarantee", row.site.as_str()),
+        figure("requests_per_second", "requests/s", Value::Number(rate, Unit::Plain(0))),
+        figure(
+            "bandwidth_bytes_per_second",
+            "Mbit/s",
+            Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits)),
+        ),
+        figure(
+            "utilization",
+            "of the upstream",
+            row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from),
+        ),
+        figure("", "would fit", Value::Text(would_fit)),
+    ])
 }
 
-fn is_verified(configuration: &Configuration) -> bool {
-    configuration.promises.plants.iter().all(|plant| plant.costs.is_some())
-}
-
-fn plant_row((plant, backend): (&Plant, &Backend)) -> Vec<String> {
-    vec![
-        plant.name.clone(),
-        kind(backend).to_owned(),
-        plant.find_workers.map_or(plant.workers.to_string(), |bounds| {
-            format!("found, {} to {}", bounds.least, bounds.most)
-        }),
-        format!("{:.2}", plant.set_point),
-        plant.max_connections.to_string(),
-        format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64()),
-        carried(plant).map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s")),
-    ]
-}
-
-const fn kind(backend: &Backend) -> &'static str {
-    match backend {
-        Backend::Upstream { .. } => "servers",
-        Backend::Files(_) => "folder",
+impl<'a> Contracts<'a> {
+    fn of(plan: &'a PlantPlan) -> Self {
+        Contracts {
+            upstream: &plan.plant,
+            ceiling: plan.ceiling,
+            sum: plan.sum,
+            reserve: plan.reserve,
+            verdict: plan.verdict.as_str(),
+            guarantees: plan.rows.iter().map(|row| guarantee(row, plan)).collect(),
+            delays: plan.delays.iter().map(DelayDocument::new).collect(),
+        }
     }
+}
+
+fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
+    let workers = Value::from(plant.workers);
+    let bounds = plant.find_workers;
+    let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64());
+    let rate = carried(plant);
+    let carries = rate.map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s"));
+    Facts(vec![
+        figure("name", "upstream", plant.name.as_str()),
+        figure(
+            "kind",
+            "kind",
+            match backend {
+                Backend::Upstream { .. } => "servers",
+                Backend::Files { .. } => "folder",
+            },
+        ),
+        figure(
+            "workers",
+            "workers",
+            match bounds {
+                Some(bounds) => workers.said(format!("found, {} to {}", bounds.least, bounds.most)),
+                None => workers,
+            },
+        ),
+        hidden(
+            "find_workers",
+            bounds.map(|bounds| {
+                Value::Map(Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]))
+            }),
+        ),
+        figure("load_line", "load line", Value::Number(plant.set_point, Unit::Plain(2))),
+        hidden(
+            "sense",
+            match plant.sense {
+                Sense::Gap => "gap",
+                Sense::Reported => "reported",
+            },
+        ),
+        figure("max_connections", "max connections", plant.max_connections),
+        figure("max_waiting", "may wait", Value::from(plant.queue.max_waiting).said(may_wait)),
+        hidden("max_wait_seconds", plant.queue.max_wait.as_secs_f64()),
+        hidden("bandwidth_bytes_per_second", plant.bandwidth_bytes_per_second),
+        figure("requests_per_second", "carries", Value::from(rate).said(carries)),
+    ])
 }
 
 /// R = U* / a: requests per second at the load line, if they had no body.
@@ -145,164 +264,59 @@ fn carried(plant: &Plant) -> Option<f64> {
     (cost > 0.0).then(|| plant.set_point / cost)
 }
 
-/// One row for each level, highest quality first.
-fn site_rows(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Vec<String>> {
-    let levels = site.levels.iter().zip(rewrites).enumerate().rev();
-    let rows = levels.map(|(index, (level, rewrite))| {
-        let is_first = index + 1 == site.levels.len();
-        let only_first = |text: String| if is_first { text } else { String::new() };
-        vec![
-            only_first(site.name.clone()),
-            level.name.clone(),
-            plants[level.plant.unwrap_or(site.plant)].name.clone(),
-            changed(rewrite),
-            cost(site, index, level),
-            only_first(classes(site).join(", ")),
-        ]
-    });
-    rows.collect()
+impl SitePlan {
+    fn of(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> SitePlan {
+        let levels = site.levels.iter().zip(rewrites).enumerate();
+        let classes = site.classes.iter().map(|class| class.name.clone());
+        SitePlan {
+            name: site.name.clone(),
+            hosts: site.hosts.clone(),
+            levels: levels.map(|(place, (own, rewrite))| level(site, place, own, rewrite, plants)).collect(),
+            classes: classes.chain(["default".to_owned()]).collect(),
+            promises: promised::of(site).map(|promised| promised.facts()).collect(),
+            strict_ratios: site.strict_ratios,
+            exempt: site.exempt.len(),
+            client: match &site.identity {
+                Identity::Address => "address".to_owned(),
+                Identity::Header(name) => format!("header:{name}"),
+                Identity::Cookie(name) => format!("cookie:{name}"),
+            },
+        }
+    }
 }
 
-fn changed(rewrite: &Rewrite) -> String {
-    let prefix = given(&rewrite.prefix).map(|prefix| format!("{prefix}/..."));
+fn level(site: &Site, place: usize, level: &Level, rewrite: &Rewrite, plants: &[Plant]) -> Facts {
+    let prefix = Some(rewrite.prefix.as_str()).filter(|prefix| !prefix.is_empty());
+    let cost = match (level.cost_ratio, site.levels.get(place + 1)) {
+        (Some(ratio), Some(above)) => format!("{ratio} of {}", above.name),
+        _ => "unknown".to_owned(),
+    };
+    let headers = rewrite.headers.iter().map(|(name, value)| figure(name.clone(), "", value.as_str()));
+    Facts(vec![
+        figure("name", "level", level.name.as_str()),
+        figure("upstream", "served by", plants[level.plant.unwrap_or(site.plant)].name.as_str()),
+        figure("", "rewrite", Value::Text(changed(prefix, rewrite))),
+        hidden("prefix", prefix),
+        hidden("headers", Value::Map(Facts(headers.collect()))),
+        figure("", "cost", Value::Text(cost)),
+        hidden("cost_ratio", level.cost_ratio),
+    ])
+}
+
+/// What is changed in a request of a level.
+fn changed(prefix: Option<&str>, rewrite: &Rewrite) -> String {
+    let prefix = prefix.map(|prefix| format!("{prefix}/..."));
     let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));
     let fallback = rewrite.falls_back.then(|| "else as the next level".to_owned());
     let all: Vec<String> = prefix.into_iter().chain(headers).chain(fallback).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
-/// A prefix, unless it is empty: then the path stays as it is.
-fn given(prefix: &str) -> Option<&str> {
-    (!prefix.is_empty()).then_some(prefix)
-}
-
-fn cost(site: &Site, index: usize, level: &Level) -> String {
-    match (level.cost_ratio, site.levels.get(index + 1)) {
-        (Some(ratio), Some(above)) => format!("{ratio} of {}", above.name),
-        _ => "unknown".to_owned(),
-    }
-}
-
-/// The classes with the built-in last one.
-fn classes(site: &Site) -> Vec<String> {
-    site.classes.iter().map(|class| class.name.clone()).chain(["default".to_owned()]).collect()
-}
-
-/// As JSON.
-pub(crate) fn json(configuration: &Configuration) -> Json {
-    let Configuration { promises, gateway } = configuration;
-    let mode = match promises.control.mode {
-        Mode::Control => "control",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
-    };
-    let law = match promises.control.law {
-        UtilizationLaw::FeedForward => "feed-forward",
-        UtilizationLaw::Paper { .. } => "paper",
-    };
-    let plants = promises.plants.iter().zip(&gateway.backends).map(plant_json);
-    let sites = promises
-        .sites
-        .iter()
-        .zip(&gateway.settings.rewrites)
-        .map(|(site, rewrites)| site_json(site, rewrites, &promises.plants));
-    Json::object([
-        ("mode", word(mode)),
-        ("law", word(law)),
-        ("period_seconds", Json::Number(promises.control.period.as_secs_f64())),
-        ("listen", Json::List(gateway.settings.listen.iter().map(word).collect())),
-        ("admin", gateway.settings.admin.map_or(Json::Null, word)),
-        ("upstreams", Json::List(plants.collect())),
-        ("sites", Json::List(sites.collect())),
-        ("contracts", Json::List(self::plans(promises).iter().map(contracts_json).collect())),
-        ("verified", Json::Bool(is_verified(configuration))),
-    ])
-}
-
-fn word(word: impl ToString) -> Json {
-    Json::Text(word.to_string())
-}
-
-fn plant_json((plant, backend): (&Plant, &Backend)) -> Json {
-    let sense = match plant.sense {
-        Sense::Gap => "gap",
-        Sense::Reported => "reported",
-    };
-    Json::object([
-        ("name", word(&plant.name)),
-        ("kind", word(kind(backend))),
-        ("workers", Json::Count(plant.workers.into())),
-        ("find_workers", plant.find_workers.map_or(Json::Null, bounds)),
-        ("load_line", Json::Number(plant.set_point)),
-        ("sense", word(sense)),
-        ("max_connections", Json::Count(plant.max_connections.into())),
-        ("max_waiting", Json::Count(plant.queue.max_waiting.into())),
-        ("max_wait_seconds", Json::Number(plant.queue.max_wait.as_secs_f64())),
-        ("bandwidth_bytes_per_second", number(plant.bandwidth_bytes_per_second)),
-        ("requests_per_second", number(carried(plant))),
-    ])
-}
-
-fn bounds(bounds: WorkerBounds) -> Json {
-    Json::object([("least", Json::Count(bounds.least.into())), ("most", Json::Count(bounds.most.into()))])
-}
-
-fn contracts_json(plan: &PlantPlan) -> Json {
-    let row = |row: &plan::ContractRow| {
-        Json::object([
-            ("site", word(&row.site)),
-            ("requests_per_second", Json::Number(row.guarantee.rate)),
-            ("bandwidth_bytes_per_second", number(row.guarantee.bandwidth_bytes_per_second)),
-            ("utilization", number(row.utilization)),
-        ])
-    };
-    Json::object([
-        ("upstream", word(&plan.plant)),
-        ("ceiling", Json::Number(plan.ceiling)),
-        ("sum", Json::Number(plan.sum)),
-        ("reserve", Json::Number(plan.reserve)),
-        ("verdict", word(plan.verdict.as_str())),
-        ("guarantees", Json::List(plan.rows.iter().map(row).collect())),
-        ("delays", Json::List(plan.delays.iter().map(delay_json).collect())),
-    ])
-}
-
-fn number(value: Option<f64>) -> Json {
-    value.map_or(Json::Null, Json::Number)
-}
-
-fn site_json(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Json {
-    let levels = site.levels.iter().zip(rewrites).map(|(level, rewrite)| {
-        let headers = rewrite.headers.iter().map(|(name, value)| (name.as_str(), word(value)));
-        Json::object([
-            ("name", word(&level.name)),
-            ("upstream", word(&plants[level.plant.unwrap_or(site.plant)].name)),
-            ("prefix", given(&rewrite.prefix).map_or(Json::Null, word)),
-            ("headers", Json::object(headers)),
-            ("cost_ratio", number(level.cost_ratio)),
-        ])
-    });
-    let client = match &site.identity {
-        Identity::Address => "address".to_owned(),
-        Identity::Header(name) => format!("header:{name}"),
-        Identity::Cookie(name) => format!("cookie:{name}"),
-    };
-    Json::object([
-        ("name", word(&site.name)),
-        ("hosts", Json::List(site.hosts.iter().map(word).collect())),
-        ("levels", Json::List(levels.collect())),
-        ("classes", Json::List(classes(site).iter().map(word).collect())),
-        ("promises", Json::List(promised::of(site).map(|promised| promised.json()).collect())),
-        ("strict_ratios", Json::Bool(site.strict_ratios)),
-        ("exempt", Json::Count(site.exempt.len() as u64)),
-        ("client", word(client)),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::args::source::understand;
+    use crate::output::json;
 
     const TWO_LEVELS: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
         [upstream.app.capacity]\nworkers = 8\ncosts = { request = \"8ms\" }\n\
@@ -311,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_plan_with_costs_says_what_is_carried() {
-        let plan = table(&understand(TWO_LEVELS, "test.toml").unwrap());
+        let plan = text(&understand(TWO_LEVELS, "test.toml").unwrap());
         for part in ["up to 106 requests/s", "0.15 of full", "/light/...", "default", VERIFIED] {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }
@@ -324,9 +338,9 @@ mod tests {
             TWO_LEVELS.replace("upstream = \"app\"\n", "upstream = \"app\"\nguarantee.rate = \"100/s\"\n");
         let configuration = understand(&one, "test.toml").unwrap();
         assert!(
-            table(&configuration).contains("app: 0.800 of 0.850 (its load line): fits"),
+            text(&configuration).contains("app: 0.800 of 0.850 (its load line): fits"),
             "{}",
-            table(&configuration)
+            text(&configuration)
         );
         let two = format!(
             "{}[[site]]\nname = \"blog\"\nguarantee.rate = \"100/s\"\n",
@@ -345,8 +359,8 @@ mod tests {
         let source = TWO_LEVELS.replace("costs = { request = \"8ms\" }\n", "");
         let configuration = understand(&source, "test.toml").unwrap();
         assert!(
-            table(&configuration).contains("costs unknown: the plan is unverified until they are measured")
+            text(&configuration).contains("costs unknown: the plan is unverified until they are measured")
         );
-        assert!(json(&configuration).to_string().contains("\"verified\":false"));
+        assert!(json::line(&Plan::of(&configuration)).contains("\"verified\":false"));
     }
 }

@@ -1,10 +1,12 @@
-//! What classes were promised of their response times, in words: for the plan, its refusal, and `explain`.
+//! Promised response times in words: for the plan, its refusal, and `explain`.
 
+use crate::output::facts::{Facts, hidden};
 use crate::output::text;
+pub(crate) use crate::output::units::promised_time as time;
 use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
 use plimsoll_core::time::Duration;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_report::{Column, Table};
 
 /// A class as far as it was promised anything of its response times, or comes before others.
 pub(crate) struct Promised<'a> {
@@ -71,21 +73,16 @@ impl Promised<'_> {
         }
     }
 
-    pub(crate) fn json(&self) -> Json {
+    /// The promise for programs.
+    pub(crate) fn facts(&self) -> Facts {
         let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
-        Json::object([
-            ("class", Json::Text(self.class.to_owned())),
-            ("priority", priority.map_or(Json::Null, Json::Count)),
-            (
-                "delay_seconds",
-                self.delay.map_or(Json::Null, |delay| Json::Number(delay.target.as_secs_f64())),
-            ),
-            ("percentile", self.delay.and_then(|delay| delay.percentile).map_or(Json::Null, Json::Number)),
-            ("ratio", self.ratio.map_or(Json::Null, Json::Number)),
-            (
-                "deadline_seconds",
-                self.deadline.map_or(Json::Null, |deadline| Json::Number(deadline.as_secs_f64())),
-            ),
+        Facts(vec![
+            hidden("class", self.class),
+            hidden("priority", priority),
+            hidden("delay_seconds", self.delay.map(|delay| delay.target.as_secs_f64())),
+            hidden("percentile", self.delay.and_then(|delay| delay.percentile)),
+            hidden("ratio", self.ratio),
+            hidden("deadline_seconds", self.deadline.map(|deadline| deadline.as_secs_f64())),
         ])
     }
 }
@@ -101,38 +98,30 @@ pub(crate) fn delay(delay: Delay) -> String {
     delay.percentile.map_or(format!("{target} on average"), |p| format!("{p} % within {target}"))
 }
 
-/// Rounded up, so that what is named as possible is.
-pub(crate) fn time(seconds: f64) -> String {
-    let up = |number: f64| (number - 1e-6).ceil();
-    match seconds {
-        s if s.is_infinite() => "never".to_owned(),
-        s if s < 1.0 => format!("{} ms", up(s * 1e4) / 10.0),
-        s => format!("{} s", up(s * 1e3) / 1e3),
-    }
-}
-
 /// All promises of response times, each with what the plan says of it; empty if there are none.
 pub(crate) fn table(promises: &Promises, plans: &[PlantPlan]) -> String {
-    let mut rows = vec![["site", "class", "priority", "response times", "plan"].map(str::to_owned).to_vec()];
+    let columns = ["site", "class", "priority", "response times", "plan"];
+    let mut table = Table::new("Promised response times", columns.map(Column::text));
     for site in &promises.sites {
         for promised in of(site).filter(|promised| !promised.is_empty()) {
             let planned = plans[site.plant].delays.iter();
             let planned = planned.filter(|row| row.site == site.name).find(|row| row.class == promised.class);
             let strict = if site.strict_ratios && promised.ratio.is_some() { ", strict" } else { "" };
-            rows.push(vec![
-                site.name.clone(),
-                promised.class.to_owned(),
-                priority(promised.priority),
-                promised.words() + strict,
-                match planned {
-                    Some(row) => says(row, &promises.plants[site.plant]),
-                    None if promised.ratio.is_none() => "kept at the door, request by request".to_owned(),
-                    None => "told by status while it runs".to_owned(),
-                },
+            let plan = match planned {
+                Some(row) => says(row, &promises.plants[site.plant]),
+                None if promised.ratio.is_none() => "kept at the door, request by request".to_owned(),
+                None => "told by status while it runs".to_owned(),
+            };
+            table = table.row([
+                site.name.clone().into(),
+                promised.class.into(),
+                priority(promised.priority).into(),
+                (promised.words() + strict).into(),
+                plan.into(),
             ]);
         }
     }
-    if rows.len() == 1 { String::new() } else { format!("{}\n", text::rows(&rows, &[])) }
+    if table.rows.is_empty() { String::new() } else { text::table(&table) + "\n" }
 }
 
 fn priority(priority: u8) -> String {
@@ -157,10 +146,12 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
     if plan.delays.iter().all(|row| row.verdict() != Feasibility::Exceeds) {
         return None;
     }
-    let titles = ["delay of", "promised", "at", "one request takes", "at best", "would fit"];
+    let text = ["delay of", "promised"].map(Column::text);
+    let numbers = ["at", "one request takes", "at best"].map(|name| Column::number(name, "", 0));
+    let columns = text.into_iter().chain(numbers).chain([Column::text("would fit")]);
     let planned = plan.delays.iter().filter_map(|row| {
         let (service, least) = (row.service_seconds?, row.least_seconds?);
-        Some(vec![
+        Some([
             format!("{} {}", row.site, row.class),
             delay(row.delay),
             row.rate.map_or("any rate".to_owned(), |rate| format!("{rate:.0}/s")),
@@ -169,13 +160,13 @@ pub(crate) fn refusal(plan: &PlantPlan) -> Option<String> {
             would_fit(row, least),
         ])
     });
-    let rows: Vec<_> = std::iter::once(titles.map(str::to_owned).to_vec()).chain(planned).collect();
+    let rows = planned.fold(Table::new("Delays", columns), |table, row| table.row(row.map(Into::into)));
     let mut exceeding = plan.delays.iter().filter(|row| row.verdict() == Feasibility::Exceeds);
     let instead = match exceeding.any(|row| row.rate.is_some()) {
         true => "allow more time, guarantee fewer requests, or add workers",
         false => "allow more time, or serve at a lower level (`[[site.level]]`) too",
     };
-    let table = text::rows(&rows, &[2, 3, 4]);
+    let table = text::table(&rows);
     Some(format!("{table}{}: these delays cannot be kept: {instead}\n", plan.plant))
 }
 
@@ -195,7 +186,7 @@ fn would_fit(row: &DelayRow, least: f64) -> String {
 mod tests {
     use crate::args::source::understand;
     use crate::output::failure::Failure;
-    use crate::output::plan;
+    use crate::output::{json, plan};
 
     /// A worker takes 40 ms.
     const PREMIUM: &str = "[gateway]\nlisten = \"127.0.0.1:0\"\n[upstream.app]\naddress = \"127.0.0.1:81\"\n\
@@ -204,7 +195,7 @@ mod tests {
         [[site.class]]\nname = \"premium\"\nmatch.path = \"/p/*\"\ndelay = \"200ms\"\npercentile = 95\n";
 
     fn table(source: &str) -> String {
-        plan::table(&understand(source, "test.toml").unwrap_or_else(|_| panic!("refused:\n{source}")))
+        plan::text(&understand(source, "test.toml").unwrap_or_else(|_| panic!("refused:\n{source}")))
     }
 
     fn refused(source: &str) -> String {
@@ -220,7 +211,7 @@ mod tests {
         for part in ["premium  1         95 % within 200 ms", "fits: 41.7 ms can be kept"] {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }
-        let json = plan::json(&understand(PREMIUM, "test.toml").unwrap()).to_string();
+        let json = json::line(&plan::Plan::of(&understand(PREMIUM, "test.toml").unwrap()));
         assert!(json.contains("\"delay_seconds\":0.2,\"percentile\":95,\"ratio\":null"), "{json}");
     }
 

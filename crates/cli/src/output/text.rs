@@ -60,18 +60,6 @@ pub(crate) fn table(table: &Table) -> String {
     text
 }
 
-/// As [`table`], of rows of text; the columns named in `right` are numbers.
-pub(crate) fn rows(rows: &[Vec<String>], right: &[usize]) -> String {
-    let columns = rows[0].iter().enumerate().map(|(place, name)| match right.contains(&place) {
-        true => plimsoll_report::Column::number(name.clone(), "", 0),
-        false => plimsoll_report::Column::text(name.clone()),
-    });
-    let all = rows[1..]
-        .iter()
-        .fold(Table::new("", columns), |table, row| table.row(row.iter().cloned().map(Cell::from)));
-    table(&all)
-}
-
 fn shown(cell: &Cell, kind: ColumnKind) -> String {
     match (cell, kind) {
         (Cell::Empty, _) => String::new(),

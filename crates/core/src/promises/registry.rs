@@ -170,7 +170,7 @@ mod tests {
 
         let third = first.next(&promises(&["app"], &[("shop", 0, &["buy"])])).expect("room");
         let back = third.next(&first.promises).expect("room");
-        assert_eq!(numbers(&back), numbers(&first), "who comes back finds its number");
+        assert_eq!(numbers(&back), numbers(&first), "a name that comes back finds its number");
     }
 
     #[test]

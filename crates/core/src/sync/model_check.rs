@@ -171,14 +171,14 @@ fn no_request_passes_one_that_waits() {
                 let waits =
                     !at_once && matches!(gate.enter_or_wait(NOW, LIMIT, 10, late), Entry::Waits { .. });
                 gate.dispatch(NOW, LIMIT, |waiting, _| {
-                    assert_eq!(waiting.arrived, NOW, "who came later was first")
+                    assert_eq!(waiting.arrived, NOW, "the later request was first")
                 });
-                assert!(waits, "it passed who waits");
+                assert!(waits, "it passed a waiting request");
             })
         };
         if gate.leave(NOW).waits {
             gate.dispatch(NOW, LIMIT, |waiting, _| {
-                assert_eq!(waiting.arrived, NOW, "who came later was first")
+                assert_eq!(waiting.arrived, NOW, "the later request was first")
             });
         }
         assert!(gate.in_service() <= LIMIT);
@@ -262,10 +262,10 @@ fn a_quota_that_moves_loses_no_request() {
         let arriver = {
             let (gate, quota) = (gate.clone(), quota.clone());
             thread::spawn(move || {
-                assert!(gate.enter(NOW, LIMIT).is_none(), "it passed who waits");
+                assert!(gate.enter(NOW, LIMIT).is_none(), "it passed a waiting request");
                 match gate.enter_or_wait(NOW, LIMIT, 10, waiting()) {
                     Entry::Waits { .. } => dispatch_promised(&gate, &quota, NOW),
-                    _ => panic!("somebody waits"),
+                    _ => panic!("it does not wait"),
                 }
             })
         };
@@ -327,7 +327,7 @@ fn a_held_request_is_found_again_and_holds_up_no_other() {
             })
         };
         let mut here = leave_promised(&gate, &quota, 0);
-        assert_eq!(here, [0, 0], "nobody but who is held waits");
+        assert_eq!(here, [0, 0], "only the held request waits");
         let entered = gate.enter(NOW, LIMIT).is_some()
             || matches!(gate.enter_or_wait(NOW, LIMIT, 10, waiting()), Entry::Entered(_));
         if entered {
@@ -372,7 +372,7 @@ fn a_lane_that_starts_a_request_of_a_new_class_knows_the_class() {
                 gate.leave(NOW);
                 gate.dispatch(NOW, LIMIT, |waiting, _| {
                     let known = if starting.is_current() { *starting } else { *starting.renewed() };
-                    assert!(waiting.class < known, "a class that nobody told of");
+                    assert!(waiting.class < known, "a class that the lane does not know");
                 });
             })
         };

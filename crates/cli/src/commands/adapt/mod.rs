@@ -6,6 +6,7 @@ pub(crate) mod watch;
 
 use crate::args::AdaptArguments;
 use crate::output::failure::Failure;
+use crate::output::json;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_content::{Job, Level};
 use plimsoll_sim::workload::Input;
@@ -35,7 +36,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let adapted = plimsoll_content::adapt(&job, &bar).map_err(failed);
     drop(bar);
     match arguments.json {
-        true => crate::output::text::print(text::json(&adapted?)),
+        true => json::print(&text::Report::of(arguments, &adapted?)),
         false => crate::output::text::print(text::text(arguments, &adapted?).trim_end()),
     }
 }

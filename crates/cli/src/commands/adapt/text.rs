@@ -1,25 +1,63 @@
-//! What was made, in words and as JSON.
+//! The facts of an adaptation: the trees that were made, and what their images lost.
 
 use crate::args::AdaptArguments;
+use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::text;
-use plimsoll_content::Adapted;
-use plimsoll_gateway::admin::json::Json;
+use plimsoll_content::{Adapted, TreeEntry};
+use serde::Serialize;
 
 /// Problems that are shown.
 const SHOWN: usize = 10;
 
-pub(super) fn text(arguments: &AdaptArguments, adapted: &Adapted) -> String {
-    let mut rows = vec![["tree", "files", "bytes", "not in it"].map(str::to_owned).to_vec()];
-    for tree in &adapted.trees {
-        let folder = arguments.out.join(tree.level.name()).display().to_string();
-        rows.push(vec![
-            folder,
-            tree.files.to_string(),
-            tree.bytes.to_string(),
-            tree.missing.len().to_string(),
-        ]);
+/// The facts for programs.
+#[derive(Serialize)]
+pub(super) struct Report {
+    trees: Vec<Facts>,
+    images: Option<Facts>,
+    images_not_reduced: usize,
+    images_reduced_in_this_run: usize,
+    files_written_in_this_run: usize,
+    problems: Vec<Facts>,
+}
+
+impl Report {
+    pub(super) fn of(arguments: &AdaptArguments, adapted: &Adapted) -> Report {
+        let problems = adapted.problems.iter();
+        let problems = problems
+            .map(|(path, what)| Facts(vec![hidden("path", path.as_str()), hidden("what", what.as_str())]));
+        Report {
+            trees: adapted.trees.iter().map(|tree| self::tree(arguments, tree)).collect(),
+            images: Similarity::of(adapted).map(|of| {
+                Facts(vec![
+                    hidden("count", adapted.images.len() as u64),
+                    hidden("bytes_before", of.before),
+                    hidden("bytes_after", of.after),
+                    hidden("similarity_median", of.median),
+                    hidden("similarity_least", of.least),
+                ])
+            }),
+            images_not_reduced: adapted.unreduced,
+            images_reduced_in_this_run: adapted.reduced_now,
+            files_written_in_this_run: adapted.written,
+            problems: problems.collect(),
+        }
     }
-    let mut out = text::rows(&rows, &[1, 2, 3]);
+}
+
+fn tree(arguments: &AdaptArguments, tree: &TreeEntry) -> Facts {
+    let folder = arguments.out.join(tree.level.name()).display().to_string();
+    Facts(vec![
+        figure("level", "tree", Value::Text(tree.level.to_string()).said(folder)),
+        figure("files", "files", tree.files),
+        figure("bytes", "bytes", tree.bytes),
+        figure("missing", "not in it", tree.missing.len() as u64),
+    ])
+}
+
+pub(super) fn text(arguments: &AdaptArguments, adapted: &Adapted) -> String {
+    let trees: Vec<Facts> = adapted.trees.iter().map(|tree| self::tree(arguments, tree)).collect();
+    let trees: Vec<_> = trees.iter().map(|tree| (Vec::new(), tree)).collect();
+    let mut out = text::table(&list("Trees", &[], &trees));
     if let Some(similarity) = Similarity::of(adapted) {
         let Similarity { median, least, before, after } = similarity;
         out += &format!(
@@ -47,7 +85,7 @@ pub(super) fn text(arguments: &AdaptArguments, adapted: &Adapted) -> String {
     out
 }
 
-/// Of all images that were reduced.
+/// How alike all images that were reduced are to their originals.
 struct Similarity {
     median: f64,
     least: f64,
@@ -67,35 +105,4 @@ impl Similarity {
             after: sum(|image| image.after),
         })
     }
-}
-
-pub(super) fn json(adapted: &Adapted) -> Json {
-    let trees = adapted.trees.iter().map(|tree| {
-        Json::object([
-            ("level", Json::Text(tree.level.to_string())),
-            ("files", Json::Count(tree.files)),
-            ("bytes", Json::Count(tree.bytes)),
-            ("missing", Json::Count(tree.missing.len() as u64)),
-        ])
-    });
-    let images = Similarity::of(adapted).map_or(Json::Null, |of| {
-        Json::object([
-            ("count", Json::Count(adapted.images.len() as u64)),
-            ("bytes_before", Json::Count(of.before)),
-            ("bytes_after", Json::Count(of.after)),
-            ("similarity_median", Json::Number(of.median)),
-            ("similarity_least", Json::Number(of.least)),
-        ])
-    });
-    let problems = adapted.problems.iter().map(|(path, what)| {
-        Json::object([("path", Json::Text(path.clone())), ("what", Json::Text(what.clone()))])
-    });
-    Json::object([
-        ("trees", Json::List(trees.collect())),
-        ("images", images),
-        ("images_not_reduced", Json::Count(adapted.unreduced as u64)),
-        ("images_reduced_in_this_run", Json::Count(adapted.reduced_now as u64)),
-        ("files_written_in_this_run", Json::Count(adapted.written as u64)),
-        ("problems", Json::List(problems.collect())),
-    ])
 }
