@@ -1,7 +1,7 @@
 //! Contracts that change under load, in virtual time: what was promised before holds until then, and what is promised now holds soon after.
 //!
 //! A server of 32 workers; a page takes 100 ms at full quality and 56 ms at the light level, for half of its time is not in its bytes.
-//! V1 offers nearly its wider contract throughout, V2 nearly what it will be promised once it is a site, and everybody else offers one and
+//! V1 offers nearly its wider contract throughout, V2 nearly what it will be promised once it is a site, and best effort offers one and
 //! a half times the capacity.
 
 use plimsoll_core::promises::{Costs, Guarantee, Mode, Plant, Promises, QueueBounds, Site};

@@ -82,7 +82,7 @@ impl Engine {
             reloaded: false,
         };
         engine.reload(promises)?;
-        all.iter_mut().for_each(Lane::look);
+        all.iter_mut().for_each(Lane::follow);
         Ok((engine, all))
     }
 

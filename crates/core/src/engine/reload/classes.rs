@@ -14,7 +14,7 @@ impl Engine {
         let mut rows = self.rows.clone();
         rows.iter_mut().for_each(|row| row.removed = true);
         rows.resize_with(self.registry.class_count(), ClassRow::default);
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             rows[member.class] = ClassRow {
                 site: member.site.name.clone(),
                 class: member.name.into(),
@@ -37,7 +37,7 @@ impl Engine {
     /// The classes' monitors, costs, applied m and heavy clients.
     pub(super) fn reload_classes(&mut self) {
         let lanes = self.sensors.counters.clone();
-        for RegisteredClass { class, site, .. } in self.registry.members() {
+        for RegisteredClass { class, site, .. } in self.registry.classes() {
             let plants = plants_of(site);
             if class == self.sensors.classes.len() {
                 self.sensors.classes.push(site.levels.len());

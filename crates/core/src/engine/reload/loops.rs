@@ -18,7 +18,7 @@ impl Engine {
             self.registry.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
         self.loops.rejection.promised = known.reduce(f64::max);
         let m = |class: usize, m: f64| {
-            let site = self.registry.members().find(|member| member.class == class).map(|member| member.site);
+            let site = self.registry.classes().find(|member| member.class == class).map(|member| member.site);
             site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
         };
         for (number, one) in self.loops.utilization.iter_mut().enumerate() {
@@ -49,7 +49,7 @@ impl Engine {
         }
         self.loops.guards =
             plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             let guard = &mut self.loops.guards[member.site.plant];
             if let (Some(delay), _) = response_promise(member.site, member.place) {
                 *guard = (*guard).min(delay.target / 2);
@@ -60,8 +60,8 @@ impl Engine {
     /// The loops of promised response times.
     pub(super) fn reload_responses(&mut self) {
         let shared: &PublishedState = &self.lane.shared;
-        let others = || self.registry.members().filter(|other| !other.exempt);
-        let promised = self.registry.members().filter_map(|member| {
+        let others = || self.registry.classes().filter(|other| !other.exempt);
+        let promised = self.registry.classes().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
             let rank = ranks(member.site, member.place)[0];
             let promise = match response_promise(member.site, member.place) {

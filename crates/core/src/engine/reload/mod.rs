@@ -92,7 +92,7 @@ impl Engine {
         self.timers.reload(control.period, !self.loops.responses.is_empty(), has_budgets);
         let look_every = &mut self.timers.look_every;
         *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
             for plant in member.site.plants() {
                 look_every[plant] = look_every[plant].min((deadline / 2).max(SHORTEST_LOOK));

@@ -43,7 +43,7 @@ impl Engine {
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
         // New numbers come in their order.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
-        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.members() {
+        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.classes() {
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
@@ -75,7 +75,7 @@ impl Engine {
         let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
         shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
         self.published.publish(Arc::new(shared));
-        self.lane.look();
+        self.lane.follow();
     }
 
     /// The token buckets of a site's contract: as it stands, if the contract does.
@@ -112,7 +112,7 @@ impl Engine {
         let keeps = self.registry.promises.has_deadlines(plant);
         let members = self
             .registry
-            .members()
+            .classes()
             .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
         let own = members.flat_map(|member| ranks(member.site, member.place));
         own.chain(keeps.then_some(Rank::EXEMPT))
