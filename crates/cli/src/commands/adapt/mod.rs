@@ -36,7 +36,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let adapted = plimsoll_content::adapt(&job, &bar).map_err(failed);
     drop(bar);
     match arguments.json {
-        true => json::print(&text::Report::of(arguments, &adapted?)),
+        true => json::print(&text::AdaptationReport::of(arguments, &adapted?)),
         false => crate::output::text::print(text::text(arguments, &adapted?).trim_end()),
     }
 }

@@ -11,7 +11,7 @@ const SHOWN: usize = 10;
 
 /// The facts for programs.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct AdaptationReport {
     trees: Vec<Facts>,
     images: Option<Facts>,
     images_not_reduced: usize,
@@ -20,12 +20,12 @@ pub(super) struct Report {
     problems: Vec<Facts>,
 }
 
-impl Report {
-    pub(super) fn of(arguments: &AdaptArguments, adapted: &Adapted) -> Report {
+impl AdaptationReport {
+    pub(super) fn of(arguments: &AdaptArguments, adapted: &Adapted) -> AdaptationReport {
         let problems = adapted.problems.iter();
         let problems = problems
             .map(|(path, what)| Facts(vec![hidden("path", path.as_str()), hidden("what", what.as_str())]));
-        Report {
+        AdaptationReport {
             trees: adapted.trees.iter().map(|tree| self::tree(arguments, tree)).collect(),
             images: Similarity::of(adapted).map(|of| {
                 Facts(vec![
