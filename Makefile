@@ -7,7 +7,7 @@ BIN := $(TARGET)/release/plimsoll
 DECISION_INSTRUCTIONS := 940
 
 .DEFAULT_GOAL := help
-.PHONY: help run test deps check unit model-check instructions e2e live fuzz-smoke fuzz bench generate fmt release
+.PHONY: help run test deps check built unit model-check instructions e2e live fuzz-smoke fuzz bench generate fmt release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -33,18 +33,23 @@ check: ## format, lints, licences, sources and advisories, documentation, purity
 	$(CARGO) deny --log-level error check bans licenses sources
 	.ci/advisories
 
-unit: ## unit, property and scenario tests, and the files generated from code
-	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked --no-fail-fast
+# Built once, with the binary that the end-to-end tests run: another selection of packages would build most of it again.
+TESTS := $(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked
 
-e2e: ## the binary against a real nginx, a real Apache and a real browser
-	$(CARGO) build --quiet --locked -p plimsoll
-	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast --lib --tests
+built:
+	$(TESTS) --no-run
+
+unit: built ## unit, property and scenario tests, and the files generated from code
+	$(TESTS) --no-fail-fast
+
+e2e: built ## the binary against a real nginx, a real Apache and a real browser
+	$(CARGO) test --quiet -p plimsoll-e2e --locked --no-fail-fast --lib --tests -- --test-threads=4
 
 live: release ## the scenes' figures in real time beside those in virtual time: a table, which fails nothing
 	PLIMSOLL_BIN=$(BIN) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
 	$(BIN) demo --seconds 30
 
-model-check: ## the gate, which threads share, under every interleaving that loom can make
+model-check: ## what threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
 		$(CARGO) test --quiet --locked -p plimsoll-core --lib model_check
 
@@ -52,7 +57,7 @@ instructions: ## the cost of one decision, in instructions counted by callgrind
 	.ci/instructions $(DECISION_INSTRUCTIONS)
 
 fuzz-smoke: ## a short, seeded run of every fuzz target (part of unit)
-	$(CARGO) test --quiet --workspace --exclude plimsoll-e2e --locked fuzz_smoke
+	$(TESTS) fuzz_smoke
 
 fuzz: ## a minute of coverage-guided fuzzing for each target (needs a nightly toolchain and cargo-fuzz)
 	for target in configuration workload access_log request body; do $(CARGO) +nightly fuzz run $$target -- -max_total_time=60 || exit 1; done

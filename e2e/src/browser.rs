@@ -1,7 +1,7 @@
-//! A real Chromium without a window, told what to do over a pipe (the DevTools protocol).
+//! A real Chromium without a window, driven over a pipe by the DevTools protocol.
 //!
-//! A pipe and not a WebSocket: messages are JSON with a NUL behind each, and there is no port to race for. Chromium
-//! takes descriptors 3 and 4 for it; a shell puts them there, since Rust would need `unsafe` for that.
+//! A pipe needs no port, unlike a WebSocket; its messages are JSON with a NUL behind each. Chromium takes descriptors 3 and 4 for it; a
+//! shell puts them there, since Rust would need `unsafe` for that.
 
 use crate::{Folder, program};
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// A page has so long to load; only a failure takes it.
+/// How long a page may take to load, which only a failure does.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Nothing more comes after so long without a message.
+/// A page is complete after so long without a message.
 const QUIET: Duration = Duration::from_millis(400);
-/// How often what it says is looked at.
+/// How often its messages are looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What it found on a page.
+/// The script that says which images are broken and where links lead.
 const LOOK: &str = "JSON.stringify({
     broken: [...document.images].filter(i => i.complete && i.src && !i.naturalWidth).map(i => i.src),
     links: [...document.links].map(a => a.href) })";
@@ -115,7 +115,7 @@ impl Browser {
                 Ok(message) => {
                     heard = Instant::now();
                     navigated |= message["id"] == id;
-                    // Only after the answer it is this page that was loaded.
+                    // A load event before the answer belongs to the page before.
                     loaded |= navigated && message["method"] == "Page.loadEventFired";
                     note(&message, &mut viewed);
                 }
@@ -143,7 +143,7 @@ impl Browser {
         self.next
     }
 
-    /// The answer; what else is said meanwhile belongs to no page.
+    /// Sends a command and waits for its answer; other messages that come meanwhile belong to no page.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         let id = self.send(method, parameters);
         let start = Instant::now();
@@ -183,7 +183,7 @@ fn note(message: &Value, viewed: &mut Viewed) {
         }
         Some("Log.entryAdded") if said["entry"]["level"] == "error" => {
             let entry = &said["entry"];
-            // What could not be loaded is told with its address.
+            // An error of the network is named by the address that could not be loaded.
             match entry["source"] == "network" {
                 true => viewed.failed.extend(text(&entry["url"])),
                 false => viewed.errors.extend(text(&entry["text"])),
@@ -195,7 +195,7 @@ fn note(message: &Value, viewed: &mut Viewed) {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // With its pipe's end it ends its children; it is waited for, and then it is over in any case.
+        // The browser ends its children when it is asked to close; after five seconds it is killed.
         self.next += 1;
         let close = json!({ "id": self.next, "method": "Browser.close" });
         drop(self.to.write_all(format!("{close}\0").as_bytes()));

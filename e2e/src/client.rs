@@ -44,15 +44,15 @@ impl Response {
     }
 }
 
-/// Sends `request` as it is and reads until the server closes. Panics if nothing happens for ten seconds.
+/// Sends `request` as it is and reads until the server closes. Panics if nothing happens for half a minute.
 #[must_use]
 pub fn exchange(server: SocketAddr, request: impl AsRef<[u8]>) -> Response {
     let mut stream =
         TcpStream::connect(server).unwrap_or_else(|error| panic!("cannot connect to {server}: {error}"));
-    let patience = Some(Duration::from_secs(10));
+    let patience = Some(Duration::from_secs(30));
     stream.set_read_timeout(patience).unwrap_or_else(|error| panic!("no time limit on {server}: {error}"));
     let mut bytes = Vec::new();
-    // A server may refuse before it has read everything; then what it said is what counts.
+    // A server may refuse before it has read everything; its answer counts all the same.
     drop(stream.write_all(request.as_ref()));
     if let Err(error) = stream.read_to_end(&mut bytes) {
         assert!(

@@ -103,7 +103,7 @@ pub enum End {
     },
     /// Turned away politely, with 503 by the gateway.
     Rejected,
-    /// Without a complete answer, or with an answer that nobody meant.
+    /// Without a complete answer, or with an answer that is neither a page nor a rejection.
     Lost,
 }
 

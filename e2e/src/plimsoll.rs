@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 /// How long a metric may take to become what is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -39,7 +39,7 @@ impl Plimsoll {
         Plimsoll { process, address, admin, folder }
     }
 
-    /// Writes another configuration in the place of the one that it reads again when told to.
+    /// Replaces the configuration that a reload reads.
     pub fn rewrite(&self, configuration: &str) {
         self.folder.write("plimsoll.toml", configuration);
     }
@@ -102,7 +102,7 @@ pub fn binary() -> PathBuf {
         Some(test.parent()?.parent()?.join("plimsoll"))
     };
     let named = env::var_os("PLIMSOLL_BIN").map(PathBuf::from).or_else(beside).unwrap_or_default();
-    assert!(named.is_file(), "no binary at {}: run `make e2e`, which builds it first", named.display());
+    assert!(named.is_file(), "no binary at {}: run `make e2e`, which builds it", named.display());
     named
 }
 

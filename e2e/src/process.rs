@@ -6,12 +6,13 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
 /// How long a server may take to start or to end. Only a failure takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a condition outside is looked at again; nothing outside can wake us.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a condition of another process is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A running program whose output goes to a file.
@@ -54,7 +55,7 @@ impl Process {
     pub fn wait_for<T>(&mut self, what: &str, mut ready: impl FnMut(&str) -> Option<T>) -> T {
         let start = Instant::now();
         loop {
-            // Whether it has ended is asked before its log is read: its last words are read then too.
+            // The log is read after the status, so that the last lines of a process that has ended are in it.
             let ended = self.ended();
             let log = self.log();
             if let Some(found) = ready(&log) {
@@ -109,11 +110,20 @@ impl Drop for Process {
     }
 }
 
-/// A port that was free a moment ago, for the servers that cannot tell which one they chose.
+/// A port for a server that cannot say which one it chose.
+///
+/// The port lies below those that the system gives to outgoing connections, and this process hands it out once, so that nothing takes it
+/// before the server does.
+///
+/// # Panics
+/// If a hundred ports in a row are taken.
 #[must_use]
 pub fn free_port() -> u16 {
-    let probe = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    probe.unwrap_or_else(|error| panic!("no free port on 127.0.0.1: {error}")).port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 200) as u16 * 100;
+    let mut ports = (0..100).map(|_| first + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
+    let found = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    found.unwrap_or_else(|| panic!("no port is free on 127.0.0.1 from {first}"))
 }
 
 /// Where a program is. Panics, with what to do, if it is not installed.

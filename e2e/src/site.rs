@@ -14,7 +14,7 @@ const PHOTOS: usize = 3;
 const ICONS: usize = 4;
 const PHOTO_SIZE: (usize, usize) = (560, 420);
 
-/// The shop's folder and that of its trees, in one that goes with this value.
+/// The shop's folder and that of its trees, in a folder that is removed with this value.
 #[derive(Debug)]
 pub struct Shop {
     folder: Folder,
@@ -85,7 +85,7 @@ fn page_of(page: usize) -> String {
     text + "</body></html>\n"
 }
 
-/// Rough light and shade, about 100 KB: a smooth field with finer ones on top.
+/// A photo of about 100 KB: a smooth field of light and shade with finer fields on top.
 fn photo_of(seed: usize) -> Vec<u8> {
     let (width, height) = PHOTO_SIZE;
     let at = |x: usize, y: usize, step: usize| {
@@ -128,7 +128,7 @@ pub struct Visit {
     pub requests: usize,
     /// Bytes of all bodies.
     pub bytes: usize,
-    /// The levels that the answers tell, where they do.
+    /// The levels that answers name.
     pub levels: BTreeSet<String>,
     /// What was not served: the path, and how.
     pub failed: Vec<String>,
@@ -179,7 +179,7 @@ impl Visit {
     }
 }
 
-/// Whether it is what it should be, from its first byte to its last.
+/// Whether an answer is whole, from its first byte to its last.
 fn is_whole(path: &str, answer: &Response) -> bool {
     let body = &answer.body;
     let length = answer.header("content-length").and_then(|length| length.parse().ok());

@@ -32,7 +32,7 @@ impl PlayedUpstream {
     pub fn request(&self) -> (TcpStream, String) {
         let accepted = self.listener.accept();
         let (mut stream, _) = accepted.unwrap_or_else(|error| panic!("cannot accept: {error}"));
-        let limit = stream.set_read_timeout(Some(Duration::from_secs(10)));
+        let limit = stream.set_read_timeout(Some(Duration::from_secs(30)));
         limit.unwrap_or_else(|error| panic!("no time limit: {error}"));
         let mut head = Vec::new();
         let mut byte = [0];

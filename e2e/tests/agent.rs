@@ -88,7 +88,7 @@ fn nginx_file(server: &Nginx) -> PathBuf {
     Agent::file(&server.folder, server.address, ("/probe", NGINX_PAGES.queue), &more)
 }
 
-/// The same with nginx, which is told to read what was written, and back by itself when the load has gone.
+/// The same with nginx, which the agent makes read its file again; full quality comes back by itself when the load has gone.
 #[test]
 fn nginx_with_a_split_is_degraded_in_part_and_restored() {
     let server = agent::nginx(Path::new(PAGE));
@@ -125,11 +125,11 @@ fn at_the_end_full_quality_is_restored() {
     let mut agent = Agent::start(&file, &[]);
     wait_until(&agent, "full quality", || linked(place) == "full");
     assert_eq!(agent.end(Signal::SIGTERM).code(), Some(0));
-    let told = std::fs::read_to_string(&file).unwrap();
+    let before = std::fs::read_to_string(&file).unwrap();
     degrade();
-    std::fs::write(&file, told + "[control]\non_exit = \"keep\"\n").unwrap();
+    std::fs::write(&file, before + "[control]\non_exit = \"keep\"\n").unwrap();
     assert_eq!(Agent::start(&file, &[]).end(Signal::SIGTERM).code(), Some(0));
-    assert_eq!(linked(place), "light", "told to keep it");
+    assert_eq!(linked(place), "light", "kept, as the file says");
 }
 
 /// A dry run says what the agent would do, with figures for programs, and touches nothing, not even at its end.
@@ -142,11 +142,11 @@ fn a_dry_run_tells_and_changes_nothing() {
     let mut agent = Agent::start(&file, &["--dry-run", "--json"]);
     assert_eq!(agent.said("a dry run, nothing is changed"), 1, "{}", agent.process.log());
     // A line of figures after the change that it would make.
-    let told = |log: &str| {
+    let figures = |log: &str| {
         let after = log.split("would be: full quality for everybody: ").nth(1)?;
         after.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
     };
-    let figures = agent.process.wait_for("the change that it would make", told);
+    let figures = agent.process.wait_for("the change that it would make", figures);
     assert_eq!(
         (figures["fraction"].as_f64(), figures["changes"].as_u64()),
         (Some(0.0), Some(0)),

@@ -25,7 +25,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     let nginx = Nginx::pages(Path::new(PAGE), SLOW_PAGES);
     let file = before(nginx.address, &two_levels()) + "\n[control]\nperiod = \"2s\"\n";
     let gateway = Plimsoll::run(&file);
-    // The sum over the site's classes, while everybody is served at full quality.
+    // The sum over the site's classes, while every client is served at full quality.
     let full = gateway.metric("plimsoll_level");
     let flow = Flow::new("e2e.test", "/page", &[(14.0, 2.0 * SLOW_PAGES.capacity())]);
     let mut load = flow.load(gateway.address, 1, Duration::from_secs(20));
@@ -61,7 +61,7 @@ fn a_client_keeps_its_level_while_the_service_level_stands_still() {
     assert!(pairs > 20, "only {pairs} pairs: nothing was tested");
     assert_eq!(changes, 0, "of {pairs} pairs");
 
-    // Without load m rises, and then everybody is served at full quality.
+    // Without load m rises, and then every client is served at full quality.
     gateway.wait_for_metric("plimsoll_level", full);
     let answer = get(gateway.address, "/page");
     assert_eq!(
@@ -78,7 +78,7 @@ fn two_dozen_clients_share_eight_prefork_workers() {
     let file = before(apache.upstream, &plain());
     let gateway = Plimsoll::run(&file.replace("workers = 8", "workers = 8, load_line = 1.0"));
     let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };
-    // With pauses, so that the workers are about half busy and nobody is rejected.
+    // With pauses, so that the workers are about half busy and no request is rejected.
     let (think, lasting) = (Some(Duration::from_millis(150)), Duration::from_secs(5));
     let load = ClosedLoop { paths: Paths::one("/light/page"), think, ..ClosedLoop::new(target, 24, lasting) };
     let tally = load.start(None).unwrap().join();

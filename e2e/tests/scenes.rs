@@ -7,9 +7,9 @@ use plimsoll_e2e::{Apache, Plimsoll, SLOW_PAGES, flows};
 use std::path::Path;
 use std::time::Duration;
 
-/// Of the first twenty seeds 1, 6, 15 and 20 leave a bound by chance, for some windows are five seconds long.
+/// Seeds 1, 6, 15 and 20 of the first twenty leave a bound by chance, for some windows are five seconds long.
 const SEEDS: [u64; 3] = [2, 3, 4];
-/// How long a client waits in real time: a stall of the machine makes nobody leave.
+/// How long a client waits in real time: a stall of the machine makes no client leave.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn page() -> &'static Path {

@@ -15,8 +15,10 @@ use std::{env, thread};
 /// How long anything may take that takes milliseconds on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+type Stream = fn() -> Stdio;
+
 /// Streams that take nothing: a full disk, a pipe without a reader, a pipe whose reader has stopped reading.
-const STREAMS: [(&str, fn() -> Stdio); 3] =
+const STREAMS: [(&str, Stream); 3] =
     [("full-disk", full_disk), ("no-reader", no_reader), ("no-reading", no_reading)];
 
 fn full_disk() -> Stdio {
@@ -42,7 +44,7 @@ fn no_reading() -> Stdio {
 struct Running(Child);
 
 impl Running {
-    fn start(command: &str, file: &Path, more: &[&str], stream: fn() -> Stdio) -> Running {
+    fn start(command: &str, file: &Path, more: &[&str], stream: Stream) -> Running {
         let mut binary = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         binary.arg(command).arg(file).args(more).stdout(stream()).stderr(stream());
         Running(binary.spawn().expect("the binary runs"))

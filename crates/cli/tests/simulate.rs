@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Runs it from the repository's root, as the examples say.
 fn plimsoll(arguments: &[&str]) -> Output {
@@ -358,11 +358,15 @@ fn told_to_stop_it_prints_what_there_is() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    let started = Instant::now();
     let pid = i32::try_from(child.id()).expect("a process number");
-    // The first signal may come before the run has begun; then it stops at once, and that is right too.
-    while started.elapsed() < Duration::from_millis(500) {
-        std::thread::yield_now();
+    // The signal may come before the run has begun, which then stops at once; it must not come before it is caught.
+    let catches_interrupts = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a Linux");
+        u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
+    };
+    while !catches_interrupts() {
+        std::thread::sleep(Duration::from_millis(10));
     }
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT)
         .expect("it runs");

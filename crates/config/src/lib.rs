@@ -42,7 +42,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::understand(source, name, |file: &gateway::keys::ConfigurationKeys, findings| {
-        gateway::resolve::resolve(file, name, findings)
+    syntax::understand(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
+        gateway::file::resolve(file, name, findings)
     })
 }

@@ -1,7 +1,8 @@
-//! docs/configuration.md, docs/workload.md and their schemas are what the tables of keys say.
+//! The references under docs/ are what the tables of keys say, and the schemas are sound.
 //!
-//! After a change of a table, rewrite them: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated`.
+//! After a change of a table, rewrite the references: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated`.
 
+use serde_json::Value;
 use std::path::Path;
 
 fn same(name: &str, generated: &str) {
@@ -18,41 +19,58 @@ fn same(name: &str, generated: &str) {
 }
 
 #[test]
-fn the_reference_is_current() {
+fn the_references_are_current() {
     same("configuration.md", &plimsoll_config::reference());
-}
-
-#[test]
-fn the_schema_is_current() {
-    same("plimsoll.schema.json", &plimsoll_config::json_schema());
-}
-
-#[test]
-fn the_reference_of_workloads_is_current() {
     same("workload.md", &plimsoll_config::workload_reference());
-}
-
-#[test]
-fn the_schema_of_workloads_is_current() {
-    same("plimsoll-workload.schema.json", &plimsoll_config::workload_schema());
-}
-
-#[test]
-fn the_reference_of_adaptation_is_current() {
     same("adaptation.md", &plimsoll_config::adaptation_reference());
-}
-
-#[test]
-fn the_schema_of_adaptation_is_current() {
-    same("plimsoll-adaptation.schema.json", &plimsoll_config::adaptation_schema());
-}
-
-#[test]
-fn the_reference_of_agents_is_current() {
     same("agent-keys.md", &plimsoll_config::agent_reference());
 }
 
+/// Every `$ref` within a value.
+fn references(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(references).collect(),
+        Value::Object(members) => {
+            let own = members.get("$ref").and_then(Value::as_str).map(str::to_owned);
+            own.into_iter().chain(members.values().flat_map(references)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 #[test]
-fn the_schema_of_agents_is_current() {
-    same("plimsoll-agent.schema.json", &plimsoll_config::agent_schema());
+fn a_schema_defines_what_it_refers_to_and_allows_no_other_key() {
+    let sections = |reference: &str| {
+        let titles = reference.lines().filter_map(|line| line.strip_prefix("## `"));
+        titles
+            .map(|title| title.trim_end_matches('`').trim_matches(['[', ']']).to_owned())
+            .collect::<Vec<_>>()
+    };
+    for (schema, reference) in [
+        (plimsoll_config::json_schema(), plimsoll_config::reference()),
+        (plimsoll_config::workload_schema(), plimsoll_config::workload_reference()),
+        (plimsoll_config::adaptation_schema(), plimsoll_config::adaptation_reference()),
+        (plimsoll_config::agent_schema(), plimsoll_config::agent_reference()),
+    ] {
+        let schema: Value = serde_json::from_str(&schema).expect("a schema is JSON");
+        let definitions = schema["$defs"].as_object().expect("a schema has definitions");
+        for name in references(&schema) {
+            let defined = name.strip_prefix("#/$defs/").and_then(|name| definitions.get(name));
+            assert!(defined.is_some_and(|section| section["additionalProperties"] == false), "{name}");
+        }
+        let mut documented = sections(&reference);
+        documented.sort();
+        assert_eq!(definitions.keys().cloned().collect::<Vec<_>>(), documented);
+    }
+}
+
+#[test]
+fn a_schema_says_what_a_key_takes() {
+    let schema: Value = serde_json::from_str(&plimsoll_config::json_schema()).expect("a schema is JSON");
+    let upstream = &schema["$defs"]["upstream.NAME.capacity"]["properties"];
+    assert_eq!(upstream["load_line"]["maximum"], 1.0);
+    assert_eq!(upstream["load_line"]["exclusiveMinimum"], 0.0);
+    assert!(upstream["workers"]["description"].as_str().is_some_and(|text| !text.is_empty()));
+    assert_eq!(schema["$defs"]["site"]["required"], serde_json::json!(["name"]));
+    assert_eq!(schema["properties"]["site"]["items"]["$ref"], "#/$defs/site");
 }

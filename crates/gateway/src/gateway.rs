@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, LocalOptions};
 
-/// A running gateway. Dropped, it stops at once; [`drain`](Gateway::drain) it to stop gently.
+/// A running gateway. Dropping it stops it at once; [`drain`](Gateway::drain) stops it gently.
 pub struct Gateway {
     shared: Arc<Shared>,
     engine: Arc<Mutex<Engine>>,
@@ -100,7 +100,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Reloads it, from any thread.
+    /// The handle that reloads the gateway, from any thread.
     pub fn reloader(&self) -> Reloader {
         Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
     }
@@ -121,7 +121,7 @@ impl Gateway {
         self.operator.as_ref().map(|operator| operator.address)
     }
 
-    /// What the engine knows now.
+    /// The engine's status.
     pub fn status(&self) -> Status {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).status()
     }
@@ -148,7 +148,7 @@ impl Gateway {
         self.shared.tables.current().settings.timeouts.drain
     }
 
-    /// Stops accepting, lets what is under way finish for at most `timeout`, then stops. True if all of it finished.
+    /// Stops accepting, lets requests under way finish for at most `timeout`, then stops. True if all of them finished.
     pub fn drain(mut self, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         self.shared.draining.store(true, Relaxed);
@@ -161,7 +161,7 @@ impl Gateway {
         finished
     }
 
-    /// Stops at once: what is under way is abandoned.
+    /// Stops at once: requests under way are abandoned.
     pub fn shutdown(mut self) {
         self.stop();
     }
@@ -169,10 +169,10 @@ impl Gateway {
     fn stop(&mut self) {
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
         for thread in self.threads.drain(..) {
-            // A panic there was reported by its thread; nothing is left to do here.
+            // A panic was reported by the thread itself; nothing is left to do here.
             let _ = thread.join();
         }
-        // What was given to a thread that had stopped: a connection is closed.
+        // Connections that were given to a thread that had stopped are closed here.
         self.shared.mailboxes.iter().for_each(|mailbox| mailbox.clear());
         self.ticker.stop();
         if let Some(operator) = &mut self.operator {
@@ -191,7 +191,7 @@ fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// The lists that must match.
+/// Checks that the settings' lists match the promises.
 pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> {
     if settings.backends.len() != promises.plants.len() {
         let (backends, plants) = (settings.backends.len(), promises.plants.len());
@@ -208,7 +208,7 @@ pub(crate) fn check(settings: &Settings, promises: &Promises) -> io::Result<()> 
     Ok(())
 }
 
-/// One socket per address and thread; port 0 is picked once per address.
+/// One socket per address and thread. For port 0 a port is picked once per address.
 fn bind_all(listen: &[SocketAddr], threads: usize) -> io::Result<(Vec<SocketAddr>, Vec<Vec<TcpSocket>>)> {
     let mut local_addrs = Vec::new();
     let mut sockets: Vec<Vec<TcpSocket>> = (0..threads).map(|_| Vec::new()).collect();
@@ -234,7 +234,7 @@ fn run_worker(
     sockets: Vec<TcpSocket>,
     started: &mpsc::Sender<io::Result<()>>,
 ) {
-    // Not all that is shared, which holds the runtime in turn.
+    // The closures take parts of `shared`, not `shared` itself: the worker in the runtime holds that.
     let (mailbox, spare, clock) = (shared.mailboxes[index].clone(), shared.spare.clone(), shared.clock);
     let falls_asleep = move || {
         spare[index].fall_asleep(clock.now());

@@ -16,7 +16,7 @@
 //! Not here: reading a configuration (the crate `plimsoll-config`), signals and the command line.
 
 pub mod admin;
-pub mod files;
+mod files;
 mod gateway;
 #[doc(hidden)]
 pub mod http1;

@@ -2,8 +2,7 @@
 
 mod support;
 
-use plimsoll_gateway::files::FilesSettings;
-use plimsoll_gateway::settings::{Backend, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::io::Read;
 use std::sync::Arc;

@@ -4,8 +4,7 @@
 mod support;
 
 use plimsoll_core::promises::{Promises, QueueBounds, Sense};
-use plimsoll_gateway::files::FilesSettings;
-use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Settings};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

@@ -5,8 +5,7 @@ mod support;
 
 use plimsoll_core::promises::{Condition, Promises, Site};
 use plimsoll_gateway::admin::Owner;
-use plimsoll_gateway::files::FilesSettings;
-use plimsoll_gateway::settings::{Backend, Report, ReportMode, Rewrite};
+use plimsoll_gateway::settings::{Backend, FilesSettings, Report, ReportMode, Rewrite};
 use plimsoll_gateway::{Gateway, Reloaded, Reloader, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;

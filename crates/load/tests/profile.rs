@@ -93,7 +93,7 @@ fn it_ends_by_count_and_when_told() {
 
     let plan = plan(&origin, Duration::from_secs(60));
     let begin = Instant::now();
-    let told = plan.run(&mut Looks(|_: &Progress<'_>| {
+    let interrupted = plan.run(&mut Looks(|_: &Progress<'_>| {
         if begin.elapsed() > Duration::from_millis(300) {
             ControlFlow::Break(())
         } else {
@@ -101,7 +101,10 @@ fn it_ends_by_count_and_when_told() {
         }
     }));
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    assert_eq!((told.ended, told.highest.len(), told.fit), (Ended::Interrupted, 0, None));
+    assert_eq!(
+        (interrupted.ended, interrupted.highest.len(), interrupted.fit),
+        (Ended::Interrupted, 0, None)
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use plimsoll_load::{Cost, Origin, OriginSettings};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Of one of the workers, for each request that finds no room.
+/// The time of one worker for each request that finds no room.
 const REFUSAL: Duration = Duration::from_millis(8);
 
 /// UC 7.5, Fig. 11: above its highest rate a server spends time on the requests that it fails, and answers fewer for it.

@@ -24,7 +24,7 @@ fn least(flown: &Flown, seconds: u32, windows: u32, of: fn(&Window<'_>) -> f64) 
     (0..windows).map(|place| of(&window(place))).fold(f64::INFINITY, f64::min)
 }
 
-/// UC Fig. 6: at two and a half times the capacity nobody fails, and quality is not thrown away either.
+/// UC Fig. 6: at two and a half times the capacity no request fails, and quality is not thrown away either.
 #[must_use]
 pub fn overload() -> Scene {
     const CALM: f64 = 4.0;
@@ -61,7 +61,7 @@ pub fn contracts() -> Scene {
         contract("v1", PROMISED, SLOW_PAGES) + &contract("v2", PROMISED, SLOW_PAGES) + &site("others", "");
     Scene {
         name: "two contracts of a quarter (UC Fig. 12)",
-        configuration: told(SLOW_PAGES) + &sites,
+        configuration: priced(SLOW_PAGES) + &sites,
         without: None,
         model: SLOW_PAGES,
         nginx: true,
@@ -106,7 +106,7 @@ pub fn priorities() -> Scene {
     let basic = [(4.0, 0.3 * capacity), (5.0, 0.7 * capacity), (5.0, 1.6 * capacity)];
     Scene {
         name: "basic degraded, then rejected (UC Fig. 14)",
-        configuration: told(SHARED) + &site("shop", premium),
+        configuration: priced(SHARED) + &site("shop", premium),
         without: None,
         model: SHARED,
         nginx: false,
@@ -154,7 +154,7 @@ pub fn excess() -> Scene {
     };
     Scene {
         name: "the excess of a contract (UC Fig. 15, 16)",
-        configuration: told(SHARED)
+        configuration: priced(SHARED)
             + &contract("v1", V1, SHARED)
             + &contract("v2", V2, SHARED)
             + &site("others", ""),
@@ -255,8 +255,8 @@ pub fn deadlines() -> Scene {
 /// Everybody was promised half a second, premium more surely (s).
 const PROMISED: f64 = 0.5;
 
-/// Of the gateway's file nothing but where the server is, and what was promised.
-fn untold() -> String {
+/// A gateway's file that says where the server is and what was promised, and nothing of what pages cost.
+fn unpriced() -> String {
     let promised = "delay = \"500ms\"\npercentile";
     format!(
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{{mode}}\"\n\n\
@@ -288,7 +288,7 @@ fn turned_away(flown: &[Flown], from: f64, until: f64) -> f64 {
 pub fn untuned() -> Scene {
     Scene {
         name: "response times without tuning, a crowd",
-        configuration: untold(),
+        configuration: unpriced(),
         without: None,
         model: ServerModel::exponential(8, Duration::from_millis(40)),
         nginx: true,
@@ -373,7 +373,7 @@ pub fn ratios() -> Scene {
 }
 
 /// The gateway's part of a file that knows what pages cost; every answer names its level.
-fn told(model: ServerModel) -> String {
+fn priced(model: ServerModel) -> String {
     let ServerModel { workers, .. } = model;
     format!(
         "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{{mode}}\"\n\n\

@@ -1,17 +1,17 @@
 //! SIGTERM, SIGINT and SIGHUP, waited for by a thread instead of handled in one.
 //!
-//! A handler may do next to nothing, and needs unsafe code. Blocked in every thread, the signals stay pending until
-//! [`Signals::wait`] takes them.
+//! A signal handler may do next to nothing, and needs unsafe code. Signals that are blocked in every thread stay pending
+//! until [`Signals::wait`] takes them.
 
 use crate::output::failure::Failure;
 use nix::sys::signal::{SigSet, Signal};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
-/// What a signal asks for.
+/// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Requested {
     /// To end: SIGTERM, SIGINT.
     Stop,
     /// To read the configuration again: SIGHUP.
@@ -23,7 +23,7 @@ pub(crate) enum Asked {
 pub(crate) struct Signals(SigSet);
 
 impl Signals {
-    /// Blocks them in this thread and those that it starts from now on: call it before there are others.
+    /// Blocks them in this thread and in those that it starts from now on: call it before there are others.
     pub(crate) fn block() -> Result<Self, Failure> {
         let set = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
         set.thread_block().map_err(|error| Failure::Failed(format!("cannot block signals: {error}")))?;
@@ -31,41 +31,65 @@ impl Signals {
     }
 
     /// Waits for one.
-    pub(crate) fn wait(self) -> Asked {
+    fn wait(self) -> Requested {
         match self.0.wait() {
-            Ok(Signal::SIGHUP) => Asked::Reload,
-            // It fails for an invalid set only; ending then is better than running without an end.
-            _ => Asked::Stop,
+            Ok(Signal::SIGHUP) => Requested::Reload,
+            // Waiting fails for an invalid set only; ending then is better than running without an end.
+            _ => Requested::Stop,
         }
     }
 
-    /// Waits for one that asks to end; the others are passed over.
+    /// Waits for one that requests the end; the others are passed over.
     pub(crate) fn wait_for_stop(self) {
-        while self.wait() != Asked::Stop {}
+        while self.wait() != Requested::Stop {}
+    }
+
+    /// Has a thread wait for signals up to the first that requests the end.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn receive(self) -> Result<mpsc::Receiver<Requested>, Failure> {
+        let (sender, receiver) = mpsc::channel();
+        wait_in_thread(move || {
+            loop {
+                let requested = self.wait();
+                // Without a receiver the process is about to end.
+                if sender.send(requested).is_err() || requested == Requested::Stop {
+                    return;
+                }
+            }
+        })?;
+        Ok(receiver)
     }
 }
 
-/// Whether the user wants it to end: looked at by what takes long, to print what there is so far.
+fn wait_in_thread(wait: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
+    thread.map(drop).map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))
+}
+
+/// Whether the user wants a command to end. A command that takes long looks at it, and prints what there is so far.
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Waits for a signal; a second one ends the process at once.
+    /// Has a thread wait for a signal; a second one ends the process at once.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
     pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
-        let told = Arc::new(AtomicBool::new(false));
-        let tell = Arc::clone(&told);
-        let wait = move || {
+        let requested = Arc::new(AtomicBool::new(false));
+        let request = Arc::clone(&requested);
+        wait_in_thread(move || {
             signals.wait();
-            tell.store(true, Ordering::Relaxed);
+            request.store(true, Ordering::Relaxed);
             signals.wait();
             std::process::exit(1);
-        };
-        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
-        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
-        Ok(Interrupt(told))
+        })?;
+        Ok(Interrupt(requested))
     }
 
     /// Whether a signal has come.
-    pub(crate) fn is_told(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

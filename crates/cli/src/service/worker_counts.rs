@@ -1,18 +1,20 @@
-//! How many workers a server says that it has: `[upstream.NAME.capacity] workers_from`.
+//! How many workers a server reports: `[upstream.NAME.capacity] workers_from`.
 //!
-//! Apache's `server-status?auto` has those that are there now, `BusyWorkers + IdleWorkers`. Its scoreboard is longer: it
-//! has a place for each that `ServerLimit` would allow, whatever `MaxRequestWorkers` says, and a request given to one that
-//! does not exist waits in the server instead of here. Apache starts more when few are idle; the next look sees them.
-//! PHP-FPM's page has `total processes`, of which the same is true. nginx's `stub_status` has connections alone, and how many
-//! of those there may be says nothing of how many requests what stands behind nginx works on.
+//! Apache's `server-status?auto` reports those that exist now, `BusyWorkers + IdleWorkers`. Its scoreboard is longer: it has
+//! a place for each worker that `ServerLimit` would allow, whatever `MaxRequestWorkers` says, and a request given to one
+//! that does not exist waits in the server instead of in the gateway. Apache starts more when few are idle; the next look
+//! sees them. PHP-FPM's page has `total processes`, which follows the same rule. nginx's `stub_status` has connections
+//! only, and their number does not tell how many requests the server behind nginx works on.
 //!
-//! The page waits like any other request, so it has a thread of its own, and a server in overload may not answer it: then
-//! what was told last stays in force. Nobody is rejected for it, and no number is taken from a page that is not understood.
+//! The page waits like any other request, so a thread of its own asks for it, and a server in overload may not answer it:
+//! then the last report stays in force. No request is rejected for that, and no number is taken from a page that is not
+//! understood.
 
 use crate::service::page::PageClient;
 use plimsoll_config::{Backend, Configuration, HttpUrl};
 use plimsoll_gateway::Reloader;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -21,63 +23,69 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The upstreams that have such a page.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct WorkerCounts(Arc<Mutex<Vec<Asked>>>);
+pub(crate) struct WorkerCounts(Arc<Mutex<Vec<WorkerPage>>>);
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct WorkerPage {
     upstream: String,
     page: HttpUrl,
-    /// Whether the last look had an answer; none before the first.
+    /// Whether the last look had an answer; `None` before the first.
     answers: Option<bool>,
 }
 
 impl WorkerCounts {
-    /// Those of a configuration. What was said of a page that stays is not said again.
+    /// Takes the pages of a configuration. A page that stays keeps its state, so that nothing is logged twice.
     pub(crate) fn follow(&self, configuration: &Configuration) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::take(&mut *known);
+        let mut pages = self.pages();
+        let before = std::mem::take(&mut *pages);
         let plants = configuration.promises.plants.iter().zip(&configuration.gateway.backends);
-        known.extend(plants.filter_map(|(plant, backend)| {
+        pages.extend(plants.filter_map(|(plant, backend)| {
             let Backend::Upstream { workers_from: Some(page), .. } = backend else { return None };
-            let same = before.iter().find(|asked| asked.upstream == plant.name && asked.page == *page);
-            let fresh = || Asked { upstream: plant.name.clone(), page: page.clone(), answers: None };
-            Some(same.cloned().unwrap_or_else(fresh))
+            let same = before.iter().find(|known| known.upstream == plant.name && known.page == *page);
+            let new = || WorkerPage { upstream: plant.name.clone(), page: page.clone(), answers: None };
+            Some(same.cloned().unwrap_or_else(new))
         }));
     }
 
     /// Asks again and again, as long as the process runs.
-    pub(crate) fn start(self, gateway: Reloader) -> std::io::Result<()> {
-        let look = move || {
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(self, gateway: Reloader) -> io::Result<()> {
+        let ask = move || {
             loop {
-                let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                for asked in all {
-                    self.look(&asked, &gateway);
-                }
+                let pages = self.pages().clone();
+                pages.iter().for_each(|page| self.look(page, &gateway));
                 thread::sleep(EVERY);
             }
         };
-        thread::Builder::new().name("worker-counts".to_owned()).spawn(look).map(drop)
+        thread::Builder::new().name("worker-counts".to_owned()).spawn(ask).map(drop)
     }
 
-    fn look(&self, asked: &Asked, gateway: &Reloader) {
-        let Asked { upstream, page, answers } = asked;
+    fn look(&self, looked_at: &WorkerPage, gateway: &Reloader) {
+        let WorkerPage { upstream, page, answers } = looked_at;
         let counted = ask(page);
         if *answers != Some(counted.is_ok()) {
-            tracing::info!("{}", line(asked, &counted));
+            tracing::info!("{}", line(looked_at, &counted));
         }
         if let Ok(workers) = counted {
             gateway.report_workers(upstream, workers);
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter_mut().find(|known| known.upstream == *upstream && known.page == *page) {
+        let mut pages = self.pages();
+        if let Some(known) = pages.iter_mut().find(|known| known.upstream == *upstream && known.page == *page)
+        {
             known.answers = Some(counted.is_ok());
         }
     }
+
+    fn pages(&self) -> MutexGuard<'_, Vec<WorkerPage>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// What is said when a page begins to answer, or ceases to.
-fn line(asked: &Asked, counted: &Result<u32, String>) -> String {
-    let Asked { upstream, page, answers } = asked;
+/// The line for the log when a page begins to answer, or ceases to.
+fn line(page: &WorkerPage, counted: &Result<u32, String>) -> String {
+    let WorkerPage { upstream, page, answers } = page;
     match counted {
         Ok(workers) => format!("{upstream}: {page} says that it has {workers} workers"),
         Err(why) => {
@@ -91,15 +99,15 @@ fn line(asked: &Asked, counted: &Result<u32, String>) -> String {
 }
 
 fn ask(url: &HttpUrl) -> Result<u32, String> {
-    let said = |error: std::io::Error| error.to_string();
-    let page = PageClient::new(url, PATIENCE).and_then(|client| client.get()).map_err(said)?;
+    let why = |error: io::Error| error.to_string();
+    let page = PageClient::new(url, PATIENCE).and_then(|client| client.get()).map_err(why)?;
     match page.status {
         200 => workers(&page.body),
         status => Err(format!("it is answered with {status}; let this host read it")),
     }
 }
 
-/// The number on a page.
+/// The number of workers that a page tells.
 fn workers(body: &str) -> Result<u32, String> {
     let number = |name: &str| {
         let value = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -145,11 +153,11 @@ mod tests {
             host: "a".to_owned(),
             target: "/s?auto".to_owned(),
         };
-        let asked = |answers| Asked { upstream: "app".to_owned(), page: page.clone(), answers };
-        assert_eq!(line(&asked(None), &Ok(8)), "app: http://a/s?auto says that it has 8 workers");
+        let page_of = |answers| WorkerPage { upstream: "app".to_owned(), page: page.clone(), answers };
+        assert_eq!(line(&page_of(None), &Ok(8)), "app: http://a/s?auto says that it has 8 workers");
         let failed = Err("no answer in time".to_owned());
-        let never = line(&asked(None), &failed);
+        let never = line(&page_of(None), &failed);
         assert!(never.ends_with("no answer in time; the workers are looked for until it does"), "{never}");
-        assert!(line(&asked(Some(true)), &failed).ends_with("what it said last stays in force"));
+        assert!(line(&page_of(Some(true)), &failed).ends_with("what it said last stays in force"));
     }
 }

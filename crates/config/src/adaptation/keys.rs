@@ -1,4 +1,4 @@
-//! The table of a policy's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of a policy's keys, as those of the configuration are in `crate::gateway`.
 
 use crate::syntax::{Many, OneOrMany, Size, Text, Whole, numbers, section, words};
 

@@ -1,9 +1,9 @@
-//! The table of the agent's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of the agent's keys, as those of the configuration are in `crate::gateway`.
 
 use super::HttpUrl;
 use super::OnExit;
 use super::values::{ClientVariable, TreeName, Variable};
-use crate::gateway::keys::CostKeys;
+use crate::gateway::plants::CostKeys;
 use crate::syntax::{Rate, Share, Text, Whole, Within, section};
 use plimsoll_core::time::Duration;
 

@@ -3,14 +3,14 @@
 //! What is written by hand here is only what no key says: how to read the page, units, and the order of a file.
 
 use crate::diagnostic::Code;
-use crate::gateway::keys::ConfigurationKeys;
+use crate::gateway::file::ConfigurationKeys;
 use crate::syntax::{KeyShape, Presence, Section, SectionShape, Shape, sections};
 use crate::{adaptation, agent, workload};
 use std::fmt::Write;
 use std::ops::Bound;
 
 const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/gateway/keys.rs: do not edit. Rewrite it with
+<!-- Generated from crates/config/src/gateway: do not edit. Rewrite it with
      PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
 # Configuration
 

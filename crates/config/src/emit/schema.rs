@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 /// The JSON Schema of the configuration.
 pub fn json_schema() -> String {
-    schema_of(gateway::keys::ConfigurationKeys::shape(), "Plimsoll configuration")
+    schema_of(gateway::file::ConfigurationKeys::shape(), "Plimsoll configuration")
 }
 
 /// The JSON Schema of the workload.

@@ -1,14 +1,23 @@
 //! The configuration: what was promised, and how the gateway keeps it.
 //!
-//! Comes in: the text of a configuration (`keys` has the table, `resolve` the meaning). Goes out: promises for the engine,
-//! and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too), filled, and
+//! Comes in: the text of a configuration. Each section's table of keys stands beside what the keys mean. Goes out: promises
+//! for the engine, and [`Gateway`]: the gateway's own settings ([`plimsoll_gateway::settings`], where their defaults are too), filled, and
 //! what only becomes settings at the start and at each reload, since upstreams are named and looked up then.
 
 pub(crate) mod addresses;
+mod classes;
+mod control;
+mod deadlines;
+pub(crate) mod file;
+mod hosts;
 pub(crate) mod http;
-pub(crate) mod keys;
-pub(crate) mod resolve;
+mod levels;
+mod listeners;
+pub(crate) mod plants;
+mod response_times;
+mod sites;
 mod values;
+mod workers;
 
 use crate::agent::HttpUrl;
 use plimsoll_gateway::settings::{FilesSettings, Settings};

@@ -1,11 +1,11 @@
-//! The table of a workload's keys, as `crate::gateway::keys` is that of the configuration's.
+//! The table of a workload's keys, as those of the configuration are in `crate::gateway`.
 
 use super::values::{
     BytesRatio, End, FormatKind, Host, Hurst, LawKind, Load, Moment, Multiple, PagePath, ProcessKind, Sample,
     ShapeNumber, Skew, StateRatio, TailShape,
 };
 use crate::gateway::http::{HeaderName, HeaderValue, Method};
-use crate::gateway::keys::CostKeys;
+use crate::gateway::plants::CostKeys;
 use crate::syntax::{
     Brief, Course, Many, Named, OneOrMany, Pairs, RequestRate, Seconds, Share, Size, Text, Weight, Whole,
     Within, section,

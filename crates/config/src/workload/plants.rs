@@ -9,7 +9,7 @@ use super::laws;
 use super::resolve::{conflict, exclusive, unknown_name, within};
 use super::values::End;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::CostKeys;
+use crate::gateway::plants::CostKeys;
 use crate::syntax::Located;
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;

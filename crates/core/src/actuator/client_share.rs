@@ -33,7 +33,7 @@ impl ClientShare {
     pub(crate) fn service_level(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
         let fraction = (m - whole).clamp(0.0, 1.0);
-        // At a fraction of 1 the higher level is everybody's, whatever the calibration.
+        // At a fraction of 1 every client gets the higher level, whatever the calibration.
         let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
         self.set = whole + scaled;
         self.set

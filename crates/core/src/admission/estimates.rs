@@ -22,7 +22,7 @@ pub(crate) struct Estimates {
     rows: Vec<TypeEstimate>,
     /// The longest mean and the largest deviation among the types that were seen.
     dearest: Word,
-    /// The largest cost that was announced of late (us), among costs that fit into a deadline.
+    /// The largest cost that was announced lately (us), among costs that fit into a deadline.
     announced: AtomicU32,
     /// The part of the dearest cost's headroom that is kept, in millionths.
     headroom: AtomicU32,

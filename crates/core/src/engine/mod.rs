@@ -179,7 +179,7 @@ impl Engine {
             waiting: Vec::new(),
         };
         engine.reload(promises)?;
-        all.iter_mut().for_each(Lane::look);
+        all.iter_mut().for_each(Lane::follow);
         Ok((engine, all))
     }
 

@@ -95,7 +95,7 @@ impl Engine {
     /// The classes' monitors, their applied m and their crowds.
     fn follow_classes(&mut self) {
         let lanes = self.counters.clone();
-        for RegisteredClass { class, site, .. } in self.registry.members() {
+        for RegisteredClass { class, site, .. } in self.registry.classes() {
             let plants = plants_of(site);
             if class == self.monitors.len() {
                 self.monitors.push(site.levels.len());
@@ -130,7 +130,7 @@ impl Engine {
             self.registry.promises.plants.iter().filter_map(|p| p.costs).map(|c| c.per_rejection_seconds);
         self.gateway.promised = known.reduce(f64::max);
         let m = |class: usize, m: f64| {
-            let site = self.registry.members().find(|member| member.class == class).map(|member| member.site);
+            let site = self.registry.classes().find(|member| member.class == class).map(|member| member.site);
             site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
         };
         for (number, one) in self.loops.iter_mut().enumerate() {
@@ -160,7 +160,7 @@ impl Engine {
             }
         }
         self.guards = plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             let guard = &mut self.guards[member.site.plant];
             if let (Some(delay), _) = response_promise(member.site, member.place) {
                 *guard = (*guard).min(delay.target / 2);
@@ -173,7 +173,7 @@ impl Engine {
         let keeps = self.registry.promises.has_deadlines(plant);
         let members = self
             .registry
-            .members()
+            .classes()
             .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
         let own = members.flat_map(|member| ranks(member.site, member.place));
         own.chain(keeps.then_some(Rank::EXEMPT))
@@ -182,8 +182,8 @@ impl Engine {
     /// The loops of promised response times.
     fn follow_responses(&mut self) {
         let shared: &PublishedState = &self.lane.shared;
-        let others = || self.registry.members().filter(|other| !other.exempt);
-        let promised = self.registry.members().filter_map(|member| {
+        let others = || self.registry.classes().filter(|other| !other.exempt);
+        let promised = self.registry.classes().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
             let rank = ranks(member.site, member.place)[0];
             let promise = match response_promise(member.site, member.place) {
@@ -218,7 +218,7 @@ impl Engine {
         self.due = self.due.min(self.last_run + control.period);
         self.sample_every = control.period / Tracker::SAMPLES_PER_PERIOD;
         self.look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
             for plant in member.site.plants() {
                 let look = &mut self.look_every[plant];
@@ -245,7 +245,7 @@ impl Engine {
         let mut rows = self.rows.clone();
         rows.iter_mut().for_each(|row| row.removed = true);
         rows.resize_with(self.registry.class_count(), ClassRow::default);
-        for member in self.registry.members() {
+        for member in self.registry.classes() {
             rows[member.class] = ClassRow {
                 site: member.site.name.clone(),
                 class: member.name.into(),
@@ -290,7 +290,7 @@ impl Engine {
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
         // New numbers come in their order.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
-        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.members() {
+        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.classes() {
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
@@ -322,7 +322,7 @@ impl Engine {
         let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
         shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
         self.published.publish(Arc::new(shared));
-        self.lane.look();
+        self.lane.follow();
     }
 
     /// The token buckets of a site's contract: as it stands, if the contract does.

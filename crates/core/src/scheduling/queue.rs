@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(
             classes(&mut queue, at(20), &[&own], 9),
             [1, 1, 0, 0, 0, 1, 1],
-            "lent when nobody else waits"
+            "lent when no other request waits"
         );
     }
 
@@ -288,7 +288,7 @@ mod tests {
         });
         let mut chosen = 0;
         for _ in 0..500 {
-            let waiting = queue.pop(at(2000)).expect("somebody waits");
+            let waiting = queue.pop(at(2000)).expect("a request waits");
             // There is one worker, and it is free again before the next choice.
             chosen += u32::from(waiting.class);
         }

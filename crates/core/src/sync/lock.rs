@@ -70,6 +70,6 @@ mod tests {
         assert_eq!(taken(), before);
         let all = (0..9).map(|number| arrive(lane, 0, number, &mut verdicts));
         assert!(all.last().is_some_and(|arrival| matches!(arrival, Arrival::Wait(..))));
-        assert!(taken() > before, "who waits does");
+        assert!(taken() > before, "a request that waits takes the lock");
     }
 }

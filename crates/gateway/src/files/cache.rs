@@ -1,16 +1,16 @@
-//! What is known of the files: small contents, header lines, when it was last compared with the disk.
+//! What is known of files: small contents, header lines, and when each file was last compared with the disk.
 //!
-//! Two generations. What is used lives in the young one; when that reaches half of the budget it becomes the old one
-//! and what was old is forgotten, so an entry goes when it was not used for a generation. That bounds the memory and
-//! keeps what is in use, without the linked list and its bookkeeping per hit that exact least-recently-used order
-//! needs; a scan over many files costs one generation, no more.
+//! Entries live in two generations. Each use moves an entry into the young one. When that reaches half of the budget it
+//! becomes the old one, and the entries of the former old generation are dropped: an entry goes when it was not used for
+//! a generation. That bounds the memory and keeps the entries in use, without the linked list that exact
+//! least-recently-used order updates at each hit. A scan over many files costs one generation, no more.
 
 use super::resource::Resource;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Of an entry's place in the maps, its key and its allocations; a bound on entries without content, too.
+/// What an entry costs besides its content: places in the maps, key, allocations. It also bounds entries without content.
 const ENTRY_OVERHEAD_BYTES: usize = 512;
 
 type Generation = HashMap<Box<[u8]>, (Instant, Rc<Resource>)>;

@@ -1,7 +1,7 @@
 //! Preconditions (RFC 9110, 13), in the order of its section 13.2.2.
 //!
-//! `if-none-match` silences `if-modified-since`, `if-match` silences `if-unmodified-since`. Tags are compared as text
-//! between commas: none of ours has a comma, and a piece of a foreign tag lacks one of its quotes.
+//! `if-none-match` overrides `if-modified-since`, and `if-match` overrides `if-unmodified-since`. Tags are compared as
+//! text between commas: tags of this server have no comma, and a piece of a foreign tag lacks one of its quotes.
 
 use super::FileFields;
 use super::resource::Variant;
@@ -25,7 +25,7 @@ pub(super) fn evaluate(fields: &FileFields<'_>, variant: &Variant) -> Preconditi
         return Precondition::Fails;
     }
     let known = match (fields.if_none_match, fields.if_modified_since.and_then(seconds)) {
-        // Weak comparison: a proxy on the way may have marked our tag as weak.
+        // The comparison is weak: a proxy on the way may have marked the tag as weak.
         (Some(tags), _) => any(tags, |tag| tag.strip_prefix("W/").unwrap_or(tag) == variant.etag),
         (None, Some(date)) => variant.modified_seconds().is_some_and(|modified| modified <= date),
         (None, None) => false,
@@ -33,9 +33,8 @@ pub(super) fn evaluate(fields: &FileFields<'_>, variant: &Variant) -> Preconditi
     if known { Precondition::NotModified } else { Precondition::Holds }
 }
 
-/// Whether `if-range` lets a range be taken: it holds, or is not there. Strong comparison only.
-///
-/// A date is strong only if the file had rested when it was read, else a second change may bear the same second.
+/// Whether a range may be served: `if-range` holds, or is absent. The comparison is strong. A date counts as strong only
+/// for a settled file, since an unsettled one may have changed again within the same second.
 pub(super) fn range_applies(fields: &FileFields<'_>, variant: &Variant) -> bool {
     match fields.if_range {
         None => true,
@@ -50,7 +49,7 @@ fn any(tags: &str, matches: impl Fn(&str) -> bool) -> bool {
     tags == "*" || tags.split(',').any(|tag| matches(tag.trim()))
 }
 
-/// An HTTP date in seconds since 1970; `None` if it is none, or before that.
+/// An HTTP date in seconds since 1970; `None` for an earlier date, or for text that is no date.
 fn seconds(date: &str) -> Option<u64> {
     let time = httpdate::parse_http_date(date).ok()?;
     Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())

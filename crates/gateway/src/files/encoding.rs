@@ -1,7 +1,7 @@
 //! Content codings of precompressed copies, and the choice among them (RFC 9110, 12.5.3).
 //!
-//! Copies are found beside their original: `app.js.br`, `app.js.zst`, `app.js.gz`. Of those with the highest weight the
-//! smallest is sent: the operator compressed them, so their sizes say which is best. Weights are thousandths.
+//! Copies stand beside their original: `app.js.br`, `app.js.zst`, `app.js.gz`. The smallest copy with the highest weight
+//! is sent: the operator compressed the copies, so that their sizes say which is best. Weights are thousandths.
 
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(super) enum Coding {
 impl Coding {
     pub(super) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstandard, Coding::Gzip];
 
-    /// As in `content-encoding`.
+    /// The coding's name in `content-encoding`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Coding::Brotli => "br",
@@ -33,16 +33,15 @@ impl Coding {
     }
 }
 
-/// What `accept-encoding` gives each coding, in thousandths; zero is "not acceptable".
+/// The weights in `accept-encoding`, in thousandths; zero is "not acceptable".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Weights {
     codings: [u16; 3],
     identity: u16,
 }
 
-/// The number of the variant to send. `variants` are coding and size; the first is the original (no coding).
-///
-/// If nothing is acceptable the original is sent all the same, which the RFC allows and clients prefer to a 406.
+/// The number of the variant to send. `variants` are coding and size; the first is the original (no coding). If no variant
+/// is acceptable, the original is sent all the same, which the RFC allows and clients prefer to a 406.
 pub(super) fn choose(accept: Option<&str>, variants: impl Iterator<Item = (Option<Coding>, u64)>) -> usize {
     let weights = parse(accept.unwrap_or_default());
     let weight = |coding: Option<Coding>| coding.map_or(weights.identity, |c| weights.codings[c as usize]);
@@ -60,7 +59,7 @@ fn parse(accept: &str) -> Weights {
         let mut parts = element.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let weight = parts.next().map_or(Some(1000), parse_weight);
-        // A weight that cannot be read says nothing: be careful and take it for a refusal.
+        // A weight that cannot be read is taken for a refusal, to be careful.
         let weight = weight.unwrap_or(0);
         let is = |word: &str| name.eq_ignore_ascii_case(word);
         match () {
@@ -74,14 +73,14 @@ fn parse(accept: &str) -> Weights {
     }
     let [brotli, zstandard, gzip, identity] = named;
     let coding = |weight: Option<u16>| weight.or(others).unwrap_or(0);
-    // Not named, the original is acceptable, after everything that is asked for.
+    // An original that is not named is acceptable, after all codings that are named.
     Weights {
         codings: [coding(brotli), coding(zstandard), coding(gzip)],
         identity: identity.or(others).unwrap_or(1),
     }
 }
 
-/// `q=0.8`: at most three digits behind the point.
+/// A weight such as `q=0.8`, with at most three digits behind the point.
 fn parse_weight(parameter: &str) -> Option<u16> {
     let (name, value) = parameter.split_once('=')?;
     if !name.trim().eq_ignore_ascii_case("q") {

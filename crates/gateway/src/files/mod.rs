@@ -1,30 +1,28 @@
 //! Static files from content trees, for the gateway's own HTTP/1.1 codec.
 //!
-//! One [`Files`] per tree and thread: it keeps `Rc`s and a plain map, so a request takes no lock. A request goes in as
-//! a [`FileRequest`], what to send comes back as a [`FileResponse`]: status, a prebuilt block of header lines, and a
-//! body that is in memory or is a slice of an open file. The caller writes the status line, `date`, `content-length`
-//! (from [`FileResponse::content_length`]), `connection`, and any body that it wants below an error status.
+//! In: a [`FileRequest`]. Out: a [`FileResponse`], that is status, a prebuilt block of header lines, and a body that is
+//! in memory or is a slice of an open file. There is one [`Files`] for each tree and thread, so that a request takes no
+//! lock. The caller writes the status line, `date`, `content-length`, `connection`, and the body of an error.
 //!
-//! **Small files** (up to [`SMALL_FILE_BYTES`]) are answered from memory, with header lines made once. That was
-//! measured at 7 us of CPU a request, nginx's sendfile at 12, a pool of blocking threads at 84.
+//! **Small files** (up to [`SMALL_FILE_BYTES`]) are served from memory, with header lines made once. That was measured at
+//! 7 us of CPU a request, nginx's sendfile at 12, a pool of blocking threads at 84.
 //!
-//! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per
-//! [`REVALIDATE`]; a change is seen by every request that comes later than that. inotify would tell sooner, but needs a
-//! watch per folder, says nothing on network file systems, overflows under load, and loses the tree when a link is
-//! switched to a new one. Opening by name sees all of these alike: the whole path is resolved anew each time, and the
-//! root once a second, so `current -> releases/42` may be switched under load. A stamp of size and times can miss a
-//! second write within the clock's tick: content read within two seconds of its last change is read again (see
-//! [`resource`]).
+//! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per [`REVALIDATE`];
+//! every request that comes later than that sees a change. inotify would tell sooner, but it needs a watch per folder,
+//! says nothing on network file systems, overflows under load, and loses the tree when a link is switched to a new one.
+//! Opening by name sees all of these: the whole path is resolved each time, and the root once a second, so that
+//! `current -> releases/42` may be switched under load. A stamp of size and times can miss a second write within the
+//! clock's tick: content read within two seconds of its last change is therefore read again (see [`resource`]).
 //!
-//! **Large files** are read in line, 64 to 128 KiB a turn ([`FileSlice::read`]), not handed to a blocking pool. A read
-//! from the page cache is a copy of about 10 us, cheaper than waking another thread; the kernel reads ahead of a
-//! sequential reader. A cold file on a slow disk does stall its thread for the length of a disk read; nginx without
-//! its thread pool makes the same trade. Keep trees on network file systems behind an upstream instead.
+//! **Large files** are read in line, 64 to 128 KiB a turn ([`FileSlice::read`]), and not by a blocking pool. A read from
+//! the page cache is a copy of about 10 us, cheaper than waking another thread, and the kernel reads ahead of a
+//! sequential reader. A cold file on a slow disk does stall its thread for the length of a disk read; nginx without its
+//! thread pool makes the same trade. Keep trees on network file systems behind an upstream instead.
 //!
-//! **No path escapes.** [`path`] refuses what could name anything outside by text, and `tree` resolves beneath an
-//! open root in the kernel, in one system call, so that there is no check that a rename could outrun.
+//! **No path escapes.** [`path`] refuses text that could name anything outside, and [`tree`] resolves names beneath an
+//! open root in the kernel, in one system call, so that no rename can come between check and use.
 //!
-//! **Lower trees may have gaps.** What a tree of `plimsoll adapt` lacks is served from the next ([`order`]).
+//! **Lower trees may have gaps.** A file that a tree of `plimsoll adapt` lacks is served from the next tree ([`order`]).
 //!
 //! Not here: rewriting by level (the caller prepends the level's prefix), folder listings, uploads.
 
@@ -46,9 +44,9 @@ use cache::Cache;
 use conditional::Precondition;
 use order::Order;
 use range::Selection;
-pub use request::{FileFields, FileRequest};
+pub(crate) use request::{FileFields, FileRequest};
 use resource::{Found, Resource, Variant};
-pub use response::{FileBody, FileHeaders, FileResponse, FileSlice};
+pub(crate) use response::{FileBody, FileResponse, FileSlice};
 use rustix::io::Errno;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -56,22 +54,22 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tree::Tree;
 
-/// The largest file that is kept in memory. Above it a copy from the page cache is small beside sending the bytes.
-pub const SMALL_FILE_BYTES: u64 = 64 * 1024;
+/// The largest file that is kept in memory. For a larger one, a copy from the page cache costs little beside sending it.
+pub(crate) const SMALL_FILE_BYTES: u64 = 64 * 1024;
 
-/// How long an answer may rest on what was last seen of the disk.
-pub const REVALIDATE: Duration = Duration::from_secs(1);
+/// How long a file is served without comparing it with the disk.
+pub(crate) const REVALIDATE: Duration = Duration::from_secs(1);
 
 const ALLOW: &str = "GET, HEAD, OPTIONS";
 
 /// How a tree is served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilesSettings {
-    /// The folder. It may be a link; where it points to is looked up again every [`REVALIDATE`].
+    /// The folder. It may be a link, whose target is looked up again every [`REVALIDATE`].
     pub root: PathBuf,
-    /// What stands for a folder, first found first: `index.html`.
+    /// The names of files that are served for a folder; the first that exists is served.
     pub index: Vec<String>,
-    /// Follow links that leave the tree. Relative links within it are followed in any case.
+    /// Whether links that leave the tree are followed. Relative links within the tree always are.
     pub follow_symlinks: bool,
     /// The most memory for small files, per thread.
     pub cache_bytes: usize,
@@ -98,7 +96,7 @@ impl Default for FilesSettings {
 
 /// A tree's server, one per thread.
 #[derive(Debug)]
-pub struct Files {
+pub(crate) struct Files {
     index: Vec<String>,
     tree: Tree,
     cache: Cache,
@@ -110,7 +108,7 @@ impl Files {
     ///
     /// # Errors
     /// The root does not exist, is no folder, or may not be opened.
-    pub fn new(settings: FilesSettings) -> std::io::Result<Files> {
+    pub(crate) fn new(settings: FilesSettings) -> std::io::Result<Files> {
         Ok(Files {
             index: settings.index,
             tree: Tree::open(settings.root, settings.follow_symlinks)?,
@@ -120,7 +118,7 @@ impl Files {
     }
 
     /// Answers one request. Reads small files and metadata in line; never waits for anything but the disk.
-    pub fn respond(&mut self, now: Instant, request: &FileRequest<'_>) -> FileResponse {
+    pub(crate) fn respond(&mut self, now: Instant, request: &FileRequest<'_>) -> FileResponse {
         match request.method {
             "GET" | "HEAD" => {}
             "OPTIONS" => return FileResponse::bare(204).with("allow", ALLOW),
@@ -134,8 +132,7 @@ impl Files {
             self.forget();
         }
         let response = self.look_up(now, request, &relative);
-        // Trees that were exchanged and taken away a moment ago have nothing any more: their place is looked at again
-        // before anybody hears that there is nothing.
+        // A tree that was replaced a moment ago is empty: its name is looked up again before a request gets a 404.
         if response.status == 404 && self.tree.look_again(now) {
             self.forget();
             return self.look_up(now, request, &relative);
@@ -198,7 +195,7 @@ impl Files {
         let mut variant = resource.choose(request.fields.accept_encoding);
         let mut file = None;
         if variant.content.is_none() {
-            // The file may have changed since it was last looked at: the headers must be those of what is sent.
+            // The file may have changed since it was last compared: the headers must be those of the content that is sent.
             match variant.open(&self.tree) {
                 Ok((opened, same)) => {
                     file = Some(opened);
@@ -238,10 +235,10 @@ fn respond_with(request: &FileRequest<'_>, variant: &Variant, file: Option<std::
     }
 }
 
-/// A folder that was asked for without its final slash, else its relative links would miss it.
+/// Adds the final slash to the name of a folder, without which the relative links of its page would lead elsewhere.
 ///
-/// The location is relative, since the client knows nothing of the prefix that its level put in front, and begins with
-/// `./`, so that neither `//host` nor `scheme:` can be made of a name.
+/// The location is relative, since the client does not know the prefix of its level. It begins with `./`, so that no
+/// name can become `//host` or `scheme:`.
 fn redirect(relative: &[u8], query: Option<&str>) -> FileResponse {
     let name = relative.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut location = format!("./{}/", path::encode(name));
@@ -255,7 +252,7 @@ fn redirect(relative: &[u8], query: Option<&str>) -> FileResponse {
 fn status_of(error: Errno) -> u16 {
     match error {
         Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO | Errno::INVAL => 404,
-        // A link that leaves the tree (XDEV), a link where none is followed (LOOP), or no permission.
+        // These are a link that leaves the tree (XDEV), a link where none is followed (LOOP), and no permission.
         Errno::XDEV | Errno::LOOP | Errno::ACCESS | Errno::PERM => 403,
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
         _ => 500,

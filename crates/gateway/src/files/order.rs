@@ -1,13 +1,13 @@
-//! Which trees belong together: what one lacks is served from the next.
+//! Which trees belong together: a file that one tree lacks is served from the next.
 //!
-//! `plimsoll adapt` writes `manifest.json` beside its trees and names them there from lowest to highest quality. A tree
-//! may lack files: pages that were cut, and with `--sparse` all that is the same in the next. Where a name beneath one
-//! tree leads nowhere, the same name beneath the next one counts.
+//! `plimsoll adapt` writes `manifest.json` beside its trees, which lists them from lowest to highest quality. A tree may
+//! lack files: pages that were cut, and with `--sparse` all files that are the same in the next tree. Where a name beneath
+//! one tree leads nowhere, the same name beneath the next tree counts.
 //!
-//! The disk says what is missing, not the manifest's lists: they would have to be held in memory by every thread, and
-//! would be wrong as soon as somebody takes a file away. So the order of the trees is all that is read. It is looked for
-//! when a name leads nowhere, at most once per [`REVALIDATE`], and read again when the file under its name is another
-//! (`adapt` exchanges the whole folder) or was changed. A folder without a manifest, or with somebody else's file of
+//! The disk says which files are missing, and not the manifest's lists: every thread would have to keep those in memory,
+//! and they would be wrong as soon as a file is removed. The order of the trees is therefore all that is read. The
+//! manifest is looked for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has
+//! changed or been replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of
 //! that name, has no trees and no fallback.
 
 use super::REVALIDATE;
@@ -21,15 +21,15 @@ use std::time::Instant;
 
 /// The manifest's name.
 const MANIFEST: &[u8] = b"manifest.json";
-/// The form that is understood.
+/// The version of the manifest that is understood.
 const VERSION: u64 = 1;
-/// A longer one is not read: it would hold the thread up.
+/// A longer manifest is not read: that would hold up the thread.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The trees beneath a root, and when they were looked for.
+/// The trees beneath a root, and when the manifest was last looked for.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// With their final slash, from lowest to highest quality.
+    /// Their names with the final slash, from lowest to highest quality.
     trees: Vec<Vec<u8>>,
     /// Device, inode, size and modification time of the manifest.
     identity: Option<[i128; 4]>,
@@ -37,7 +37,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The same name in the tree above, if `name` is in one that has one above it.
+    /// The same name in the next tree, if `name` lies in a tree that has a next one.
     pub(super) fn above(&mut self, root: &Tree, now: Instant, name: &[u8]) -> Option<Vec<u8>> {
         self.follow(root, now);
         let at = self.trees.iter().position(|tree| name.starts_with(tree))?;
@@ -61,7 +61,7 @@ impl Order {
                     *self = Order { trees: read(file).unwrap_or_default(), identity, looked: self.looked };
                 }
             }
-            // For want of a descriptor, say, the trees are not another.
+            // Another error, such as a lack of descriptors, says nothing about the trees.
             Err(Errno::NOENT) => *self = Order { looked: self.looked, ..Order::default() },
             Err(_) => {}
         }
@@ -88,7 +88,7 @@ fn read(file: File) -> Option<Vec<Vec<u8>>> {
     trees.map(|entry| entry["tree"].as_str().filter(|tree| is_folder(tree))).map(prefix).collect()
 }
 
-/// One folder of the root: nothing else that a manifest says may become part of a path.
+/// Whether a name is one folder of the root: nothing else in a manifest may become part of a path.
 fn is_folder(tree: &str) -> bool {
     !tree.is_empty() && !tree.starts_with('.') && !tree.contains(['/', '\0'])
 }

@@ -1,17 +1,17 @@
 //! From a request's path to a name beneath the root.
 //!
-//! The path is split at its slashes first and each segment is decoded after, so that an encoded slash cannot make a
-//! segment. `.` and `..`, plain or encoded, are refused and not resolved: clients resolve them before they send
-//! (RFC 3986, 5.2.4), and `/../full/x` behind the prefix `/light` would pick a level of the client's own choice.
-//! Backslash and control characters are refused because other layers read them as separators or ends. Names that begin
-//! with a dot (`.git`, `.htpasswd`) do not exist here, but for `.well-known` (RFC 8615). Empty segments are passed
-//! over, as nginx and Apache do.
+//! The path is split at its slashes first, and each segment is decoded after that, so that an encoded slash cannot make a
+//! segment. `.` and `..`, plain or encoded, are refused and not resolved: clients resolve them before they send a path
+//! (RFC 3986, 5.2.4), and `/../full/x` behind the prefix `/light` would let the client choose its level. Backslashes and
+//! control characters are refused because other layers read them as separators or ends. Names that begin with a dot
+//! (`.git`, `.htpasswd`) are not served, but for `.well-known` (RFC 8615). Empty segments are skipped, as in nginx and
+//! Apache.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The name beneath the root, without slash at its beginning; with one at its end, or empty, it means a folder.
-/// Or the status to answer with.
+/// The name beneath the root, without a slash at its beginning. A name that is empty or ends with a slash means a folder.
+/// The error is the status of the response.
 pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
     let path = raw.strip_prefix('/').ok_or(400_u16)?.as_bytes();
     if is_plain(path) {
@@ -33,7 +33,7 @@ pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
     Ok(Cow::Owned(name))
 }
 
-/// Whether the path means what it says: nothing encoded, no empty segment, none that begins with a dot.
+/// Whether the path is the name already: nothing is encoded, no segment is empty or begins with a dot.
 fn is_plain(path: &[u8]) -> bool {
     let mut previous = b'/';
     path.iter().all(|&byte| {

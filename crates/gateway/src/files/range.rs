@@ -1,8 +1,8 @@
 //! Byte ranges (RFC 9110, 14).
 //!
-//! One range is answered with 206. Several are answered with the whole (14.2 lets a server ignore `range`): nothing
-//! that browsers do needs `multipart/byteranges`, and many small overlapping ranges are an old way to make a server
-//! work. A field that cannot be read is ignored, too.
+//! One range is answered with 206. Several ranges are answered with the whole (14.2 lets a server ignore `range`):
+//! browsers do not need `multipart/byteranges`, and many small overlapping ranges are an old attack on servers. A field
+//! that cannot be read is ignored, too.
 
 use std::ops::Range;
 
@@ -10,12 +10,12 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
     Whole,
-    /// Not empty, and within the size.
+    /// A range that is not empty and lies within the size.
     Part(Range<u64>),
     Unsatisfiable,
 }
 
-/// What a `range` field selects of `size` bytes.
+/// The bytes that a `range` field selects, out of `size` bytes.
 pub(super) fn select(field: &str, size: u64) -> Selection {
     parse(field, size).unwrap_or(Selection::Whole)
 }
@@ -40,7 +40,7 @@ fn parse(field: &str, size: u64) -> Option<Selection> {
     Some(if range.start < range.end { Selection::Part(range) } else { Selection::Unsatisfiable })
 }
 
-/// Digits only, and larger than any file where they do not fit.
+/// A number of digits only; larger than any file if it does not fit.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

@@ -2,41 +2,40 @@
 
 /// A request for a file.
 #[derive(Clone, Copy, Debug)]
-pub struct FileRequest<'a> {
+pub(crate) struct FileRequest<'a> {
     /// The method, as sent.
-    pub method: &'a str,
+    pub(crate) method: &'a str,
     /// The path as sent, percent-encoded and without its query, behind the prefix of its level.
-    pub path: &'a str,
+    pub(crate) path: &'a str,
     /// The query without its question mark; kept when a folder's missing slash is added.
-    pub query: Option<&'a str>,
+    pub(crate) query: Option<&'a str>,
     /// The header fields that matter here.
-    pub fields: FileFields<'a>,
+    pub(crate) fields: FileFields<'a>,
 }
 
-/// The header fields that matter to files, each the first of its name.
-///
-/// Filled in one pass over the request's headers, which is cheaper than eight look-ups.
+/// The header fields that matter to files, each the first of its name. One pass over the request's headers fills them,
+/// which is cheaper than seven look-ups.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FileFields<'a> {
+pub(crate) struct FileFields<'a> {
     /// `accept-encoding`.
-    pub accept_encoding: Option<&'a str>,
+    pub(crate) accept_encoding: Option<&'a str>,
     /// `if-match`.
-    pub if_match: Option<&'a str>,
+    pub(crate) if_match: Option<&'a str>,
     /// `if-modified-since`.
-    pub if_modified_since: Option<&'a str>,
+    pub(crate) if_modified_since: Option<&'a str>,
     /// `if-none-match`.
-    pub if_none_match: Option<&'a str>,
+    pub(crate) if_none_match: Option<&'a str>,
     /// `if-range`.
-    pub if_range: Option<&'a str>,
+    pub(crate) if_range: Option<&'a str>,
     /// `if-unmodified-since`.
-    pub if_unmodified_since: Option<&'a str>,
+    pub(crate) if_unmodified_since: Option<&'a str>,
     /// `range`.
-    pub range: Option<&'a str>,
+    pub(crate) range: Option<&'a str>,
 }
 
 impl<'a> FileFields<'a> {
-    /// Picks the fields out of a request's headers. A value that is not text is passed over.
-    pub fn of(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+    /// Takes the fields from a request's headers. A value that is not text is ignored.
+    pub(crate) fn of(headers: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let mut fields = FileFields::default();
         for (name, value) in headers {
             if let Some(field) = fields.field(name)
@@ -49,7 +48,7 @@ impl<'a> FileFields<'a> {
     }
 
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
-        // The length first: most headers are none of these, and most lengths are theirs alone.
+        // Lengths are compared first: most headers are none of these, and most lengths belong to one of them.
         let (expected, field) = match name.len() {
             5 => ("range", &mut self.range),
             8 if name.as_bytes()[3].eq_ignore_ascii_case(&b'm') => ("if-match", &mut self.if_match),

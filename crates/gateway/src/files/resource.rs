@@ -1,13 +1,14 @@
 //! A file as seen on disk: itself and its precompressed copies, each with its header lines and, if small, its content.
 //!
-//! The validators are a strong entity tag of size and modification time in nanoseconds, the same on every machine that
-//! holds the same copy, and `last-modified`. A compressed copy has a tag of its own, as it must.
+//! The validators are `last-modified` and a strong entity tag of size and modification time in nanoseconds, which is the
+//! same on every machine that holds the same copy. A compressed copy has a tag of its own, as RFC 9110 demands.
 //!
-//! A copy that is older than its original is passed over: it is what the original was. Whole seconds are compared,
-//! since some compressors copy no more than these.
+//! A copy that is older than its original is ignored, since the original has changed. Whole seconds are compared, since
+//! some compressors preserve no finer time.
 //!
-//! Two writes within one tick of the file system's clock leave the same size and times. So what was read within
-//! [`SETTLE_SECONDS`] of its last change is *unsettled*: it is read again at the next comparison, whatever its stamp.
+//! Two writes within one tick of the file system's clock may leave the same size and times. Content that was read within
+//! [`SETTLE_SECONDS`] of its last change is therefore *unsettled*: it is read again at the next comparison, whatever its
+//! stamp.
 
 use super::SMALL_FILE_BYTES;
 use super::encoding::{self, Coding};
@@ -20,10 +21,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// More than the tick of any file system's clock in use (FAT has 2 s).
+/// No file system's clock in use has a longer tick (FAT has 2 s).
 const SETTLE_SECONDS: i64 = 2;
 
-/// What a name led to.
+/// What a name leads to.
 pub(super) enum Found {
     File(Rc<Resource>),
     Folder,
@@ -41,28 +42,28 @@ pub(super) struct Resource {
 pub(super) struct Variant {
     kind: VariantKind,
     stamp: Stamp,
-    /// It had rested when it was read.
+    /// Whether the file had not changed for [`SETTLE_SECONDS`] when it was read.
     pub(super) settled: bool,
     pub(super) etag: String,
     /// Header lines: validators first, then what describes the content.
     pub(super) block: Rc<str>,
-    /// How much of the block is validators.
+    /// How many bytes of the block are validators.
     pub(super) validators_length: usize,
-    /// If it is small.
+    /// The content of a small file.
     pub(super) content: Option<Rc<[u8]>>,
 }
 
-/// What a representation is, whatever its content.
+/// What a representation is, apart from its content.
 #[derive(Clone, Debug)]
 struct VariantKind {
     name: Rc<[u8]>,
     coding: Option<Coding>,
     content_type: ContentType,
-    /// Whether the answer depends on `accept-encoding`.
+    /// Whether the response depends on `accept-encoding`.
     varies: bool,
 }
 
-/// What changes when a file does. The time of status change betrays a copy that kept size and modification time.
+/// What changes when a file changes. The time of status change reveals a copy that kept size and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -73,7 +74,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// `None` for what is neither a file nor a folder; the flag says folder.
+    /// The stamp of a file or a folder, and whether it is a folder. Anything else is an error.
     fn of(file: &File) -> Result<(Stamp, bool), Errno> {
         let metadata = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if !(metadata.is_file() || metadata.is_dir()) {
@@ -98,7 +99,7 @@ struct Opened {
     stamp: Stamp,
 }
 
-/// Looks at a file and its copies; hands `known` back if nothing changed.
+/// Looks at a file and its copies; returns `known` if nothing has changed.
 pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Result<Found, Errno> {
     let file = tree.open_name(name)?;
     let (stamp, is_folder) = Stamp::of(&file)?;
@@ -128,10 +129,10 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
 }
 
-/// How far in a page its encoding is looked for (WHATWG HTML, 13.2.3.2).
+/// How many bytes of a page are searched for its encoding (WHATWG HTML, 13.2.3.2).
 const PRESCAN: usize = 1024;
 
-/// Whether a page says how it is encoded, by `<meta charset>` or the like.
+/// Whether a page states its encoding, by `<meta charset>` or similarly.
 fn names_its_encoding(file: &File) -> bool {
     let mut head = [0; PRESCAN];
     let read = file.read_at(&mut head, 0).unwrap_or(0);
@@ -146,7 +147,7 @@ fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Optio
     usable.then_some(Opened { coding: Some(coding), name, file, stamp })
 }
 
-/// The content, unless it is large, or changed while it was read.
+/// The content of a file that is small and did not change while it was read.
 fn read_small(file: &File, stamp: Stamp) -> Option<Rc<[u8]>> {
     if stamp.size_bytes > SMALL_FILE_BYTES {
         return None;
@@ -178,7 +179,7 @@ impl Resource {
     fn is_still(&self, seen: &[Opened]) -> bool {
         seen.len() == self.variants.len()
             && self.variants.iter().zip(seen).all(|(variant, seen)| {
-                // A small one without content changed while it was read: try again.
+                // A small file without content changed while it was read, and is read again.
                 let is_complete = variant.content.is_some() || variant.size() > SMALL_FILE_BYTES;
                 let is_same = variant.kind.coding == seen.coding && variant.kind.name == seen.name;
                 variant.settled && is_complete && is_same && variant.stamp == seen.stamp
@@ -194,7 +195,7 @@ impl Variant {
         let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.as_str()));
         let etag = format!("\"{:x}-{seconds:x}.{nanoseconds:x}{suffix}\"", stamp.size_bytes);
         let mut block = format!("etag: {etag}\r\n");
-        // An origin must not name a time to come (RFC 9110, 8.8.2.1); before 1970 is an artefact of archives.
+        // An origin must not name a future time (RFC 9110, 8.8.2.1). A time before 1970 is an artefact of archives.
         if age_seconds >= 0
             && let Ok(seconds) = u64::try_from(seconds)
         {
@@ -214,7 +215,7 @@ impl Variant {
         Variant { kind, stamp, settled, etag, block: block.into(), validators_length, content: None }
     }
 
-    /// Opens it to be read from disk, and describes what was opened if that is not what this describes.
+    /// Opens the file to be read from disk. If the file has changed, the variant that is returned describes the new file.
     pub(super) fn open(self: &Rc<Self>, tree: &Tree) -> Result<(File, Rc<Variant>), Errno> {
         let file = tree.open_name(&self.kind.name)?;
         let (stamp, is_folder) = Stamp::of(&file)?;
@@ -233,7 +234,7 @@ impl Variant {
         self.stamp.size_bytes
     }
 
-    /// When it was changed, in seconds since 1970; `None` before that.
+    /// The time of its last change, in seconds since 1970; `None` for an earlier time.
     pub(super) fn modified_seconds(&self) -> Option<u64> {
         u64::try_from(self.stamp.modified.0).ok()
     }

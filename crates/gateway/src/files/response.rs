@@ -1,4 +1,4 @@
-//! What the file server hands back: status, header lines, body.
+//! What the file server returns: status, header lines, body.
 
 use super::resource::Variant;
 use std::borrow::Cow;
@@ -8,40 +8,41 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-/// The answer to a [`FileRequest`](super::FileRequest).
+/// The response to a [`FileRequest`](super::FileRequest).
 #[derive(Debug)]
-pub struct FileResponse {
-    /// The status code. From 400 on the body is empty: the caller has the pages for these.
-    pub status: u16,
-    /// The header fields, less `date`, `connection` and `content-length`.
-    pub headers: FileHeaders,
-    /// The `content-length` to send: of the body, or for HEAD of the body that GET would have had. `None` where the
+pub(crate) struct FileResponse {
+    /// The status code. From 400 on the body is empty, and the caller writes one.
+    pub(crate) status: u16,
+    /// The header fields, without `date`, `connection` and `content-length`.
+    pub(crate) headers: FileHeaders,
+    /// The `content-length` to send: that of the body or, for HEAD, of the body that GET would have had. `None` if the
     /// status has no such header (204, 304).
-    pub content_length: Option<u64>,
+    pub(crate) content_length: Option<u64>,
     /// The body.
-    pub body: FileBody,
+    pub(crate) body: FileBody,
 }
 
-/// Header fields: a block of lines that was made when the file was read, and what this answer adds.
+/// Header fields: a block of lines that was made when the file was read, and the fields of this response alone.
 #[derive(Debug, Default)]
-pub struct FileHeaders {
+pub(crate) struct FileHeaders {
     block: Option<(Rc<str>, usize)>,
     extra: Vec<(&'static str, Cow<'static, str>)>,
 }
 
 impl FileHeaders {
-    /// Prebuilt lines, each `name: value` and CRLF, names in lower case; to be copied as they are.
-    pub fn block(&self) -> &str {
+    /// The prebuilt lines, each `name: value` and CRLF, names in lower case.
+    pub(crate) fn block(&self) -> &str {
         self.block.as_ref().map_or("", |(text, used)| &text[..*used])
     }
 
-    /// What comes on top of the block.
-    pub fn extra(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    /// The fields besides the block.
+    pub(crate) fn extra(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.extra.iter().map(|(name, value)| (*name, value.as_ref()))
     }
 
     /// All fields.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let prebuilt = self.block().split_terminator("\r\n").filter_map(|line| line.split_once(": "));
         prebuilt.chain(self.extra.iter().map(|(name, value)| (*name, value.as_ref())))
     }
@@ -49,7 +50,7 @@ impl FileHeaders {
 
 /// A body.
 #[derive(Debug)]
-pub enum FileBody {
+pub(crate) enum FileBody {
     /// Nothing to send.
     Empty,
     /// A small file, or a part of one.
@@ -65,37 +66,24 @@ pub enum FileBody {
 
 /// A part of an open file, read from its beginning to its end.
 #[derive(Debug)]
-pub struct FileSlice {
+pub(crate) struct FileSlice {
     file: File,
     offset: u64,
     remaining: u64,
 }
 
 impl FileSlice {
-    /// The open file, for `sendfile`.
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-    /// Where the next byte to send stands in the file.
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
     /// How many bytes are still to be sent.
-    pub fn remaining(&self) -> u64 {
+    pub(crate) fn remaining(&self) -> u64 {
         self.remaining
-    }
-    /// Takes note of `count` bytes that were sent from [`file`](Self::file) otherwise than by [`read`](Self::read).
-    pub fn advance(&mut self, count: u64) {
-        self.offset += count;
-        self.remaining = self.remaining.saturating_sub(count);
     }
 
     /// Reads the next bytes; 64 to 128 KiB a turn is a good size. Zero at the end.
     ///
     /// # Errors
-    /// The disk's, and `UnexpectedEof` if the file became shorter than the length that was promised to the client:
-    /// the connection must be closed then, so that the client sees that its copy is cut short.
-    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Errors of the disk, and `UnexpectedEof` if the file is shorter now than its announced length: the connection must
+    /// be closed then, so that the client sees that its copy is cut short.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = buffer.len().min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
         if wanted == 0 {
             return Ok(0);
@@ -104,7 +92,8 @@ impl FileSlice {
             match self.file.read_at(&mut buffer[..wanted], self.offset) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => {
-                    self.advance(count as u64);
+                    self.offset += count as u64;
+                    self.remaining = self.remaining.saturating_sub(count as u64);
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -131,7 +120,7 @@ impl FileResponse {
         FileResponse { status, headers, content_length: Some(variant.size()), body: FileBody::Empty }
     }
 
-    /// Validators and `vary` alone: a 304 does not repeat what the client has (RFC 9110, 15.4.5).
+    /// Validators and `vary` alone: a 304 does not repeat fields that the client has (RFC 9110, 15.4.5).
     pub(super) fn not_modified(variant: &Variant) -> Self {
         let headers = FileHeaders {
             block: Some((variant.block.clone(), variant.validators_length)),
@@ -144,7 +133,7 @@ impl FileResponse {
         FileResponse::of(200, variant)
     }
 
-    /// The whole, or a part: also a part that is all of it is a 206, since players ask so whether they may seek.
+    /// The whole file, or a part. A part that is the whole file is a 206 too: players find out so whether they may seek.
     pub(super) fn content(variant: &Variant, file: Option<File>, part: Option<Range<u64>>) -> Self {
         let size = variant.size();
         let Range { start, end } = part.clone().unwrap_or(0..size);
@@ -152,7 +141,7 @@ impl FileResponse {
         response.content_length = Some(end - start);
         response.body = match (&variant.content, file) {
             _ if start == end => FileBody::Empty,
-            // Small by definition: the casts lose nothing.
+            // The file is small, so that the casts lose nothing.
             (Some(bytes), _) => {
                 FileBody::Memory { bytes: bytes.clone(), range: start as usize..end as usize }
             }

@@ -1,13 +1,13 @@
 //! A content tree: opening names beneath an open root.
 //!
-//! Linux's `openat2` with `RESOLVE_BENEATH` resolves the whole name in the kernel and fails (`EXDEV`) where it would
-//! leave the root: by `..`, by an absolute link, or by a link that climbs too far. Checking and opening are one step, so
-//! that a folder replaced by a link in between gains nothing. `canonicalize` and compare, the portable way, has that
-//! gap. Size and times come from the file that was opened, never from its name a second time.
+//! Linux's `openat2` with `RESOLVE_BENEATH` resolves the whole name in the kernel and fails (`EXDEV`) where the name
+//! would leave the root: by `..`, by an absolute link, or by a link that climbs too far. Checking and opening are one
+//! step, so that a folder replaced by a link in between gains nothing. The portable way, `canonicalize` and compare, has
+//! that gap. Size and times come from the file that was opened, never from its name a second time.
 //!
-//! Where the kernel or a container's filter has no `openat2`, names are walked folder by folder with `O_NOFOLLOW`: as
-//! safe, but no link is followed at all. An absolute link counts as leaving the tree even if it comes back; write it
-//! relative, or allow links.
+//! Where the kernel or a container's filter has no `openat2`, names are walked folder by folder with `O_NOFOLLOW`. That
+//! is as safe, but follows no link at all. An absolute link counts as leaving the tree even if it leads back into it;
+//! write the link relative, or allow links.
 
 use super::REVALIDATE;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Reading only; a pipe must not block the thread, and a terminal must not become ours.
+/// Reading only: a pipe must not block the thread, and a terminal must not become the process's own.
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 #[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -27,11 +27,11 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 /// How names are kept beneath the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confinement {
-    /// By the kernel.
+    /// The kernel confines them.
     Kernel,
-    /// By walking, following no link.
+    /// Each folder is opened in turn, and no link is followed.
     Walk,
-    /// Not at all where links lead: the operator allowed it.
+    /// Links may lead anywhere, as the operator allows.
     Links,
 }
 
@@ -62,9 +62,8 @@ impl Tree {
         self.confinement = confinement;
     }
 
-    /// Looks up where the root's path leads now, at most once per [`REVALIDATE`]. True if it leads elsewhere.
-    ///
-    /// While it leads nowhere, between a remove and a rename, the last root is kept.
+    /// Looks up the root's path again, at most once per [`REVALIDATE`]. True if it leads to another folder. While the path
+    /// leads nowhere, between a remove and a rename, the last root is kept.
     pub(super) fn follow_root(&mut self, now: Instant) -> bool {
         if self.followed.is_some_and(|followed| now.saturating_duration_since(followed) < REVALIDATE) {
             return false;
@@ -72,7 +71,7 @@ impl Tree {
         self.look_again(now)
     }
 
-    /// The same at any time.
+    /// The same as [`follow_root`](Self::follow_root), at any time.
     pub(super) fn look_again(&mut self, now: Instant) -> bool {
         self.followed = Some(now);
         match open_root(&self.path) {
@@ -85,7 +84,7 @@ impl Tree {
         }
     }
 
-    /// Opens what has this name, whatever it is.
+    /// Opens the file or folder of this name.
     pub(super) fn open_name(&self, name: &[u8]) -> Result<File, Errno> {
         match self.confinement {
             Confinement::Kernel => beneath(&self.root, name),
@@ -103,7 +102,7 @@ fn open_root(path: &Path) -> std::io::Result<(File, (u64, u64))> {
 
 #[cfg(target_os = "linux")]
 fn kernel_confines(root: &File) -> bool {
-    // Old kernels say ENOSYS, some containers' filters EPERM: whatever it says, it does not work.
+    // Old kernels return ENOSYS, some containers' filters EPERM. On any error `openat2` is not used.
     beneath(root, b".").is_ok()
 }
 
@@ -114,7 +113,7 @@ fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
     let mut tries = 0;
     loop {
         match openat2(root, name, FILE, Mode::empty(), resolve) {
-            // A rename anywhere on the machine while a link's `..` was resolved: the kernel asks to try again.
+            // The kernel asks to try again after a rename anywhere on the machine while it resolved a link's `..`.
             Err(Errno::AGAIN) if tries < 8 => tries += 1,
             opened => return opened.map(File::from),
         }

@@ -1,20 +1,21 @@
 //! Content types by file name.
 //!
-//! A table of what web sites hold, after the IANA registry and nginx's `mime.types`. The crates for this carry a
-//! thousand types, build scripts and a hash table; a site needs these. Text says that it is UTF-8, as every tool
-//! writes it today; a page that names its encoding itself is served without a word on it, since the header would count more.
+//! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Crates for
+//! this have a thousand types, build scripts and a hash table; a site needs these. Text is announced as UTF-8, as every
+//! tool writes it today. A page that states its encoding itself is served without a charset, since the header would
+//! override the page.
 
-/// What a name's ending says of its content.
+/// What the ending of a name says about the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentType {
     /// The value of `content-type`.
     pub(super) text: &'static str,
-    /// Whether a compressed copy beside it can be worth a look: false for what is compressed already.
+    /// Whether a compressed copy is looked for; false for types that are compressed already.
     pub(super) compressible: bool,
 }
 
 impl ContentType {
-    /// For a page that says itself how it is encoded.
+    /// The type of a page that states its encoding itself.
     pub(super) fn without_charset(self) -> ContentType {
         ContentType { text: if self.is_page() { "text/html" } else { self.text }, ..self }
     }
@@ -26,7 +27,7 @@ impl ContentType {
 
 const UNKNOWN: ContentType = ContentType { text: "application/octet-stream", compressible: true };
 
-/// By the ending after the last dot of the name, any case.
+/// The type by the ending after the last dot of the name, in any case.
 pub(super) fn of(name: &[u8]) -> ContentType {
     let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut parts = name.rsplitn(2, |&byte| byte == b'.');
@@ -41,7 +42,7 @@ pub(super) fn of(name: &[u8]) -> ContentType {
     }
 }
 
-/// Commonest first: the table is searched in order, once per change of a file.
+/// The commonest types come first: the table is searched in order, once per change of a file.
 const COMPRESSIBLE: &[(&str, &str)] = &[
     ("html", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
@@ -54,7 +55,7 @@ const COMPRESSIBLE: &[(&str, &str)] = &[
     ("xml", "text/xml; charset=utf-8"),
     ("htm", "text/html; charset=utf-8"),
     ("xhtml", "application/xhtml+xml"),
-    // What a program makes at full, a content tree has as a page of the same name.
+    // Where a program makes a page at full quality, a content tree has a page of the same name.
     ("php", "text/html; charset=utf-8"),
     ("cgi", "text/html; charset=utf-8"),
     ("asp", "text/html; charset=utf-8"),

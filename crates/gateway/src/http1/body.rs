@@ -1,17 +1,17 @@
-//! The framing of bodies, decoded incrementally and passed through as it stands.
+//! The framing of bodies, decoded incrementally and passed through unchanged.
 //!
-//! A decoder looks at each byte once and says how many belong to the body, and which are payload. The proxy forwards
-//! the framed bytes unchanged after they were validated here, so the next server reads what was checked.
+//! A decoder looks at each byte once, and says how many bytes belong to the body and which of them are payload. The proxy
+//! forwards the framed bytes unchanged after they were checked here, so that the next server reads what was checked.
 //!
 //! Chunked framing is read strictly: a size is 1 to 15 hexadecimal digits, an extension must begin with `;` and hold
 //! no control characters, a chunk's line has at most [`MAX_CHUNK_LINE`] bytes, every line ends in CR LF, trailers obey
-//! the rules of fields and do not name a framing field. Each laxity here has smuggled a request somewhere.
+//! the rules of fields and do not name a framing field. Each laxer rule has let requests be smuggled somewhere.
 
 use super::Refusal;
 use super::field::{FieldKind, is_alike, kind_of};
 use std::ops::Range;
 
-/// The longest line of a chunk's size and extensions: extensions have no use but to tire the reader.
+/// The longest line of a chunk's size and extensions, since extensions are of no use but to attackers.
 pub const MAX_CHUNK_LINE: u32 = 256;
 /// The most bytes of trailers.
 pub const MAX_TRAILERS: u32 = 8192;
@@ -82,8 +82,8 @@ impl<'a> Decoder<'a> {
         Decoder { state, reserved: &[] }
     }
 
-    /// Refuses trailers named like one of `fields`, each a name and a value: whoever merges trailers into the head
-    /// would take them for ours.
+    /// Refuses trailers named like one of `fields`, each a name and a value: a server that merges trailers into the head
+    /// would take them for the gateway's fields.
     pub fn reserving(self, fields: &'a [(String, String)]) -> Self {
         Decoder { reserved: fields, ..self }
     }
@@ -254,9 +254,9 @@ impl Trailers {
         Ok(false)
     }
 
-    /// A recipient may merge trailers into the head: none may then change framing or routing.
+    /// A recipient may merge trailers into the head, so that no trailer may change framing or routing.
     fn check_name(&self, reserved: &[(String, String)]) -> Result<(), Refusal> {
-        // Of a longer name the beginning and the length are compared: that refuses too much, never too little.
+        // A longer name is compared by its beginning and its length, which refuses too many names and never too few.
         let known = self.name_length.min(self.name.len());
         let is_reserved = reserved.iter().any(|(name, _)| {
             name.len() == self.name_length && is_alike(&name.as_bytes()[..known], &self.name[..known])

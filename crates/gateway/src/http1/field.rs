@@ -44,8 +44,8 @@ pub enum FieldKind {
     HopByHop,
 }
 
-/// What `name` means. An underscore counts as a dash: CGI makes no difference, so `X_Forwarded_For` from a client
-/// would otherwise pass for ours. [`collect`] drops such a disguise.
+/// What `name` means. An underscore counts as a dash: CGI does not tell them apart, so that a client's `X_Forwarded_For`
+/// would otherwise pass for the gateway's field. [`collect`] marks such a field as hop by hop.
 pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     let is = |known: &[u8]| {
         name.iter().zip(known).all(|(&a, &b)| a.to_ascii_lowercase() == b || (a == b'_' && b == b'-'))
@@ -70,7 +70,7 @@ pub(crate) fn kind_of(name: &[u8]) -> FieldKind {
     }
 }
 
-/// Whether two names are one to a server behind CGI: any case, and an underscore is a dash.
+/// Whether a server behind CGI takes two names for one: in any case, and with an underscore for a dash.
 pub(crate) fn is_alike(a: &[u8], b: &[u8]) -> bool {
     let plain = |&byte: &u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     a.len() == b.len() && a.iter().map(plain).eq(b.iter().map(plain))
@@ -92,11 +92,10 @@ pub(crate) struct ConnectionOptions {
 /// The most fields that `Connection` may name.
 const MAX_NAMED: u32 = 32;
 
-/// Reads the `Connection` fields and marks what they name as hop by hop.
+/// Reads the `Connection` fields and marks the fields that they name as hop by hop. Framing, host and forwarding fields
+/// cannot be named away: they have kinds of their own and are written anew.
 ///
-/// Framing, host and forwarding fields cannot be nominated away: they have kinds of their own and are written anew.
-///
-/// `None` if they name too many: each name costs a look at every field.
+/// `None` if the fields name too many others, since each name is compared with every field.
 pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<ConnectionOptions> {
     let mut options = ConnectionOptions::default();
     let mut named = 0;
@@ -127,7 +126,7 @@ pub(crate) fn read_connection(head: &[u8], fields: &mut [Field]) -> Option<Conne
     Some(options)
 }
 
-/// The framing fields of a message, as they stand.
+/// The framing fields of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lengths {
     pub content_length: Option<u64>,
@@ -144,8 +143,8 @@ pub(crate) enum LengthError {
     UnknownCoding,
 }
 
-/// Reads `Content-Length` and `Transfer-Encoding`. Anything that two parsers could read differently is an error:
-/// both fields, a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
+/// Reads `Content-Length` and `Transfer-Encoding`. Whatever two parsers could read differently is an error: both fields,
+/// a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
 pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, LengthError> {
     let mut lengths = Lengths::default();
     for field in fields {
@@ -175,7 +174,7 @@ pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Len
     Ok(lengths)
 }
 
-/// Digits only, at most 18 of them: no overflow, no sign, no blank.
+/// A number of at most 18 digits: no sign, no blank, no overflow.
 pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
         return None;
@@ -183,7 +182,7 @@ pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
     Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// Takes httparse's slices as ranges. The array comes from the caller's stack.
+/// Turns httparse's slices into ranges.
 pub(crate) fn collect(head: &[u8], parsed: &[httparse::Header<'_>], fields: &mut Vec<Field>) {
     fields.clear();
     fields.extend(parsed.iter().map(|header| {

@@ -1,10 +1,11 @@
 //! HTTP/1.1 on the wire: heads, bodies and their framing, as pure functions over bytes.
 //!
-//! Nothing here reads a socket or a clock. Both sides of the proxy use the same strictness, because a request is
-//! smuggled exactly where two parsers differ: whatever could be read in two ways is refused, never repaired.
-//! What is refused and why it can be exploited stands with each check.
+//! In: bytes as they came. Out: heads as ranges of those bytes, the framing of bodies, or a [`Refusal`]. Nothing here
+//! reads a socket or a clock. Requests and responses are read with the same strictness: a request is smuggled exactly
+//! where two parsers differ, so that whatever could be read in two ways is refused and never repaired. Each check says
+//! how the refused form can be exploited.
 //!
-//! Not here: what to do with a message (`connection.rs`), which fields a proxy adds (`forward.rs`).
+//! Not here: what becomes of a message, and which fields a proxy adds (`request/`).
 
 pub mod body;
 pub mod field;
@@ -15,7 +16,7 @@ pub mod scan;
 /// Why a message is refused: the status to answer with, and a short text for the body and the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status code for the client. For an upstream's message it is always answered as 502.
+    /// The status code for the client. The refusal of an upstream's message is always answered with 502.
     pub status: u16,
     /// What was wrong, for the response's body.
     pub why: &'static str,
@@ -53,12 +54,12 @@ impl Span {
         Span::new(start, start + part.len())
     }
 
-    /// The bytes it names.
+    /// The bytes in the range.
     pub fn of(self, buffer: &[u8]) -> &[u8] {
         buffer.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// Whether it names nothing.
+    /// Whether the range is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -71,7 +72,7 @@ impl Span {
     }
 }
 
-/// The protocol's version. Others are refused.
+/// The protocol's version. Other versions are refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0.
@@ -81,5 +82,5 @@ pub enum Version {
     Http11,
 }
 
-/// The most field lines in a head; more is refused with 431.
+/// The most field lines in a head; a head with more is refused with 431.
 pub const MAX_FIELDS: usize = 128;

@@ -1,8 +1,8 @@
 //! A request's head: tokenized by httparse, then held to what RFC 9112 allows and two parsers agree on.
 //!
-//! [`HeadScan`](super::scan::HeadScan) has already refused bare CR and LF. httparse refuses bad method and field-name
-//! characters, blanks before a colon, obsolete folding and control characters in values. The rest is here: version,
-//! target, host, framing, connection options.
+//! [`HeadScan`](super::scan::HeadScan) has already refused bare CR and LF. httparse refuses bad characters in the method
+//! and in field names, blanks before a colon, obsolete folding, and control characters in values. Version, target, host,
+//! framing and connection options are checked here.
 
 use super::body::Framing;
 use super::field::{self, ConnectionOptions, Field, FieldKind, LengthError};
@@ -20,7 +20,7 @@ pub struct RequestHead {
     pub target: Span,
     /// The path alone.
     pub path: Span,
-    /// Host and port, from the target if it has one, else from `Host`. Empty if HTTP/1.0 names none.
+    /// Host and port, from the target if the target has them, otherwise from `Host`. Empty if an HTTP/1.0 request has no host.
     pub authority: Span,
     /// The protocol's version.
     pub version: Version,
@@ -45,7 +45,7 @@ impl RequestHead {
         let mut parsed = httparse::Request::new(&mut []);
         match parsed.parse_with_uninit_headers(head, &mut storage) {
             Ok(httparse::Status::Complete(length)) if length == head.len() => self.length = length,
-            // A head that ends elsewhere than the scan says is one that two parsers read differently.
+            // Two parsers read a head differently that does not end where the scan found its end.
             Ok(_) => return Err(Refusal::bad("the request head is malformed")),
             Err(error) => return Err(refusal_of(error, head)),
         }
@@ -66,7 +66,7 @@ impl RequestHead {
 
     fn read_target(&mut self, head: &[u8], target: Span) -> Result<(), Refusal> {
         let text = target.of(head);
-        // Visible ASCII only. A fragment never goes over the wire; who sends one hopes that two parsers disagree.
+        // Visible ASCII only. Clients never send a fragment: one that is sent is meant to be read in two ways.
         if text.iter().any(|&b| !(0x21..0x7f).contains(&b) || b == b'#') {
             return Err(Refusal::bad("the request target has a character that must be percent-encoded"));
         }
@@ -191,7 +191,7 @@ impl RequestHead {
         self.fields.iter().find(matches).map(|field| field.value.of(head))
     }
 
-    /// The host without its port, and without the dot that says that a name is complete: `a.b.` is `a.b`.
+    /// The host without its port, and without the dot that marks a name as complete: `a.b.` is `a.b`.
     pub fn host<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         let authority = self.authority.of(head);
         let after_address = authority.iter().rposition(|&b| b == b']').unwrap_or(0);
@@ -203,7 +203,7 @@ impl RequestHead {
     }
 }
 
-/// httparse's errors by what the client must hear.
+/// What the client is told about an error of httparse.
 fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
     match error {
         httparse::Error::TooManyHeaders => Refusal::with(431, "too many fields"),
@@ -214,7 +214,7 @@ fn refusal_of(error: httparse::Error, head: &[u8]) -> Refusal {
     }
 }
 
-/// Whether the request line ends in a well-formed version, then one that is not ours.
+/// Whether the request line ends in a well-formed version; an unsupported one, since this one was refused.
 fn names_other_version(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\r').next().unwrap_or_default();
     let mut words = line.split(|&b| b == b' ').skip(2);
@@ -242,8 +242,8 @@ fn is_authority(text: &[u8]) -> bool {
 /// Whether a path has `.` or `..` as a segment, in any spelling that some server resolves: percent-encoded dots and
 /// slashes, backslashes, `..;parameters`.
 ///
-/// Clients resolve these before they send. A server that resolves `/light/../full` would leave the tree that the
-/// level chose, and `/./buy` would leave its class.
+/// Clients resolve such segments before they send a path. A server that resolved `/light/../full` would leave the tree of
+/// the request's level, and `/./buy` would be in another class than `/buy`.
 fn has_dot_segment(path: &[u8]) -> bool {
     let (mut dots, mut other, mut parameters) = (0u32, false, false);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! An upstream's response head, read as strictly as a request's: a response that two parsers read differently
-//! poisons the connection it came on, and the next client's answer.
+//! An upstream's response head, read as strictly as a request's: a response that two parsers read differently poisons
+//! its connection, and with it the response of the next client.
 
 use super::body::Framing;
 use super::field::{self, Field, FieldKind};

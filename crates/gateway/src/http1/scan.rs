@@ -1,8 +1,8 @@
 //! Where a head ends.
 //!
-//! Every line must end in CR LF. A bare LF that one parser takes for a line's end and another for part of a value
-//! splits one request into two, and so does a bare CR; both are refused here, before anything is tokenized.
-//! The scan is incremental: each byte is looked at once, however slowly it arrives.
+//! Every line must end in CR LF. A bare LF that one parser takes for a line's end and another parser for a part of a value
+//! splits one request into two, and so does a bare CR. Both are refused here, before anything is tokenized. The scan is
+//! incremental: each byte is looked at once, however slowly the bytes arrive.
 
 use super::Refusal;
 
@@ -14,10 +14,9 @@ pub struct HeadScan {
 }
 
 impl HeadScan {
-    /// Looks at the bytes that are new since the last call. `Some(length)` once the empty line is there.
+    /// Looks at the bytes that are new since the last call. Returns `Some(length)` once the empty line has come.
     ///
-    /// `limit` is the longest head allowed; a longer one is refused with 431, or 414 if even its
-    /// first line is longer.
+    /// A head longer than `limit` is refused with 431, or with 414 if its first line alone is longer.
     pub fn advance(&mut self, bytes: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {
         let seen = &bytes[..bytes.len().min(limit)];
         while let Some(offset) = memchr::memchr2(b'\r', b'\n', &seen[self.scanned..]) {

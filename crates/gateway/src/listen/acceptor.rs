@@ -1,10 +1,11 @@
-//! Accepting connections, and giving each to the thread with the fewest, of those that have rest.
+//! Accepting connections, each for the thread that [placement](super::placement) names.
 //!
-//! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so accepting takes no lock. The kernel
-//! spreads connections by hash, which is lopsided when they are few: the accepting thread counts and hands over.
+//! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so that accepting takes no lock. The
+//! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.
 //!
-//! At the most connections, a new one takes the place of the longest idle one, else a crowd of idle clients would lock
-//! out everybody. It waits until that place is free: so many more than the limit are open as there are sockets.
+//! At the limit of connections, a new one takes the place of the connection that has been idle the longest. Otherwise many
+//! idle clients would lock out all others. The new connection waits until that place is free: at most one connection per
+//! listening socket is open above the limit.
 
 use super::placement;
 use crate::runtime::mailbox::Message;
@@ -20,7 +21,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 const BACKLOG: u32 = 4096;
 
-/// A socket bound to `address`, not yet listening: connections come only once its thread runs.
+/// A socket bound to `address` that does not listen yet: connections come only once its thread runs.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
@@ -29,10 +30,10 @@ pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Fails if somebody listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
-/// unnoticed, and each would get a part of the clients.
+/// Fails if another process listens on `address` already. `SO_REUSEPORT` alone would let a second gateway join the first
+/// unnoticed, and each gateway would get a part of the clients.
 pub(crate) fn ensure_free(address: SocketAddr) -> io::Result<()> {
-    // Linux tells at listen, not yet at bind.
+    // Linux reports this at listen, not yet at bind; `TcpListener::bind` does both.
     std::net::TcpListener::bind(address).map(drop)
 }
 
@@ -41,7 +42,7 @@ pub(crate) fn listen(socket: TcpSocket) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts until the gateway drains; what waits in the kernel's queue then is still taken.
+/// Accepts until the gateway drains. Connections that wait in the kernel's queue by then are still accepted.
 pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
     loop {
         let accepted = poll_fn(|context| match listener.poll_accept(context) {
@@ -62,13 +63,13 @@ pub(crate) async fn run(worker: Rc<Worker>, listener: TcpListener) {
                 }
                 place(&worker, io, peer.ip());
             }
-            // Out of descriptors, or the client left already: neither ends the service.
+            // The process is out of descriptors, or the client has left already. The gateway goes on either way.
             Some(Err(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Ends an idle connection of this thread; if there is none, one of the thread with the most connections.
+/// Ends an idle connection of this thread or, if there is none, of the thread with the most connections.
 fn make_room(worker: &Worker) {
     if worker.end_idle() {
         return;
@@ -79,7 +80,7 @@ fn make_room(worker: &Worker) {
     }
 }
 
-/// Whether there are as many connections as there may be.
+/// Whether the limit of connections is reached.
 pub(crate) fn is_full(worker: &Worker) -> bool {
     let shared = &worker.shared;
     let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();

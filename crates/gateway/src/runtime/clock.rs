@@ -10,7 +10,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        // The engine keeps zero for "never": begin a little after it.
+        // The clock begins a little after zero, which means "never" to the engine.
         let now = std::time::Instant::now();
         Clock { origin: now.checked_sub(std::time::Duration::from_millis(1)).unwrap_or(now) }
     }

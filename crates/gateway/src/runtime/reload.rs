@@ -1,8 +1,8 @@
 //! New settings and promises for a running gateway.
 //!
-//! All is checked first, folders opened once to see that they can be; then the tables are swapped, then the engine's
-//! promises, in that order (see `tables.rs`). What holds a socket or a thread cannot change and is said to need a
-//! restart; the rest is applied.
+//! Settings and promises are checked first, and each folder is opened once to see that it can be. Then the tables are
+//! replaced, then the engine's promises, in this order (see [`tables`](super::tables)). Settings that hold a socket or a
+//! thread cannot change while the gateway runs: they are reported as needing a restart, and all others are applied.
 
 use crate::files::Files;
 use crate::gateway::check;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
-/// Reloads a gateway, or tells it what its servers say of themselves, from any thread, as long as it runs.
+/// Reloads a running gateway, or reports to it what its servers say of themselves, from any thread.
 #[derive(Clone)]
 pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
@@ -30,19 +30,19 @@ impl std::fmt::Debug for Reloader {
     }
 }
 
-/// How often a gateway was told to reload, and since when it has been what it is.
+/// How often a gateway was told to reload, and since when its settings have been in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloads {
-    /// Those that were applied, also where they changed nothing.
+    /// Reloads that were applied, also if they changed nothing.
     pub applied: u64,
-    /// Those that were refused and changed nothing.
+    /// Reloads that were refused and changed nothing.
     pub refused: u64,
-    /// When the settings in force came into force, at the start or by the last reload applied: since 1970.
+    /// When the settings in force came into force, at the start or by the last reload applied; time since 1970.
     pub in_force_since: Duration,
 }
 
 impl Reloads {
-    /// Of a gateway that starts now.
+    /// The counts of a gateway that starts now.
     pub(crate) fn start() -> Self {
         Reloads { in_force_since: since_1970(), ..Reloads::default() }
     }
@@ -57,7 +57,7 @@ impl Reloads {
     }
 }
 
-/// By the machine's own calendar, which is what an operator compares it with; nothing is decided by it.
+/// The time since 1970 by the machine's calendar, which operators compare with their own; nothing is decided by it.
 fn since_1970() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
@@ -65,17 +65,17 @@ fn since_1970() -> Duration {
 /// What a reload changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// Of what is promised and what serves it.
+    /// Changes of promises, and of what serves them.
     pub changes: Changes,
-    /// Sections of the settings.
+    /// Sections of the settings that changed.
     pub settings: Vec<&'static str>,
-    /// What differs and stays as it is until the gateway starts anew.
+    /// Settings that differ and stay in force as they are until the gateway is restarted.
     pub needs_restart: Vec<&'static str>,
 }
 
 impl Reloader {
-    /// An upstream says how many workers it has. That counts where they are to be found; another upstream, or one that is gone,
-    /// is passed over.
+    /// Reports how many workers an upstream says that it has. The report counts for an upstream whose number of workers is
+    /// being searched for; others, and unknown names, are ignored.
     pub fn report_workers(&self, upstream: &str, workers: u32) {
         let status = self.engine.lock().unwrap_or_else(PoisonError::into_inner).status();
         let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
@@ -88,27 +88,27 @@ impl Reloader {
         }
     }
 
-    /// What was learned of how rates go on, where admission by budget predicts them.
+    /// What was learned of how rates develop, for admission by budget.
     pub fn trends(&self) -> RateForecasts {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
     }
 
-    /// Takes over what was learned before. What was learned since is added.
+    /// Adds what was learned in an earlier run to what was learned since.
     pub fn remember(&self, trends: RateForecasts) {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
     }
 
-    /// Puts new settings and promises in the place of the old ones. Requests under way are not touched.
+    /// Replaces settings and promises. Requests under way are not touched.
     ///
     /// # Errors
-    /// What is wrong, one sentence each. Nothing changed then.
+    /// What is wrong, one sentence for each finding. Nothing has changed then.
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
         self.shared.reloads().count(result.is_ok());
         result
     }
 
-    /// Counts a reload that was refused before it came here, because its file is wrong.
+    /// Counts a reload that was refused before it reached the gateway, because its file is wrong.
     pub fn refuse(&self) {
         self.shared.reloads().count(false);
     }
@@ -116,7 +116,7 @@ impl Reloader {
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
-        // Held to the end: one reload at a time.
+        // The lock is held to the end: reloads come one at a time.
         let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let reload = engine.prepare(promises)?;
         let before = self.shared.tables.current();
@@ -136,7 +136,7 @@ impl Reloader {
     }
 }
 
-/// Each thread opens them for itself; where one cannot be opened, all is refused here.
+/// Refuses settings with a folder that cannot be opened; each thread opens the folders for itself later.
 fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<String>> {
     let pairs = settings.backends.iter().zip(&promises.plants);
     let wrong: Vec<String> = pairs
@@ -151,7 +151,7 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// Sections that differ and can change.
+/// The sections that differ and can change.
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     let pairs = [
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
@@ -164,7 +164,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
     pairs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }
 
-/// Keeps what cannot change as it is, and says where it was to.
+/// Keeps the settings that cannot change as they are, and returns those that were to change.
 fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
     let mut kept = Vec::new();
     let mut keep = |name, differs: bool| {

@@ -1,4 +1,4 @@
-//! The thread that runs the control loops: it calls `tick` when the engine asks for it, and feeds it readings.
+//! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
 use crate::runtime::worker::Shared;
 use crate::settings::Backend;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::SystemTime;
 
-/// Never sleep longer: a stop is seen within this time even if its wake is lost.
+/// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// The running thread.
@@ -42,7 +42,7 @@ impl Ticker {
         Ok(Ticker { stop, thread: Some(thread) })
     }
 
-    /// To be unparked: it then ticks at once.
+    /// The thread; unparked, it ticks at once.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -57,7 +57,7 @@ impl Ticker {
     }
 }
 
-/// What is read for each tick.
+/// Reads this machine and the upstreams' reports for each tick.
 struct Senses {
     cores: u32,
     cpu: Duration,
@@ -86,7 +86,7 @@ impl Senses {
             }
             let utilization = match (backend, &tables.upstreams[plant]) {
                 (_, Some(upstream)) => upstream.reports.take(),
-                // A folder's server is this process: its share of as many cores as the plant has workers.
+                // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
                 (Backend::Files(_), None) if elapsed > 0.0 => {
                     Some((own / f64::from(tables.workers[plant].max(1))).clamp(0.0, 1.0))
                 }
@@ -98,7 +98,7 @@ impl Senses {
     }
 }
 
-/// UTC: the hour of day by which rates are predicted is the same at every machine.
+/// The time of day in UTC, so that rates are predicted by the same hour on every machine.
 fn time_of_day() -> Duration {
     const DAY: u64 = 24 * 3600;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn chooses_the_healthy_then_the_least_used_and_never_nobody() {
+    fn the_healthy_come_first_then_the_least_used_and_all_paused_still_gives_one() {
         let addresses = [AddressHealth::default(), AddressHealth::default()];
         addresses[0].open.store(3, Relaxed);
         assert_eq!(choose(&addresses, at(0), 0, 0), Some(1));

@@ -1,13 +1,13 @@
 //! ORCA: the utilization that an upstream reports in `endpoint-load-metrics`.
 //!
-//! Two of its forms are text: `TEXT cpu_utilization=0.3, application_utilization=0.5` and
-//! `JSON {"cpu_utilization":0.3}`. The application's own figure counts where it is given, else the CPU's, as gRPC's
-//! weighted round robin has it. The binary form needs protocol buffers and is passed over.
+//! The header has two forms in text: `TEXT cpu_utilization=0.3, application_utilization=0.5` and
+//! `JSON {"cpu_utilization":0.3}`. The application's own figure counts if it is given, otherwise that of the CPU, as in
+//! gRPC's weighted round robin. The binary form needs protocol buffers and is ignored.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Reports since the last look: threads add, the ticker takes.
+/// Reports since the last tick: threads add them, the ticker takes them.
 #[derive(Debug, Default)]
 pub(crate) struct LoadReports {
     /// Sum of utilizations in millionths.

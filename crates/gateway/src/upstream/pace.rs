@@ -1,26 +1,27 @@
 //! How slow a client may be while its request holds a place.
 //!
-//! An idle limit alone lets a client hold a plant's place with a byte now and then, and as many such clients as there
-//! are workers stop the service. So time is an account: it holds at most the idle limit, each second of waiting for
-//! the client takes one, and each [`MIN_RATE`] bytes give one back. Whoever keeps up that rate, or pauses for less
-//! than the limit between large pieces, is never late; who drips is, about one limit after the dripping began.
+//! With an idle limit alone, a client could hold a place at a plant by sending a byte now and then, and as many such
+//! clients as there are workers would stop the service. Time is therefore an account. It holds at most the idle limit,
+//! each second of waiting for the client takes one second, and each [`MIN_RATE`] bytes give one second back. A client
+//! that keeps up this rate, or pauses for less than the limit between large pieces, is never late. A slower client is
+//! late about one limit after it became so slow.
 //!
 //! Why not a limit from the beginning plus a second per [`MIN_RATE`] bytes: a few fast megabytes would buy an hour of
-//! dripping.
+//! slowness.
 
 use plimsoll_core::time::{Duration, Instant};
 
-/// Bytes a second that a client must send of a body, or take of a response, on average over its time limit. Below any
-/// line in use.
+/// How many bytes a second a client must send of a body, or take of a response, on average over its time limit. No line
+/// in use is slower.
 pub(crate) const MIN_RATE: u64 = 1024;
 
 /// A client's account.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// The most it holds.
+    /// The most time that the account holds.
     limit: Duration,
     deadline: Instant,
-    /// Up to when the time is accounted for.
+    /// Until when the time is accounted for.
     since: Instant,
 }
 
@@ -29,20 +30,20 @@ impl Pace {
         Pace { limit, deadline: now + limit, since: now }
     }
 
-    /// The client moved bytes: they buy time.
+    /// The client moved bytes, which earn time.
     pub(crate) fn earn(&mut self, now: Instant, bytes: u64) {
         let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / MIN_RATE));
         self.deadline = (self.deadline + earned).min(now + self.limit);
         self.since = now;
     }
 
-    /// Somebody else was waited for since the last call.
+    /// The exchange has not waited for the client since the last call.
     pub(crate) fn excuse(&mut self, now: Instant) {
         self.deadline = (self.deadline + now.since(self.since)).min(now + self.limit);
         self.since = now;
     }
 
-    /// When the account is empty, if only the client is waited for.
+    /// When the account is empty if the exchange waits for the client alone.
     pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
@@ -61,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn who_drips_is_late_and_who_keeps_the_rate_is_not() {
+    fn a_client_below_the_rate_is_late_and_one_at_the_rate_is_not() {
         let (mut dripping, mut steady, mut bursts) = (pace(), pace(), pace());
         for second in 101..1000 {
             if at(second) < dripping.deadline() {
@@ -89,10 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn other_peoples_time_is_not_counted() {
+    fn time_spent_waiting_for_others_is_not_counted() {
         let mut pace = pace();
         pace.earn(at(110), 0);
         pace.excuse(at(150));
-        assert_eq!(pace.deadline(), at(170), "ten seconds were its own");
+        assert_eq!(pace.deadline(), at(170), "only ten seconds were waited for the client");
     }
 }

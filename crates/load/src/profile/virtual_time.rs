@@ -101,7 +101,7 @@ impl Bench for Server {
         let first = (0..clients).map(|_| Reverse(0)).collect();
         let run = Run::play(self, first, true, nanoseconds(length));
         let moment = |part: u32| length * (BEGIN + (1.0 - BEGIN - END) * f64::from(part) / f64::from(PARTS));
-        let told = |part: u32| {
+        let reading = |part: u32| {
             let mut answers = AnswerTimes::default();
             let at = moment(part);
             run.answers
@@ -111,7 +111,7 @@ impl Bench for Server {
                 .for_each(|end| answers.add(end));
             (at, answers)
         };
-        let readings: Vec<_> = (0..=PARTS).map(told).collect();
+        let readings: Vec<_> = (0..=PARTS).map(reading).collect();
         let rate = |from: usize, until: usize| {
             let ((begin, first), (end, last)) = (&readings[from], &readings[until]);
             AnswerTimes::rate((*begin, first), (*end, last))
@@ -198,12 +198,12 @@ fn a_b_and_c_are_right_within_three_percent() {
     assert_eq!(link_per_byte_seconds, None, "no link binds this server");
     assert_eq!(profile.workers(), Some(WORKERS));
     assert!((6..=32).contains(&profile.busy_clients().unwrap()), "{:?}", profile.busy_clients());
-    // The twin: a server that is a twentieth slower is told from it.
+    // The twin: a server that is a twentieth slower is found to be another one.
     let slower = highest(&mut Server::of(1.05 * 6.1e-3, 1024.0), 4.0, MOST_CLIENTS).unwrap();
     assert!((slower.rate * 6.1e-3 / workers - 1.0).abs() > 0.03, "{slower:?}");
 }
 
-/// Of one size, 16 ms of one of 8 workers, at twice its rate.
+/// Overloads a server of one size, 16 ms of one of 8 workers, at twice its rate.
 fn failing(server: Server, seconds: f64) -> Overload {
     let mut server = Server { service: nanoseconds(16e-3), ..server };
     // As many clients as find room: a client that is refused in a closed loop is back at once, and refusing would be all that is done.

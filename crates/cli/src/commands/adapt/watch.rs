@@ -28,6 +28,6 @@ impl Watch for SiteWatcher<'_> {
     }
 
     fn stopped(&self) -> bool {
-        self.interrupt.is_told()
+        self.interrupt.is_requested()
     }
 }

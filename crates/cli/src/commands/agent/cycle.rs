@@ -7,12 +7,11 @@ use super::words;
 use crate::args::AgentArguments;
 use crate::output::failure::Failure;
 use crate::service::log::LossyWriter;
-use crate::service::signals::{Asked, Signals};
+use crate::service::signals::{Requested, Signals};
 use plimsoll_config::Agent;
 use plimsoll_core::agent::{Change, Counters, LoadSense, Machine, SAMPLES, Sample};
 use plimsoll_core::time::Instant as CoreInstant;
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Counters that cannot be read for so long are worth a line.
@@ -107,24 +106,19 @@ impl AgentRun {
 
     /// Works until a signal asks it to stop, or it cannot go on.
     pub(super) fn until_stopped(self, signals: Signals) -> Result<(), Failure> {
-        let (sender, receiver) = mpsc::channel();
-        // The channel is closed only when the process ends.
-        let wait = move || while sender.send(signals.wait()).is_ok() {};
-        let thread = thread::Builder::new().name("signals".to_owned()).spawn(wait);
-        thread.map_err(|error| Failure::Failed(format!("cannot wait for signals: {error}")))?;
-        self.until(&receiver)
+        self.until(&signals.receive()?)
     }
 
-    fn until(mut self, receiver: &mpsc::Receiver<Asked>) -> Result<(), Failure> {
+    fn until(mut self, receiver: &mpsc::Receiver<Requested>) -> Result<(), Failure> {
         let mut due = Instant::now() + self.tick;
         for number in 1_u64.. {
             while let Some(left) = due.checked_duration_since(Instant::now()) {
                 match receiver.recv_timeout(left) {
-                    Ok(Asked::Reload) => {
+                    Ok(Requested::Reload) => {
                         tracing::warn!("note: to read the file again, stop the agent and start it")
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => break,
-                    Ok(Asked::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+                    Ok(Requested::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
                 }
             }
             self.sample();
@@ -218,6 +212,7 @@ mod tests {
     use std::cell::RefCell;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::rc::Rc;
+    use std::thread;
 
     /// Records the fractions that it is set to. A `fragile` one panics after it degraded all clients.
     struct RecordingChooser {

@@ -93,7 +93,7 @@ impl Screen {
 
     /// Waits until `instant`. Returns whether the user asked to end before that.
     fn wait(&mut self, instant: Instant, interrupt: &Interrupt, show: &Show) -> Result<bool, Failure> {
-        while !interrupt.is_told() {
+        while !interrupt.is_requested() {
             let left = instant.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);

@@ -20,7 +20,7 @@ impl<'a> ProfileWatcher<'a> {
 
 impl Watch for ProfileWatcher<'_> {
     fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
-        if self.interrupt.is_told() {
+        if self.interrupt.is_requested() {
             return ControlFlow::Break(());
         }
         let Progress { done, subject, what, requests } = progress;

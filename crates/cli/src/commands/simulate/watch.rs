@@ -55,7 +55,7 @@ impl<'a> RunWatcher<'a> {
 impl Watch for RunWatcher<'_> {
     fn progress(&mut self, progress: &Progress) -> ControlFlow<()> {
         self.draw(progress);
-        if self.untimed.is_some() || self.interrupt.is_told() {
+        if self.untimed.is_some() || self.interrupt.is_requested() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())

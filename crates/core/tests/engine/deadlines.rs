@@ -1,51 +1,18 @@
 //! Deadlines at the request API: reserved work is given back, however a request ends, and refusals say when to come
 //! again.
 
+use crate::{Request, engine, get, ms};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::{
     Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{
-    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
-
-struct Request {
-    path: &'static str,
-    cost: Option<&'static str>,
-    trusted: bool,
-}
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "h"
-    }
-    fn path(&self) -> &str {
-        self.path
-    }
-    fn header(&self, name: &str) -> Option<&str> {
-        self.cost.filter(|_| name == "x-cost")
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::LOCALHOST)
-    }
-    fn is_trusted(&self) -> bool {
-        self.trusted
-    }
-}
-
-fn ms(ms: u64) -> Instant {
-    Instant::from_nanos(ms * 1_000_000)
-}
 
 /// A plant of scripts that take 100 ms; reports are a type of their own.
 fn promises(workers: u32, deadline: Option<Duration>) -> Promises {
@@ -68,13 +35,8 @@ fn promises(workers: u32, deadline: Option<Duration>) -> Promises {
     Promises::of(plant, site)
 }
 
-fn engine(promises: &Promises) -> (Engine, Lane) {
-    let (engine, mut lanes) = Engine::new(promises, 1, 42).expect("valid promises");
-    (engine, lanes.pop().expect("one lane"))
-}
-
 fn target(lane: &Lane, path: &'static str) -> Target {
-    lane.classify(&Request { path, cost: None, trusted: true }).expect("any host")
+    lane.classify(&get(path, 0)).expect("any host")
 }
 
 fn unfinished(engine: &Engine) -> f64 {
@@ -113,7 +75,7 @@ fn what_cannot_be_done_in_time_is_refused_and_told_when_it_could() {
 fn an_announced_cost_is_believed_from_trusted_clients() {
     let (engine, mut lane) = engine(&promises(1, Some(Duration::from_secs(2))));
     let mut verdicts = Verdicts::new();
-    let asked = |cost, trusted| Request { path: "/script", cost, trusted };
+    let asked = |cost, trusted| Request { cost, trusted, ..get("/script", 0) };
     let target = |lane: &Lane, request: &Request| lane.classify(request).expect("any host");
     let dear = target(&lane, &asked(Some("30"), true));
     assert!(matches!(
@@ -207,6 +169,16 @@ fn observing_refuses_no_request_and_counts_what_would_be_refused() {
     assert!(engine.status().classes[1].counts.reasons[Reason::Deadline as usize] >= 3);
 }
 
+/// Carries verdicts out on the permits by token.
+fn carry_out(verdicts: &mut Verdicts, held: &mut BTreeMap<u64, Permit>) {
+    for verdict in verdicts.drain(..) {
+        match verdict {
+            Verdict::Start(token, permit) => drop(held.insert(token.0, permit)),
+            Verdict::Drop { token, .. } => drop(held.remove(&token.0)),
+        }
+    }
+}
+
 /// Any order of arrivals, ends, clients that leave, ticks and reloads.
 #[test]
 fn unfinished_work_returns_to_zero_whatever_happens() {
@@ -252,23 +224,13 @@ fn unfinished_work_returns_to_zero_whatever_happens() {
                     engine.reload(&next).expect("valid promises");
                 }
             }
-            for verdict in verdicts.drain(..) {
-                match verdict {
-                    Verdict::Start(token, permit) => drop(held.insert(token.0, permit)),
-                    Verdict::Drop { token, .. } => drop(held.remove(&token.0)),
-                }
-            }
+            carry_out(&mut verdicts, &mut held);
         }
         engine.reload(&first).expect("valid promises");
         while let Some((_, permit)) = held.pop_first() {
             now += Duration::from_millis(1);
             lane.depart(now, permit, Outcome::Abandoned, &mut verdicts);
-            for verdict in verdicts.drain(..) {
-                match verdict {
-                    Verdict::Start(token, permit) => drop(held.insert(token.0, permit)),
-                    Verdict::Drop { token, .. } => drop(held.remove(&token.0)),
-                }
-            }
+            carry_out(&mut verdicts, &mut held);
         }
         let status = engine.status();
         assert_eq!((status.plants[0].in_service, status.plants[0].waiting), (0, 0), "seed {seed}");
@@ -280,7 +242,7 @@ fn unfinished_work_returns_to_zero_whatever_happens() {
 
 /// For a plant that was promised before, and for one that already ticks.
 #[test]
-fn trends_are_remembered_however_late() {
+fn forecasts_are_remembered_however_late() {
     let mut promises = promises(1, Some(Duration::from_millis(100)));
     promises.control.admission = Admission::Budget;
     let before: RateForecasts =

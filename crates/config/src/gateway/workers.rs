@@ -1,11 +1,50 @@
 //! How many workers an upstream has or where to look for them, and the load line that follows from what its sites were
 //! promised.
 
+use super::file::ConfigurationKeys;
+use super::plants::{CostKeys, UpstreamKeys};
+use crate::agent::HttpUrl;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{CapacityKeys, ConfigurationKeys, UpstreamKeys};
-use crate::syntax::{Located, Whole};
+use crate::syntax::{Located, Rate, Share, Whole, Within, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
+use plimsoll_core::time::Duration;
 use std::ops::Range;
+
+section! { "[upstream.NAME.capacity]"
+    /// What an upstream can carry.
+    CapacityKeys {
+        /// How many requests it works on at once. Apache: `MaxRequestWorkers`. nginx: `worker_processes`. An
+        /// application server: its processes times their threads. Several addresses: their sum. Absent: found while
+        /// the gateway runs, as the number from which on more at once are only slower. Write it if you know it.
+        workers: Whole<1, 1_000_000>, optional;
+        /// Without `workers`: the page on which the server itself says how many it has: Apache's `server-status?auto`, or
+        /// the status page of PHP-FPM. It is asked for every two seconds; until it answers they are looked for. nginx's
+        /// `stub_status` counts connections and no workers.
+        workers_from: HttpUrl, optional;
+        /// Without `workers`: no fewer are looked for. Default: 1.
+        min_workers: Whole<1, 65_535>, optional;
+        /// Without `workers`: no more are looked for. Default: `max_connections`, or 1024 where that is not given
+        /// either.
+        max_workers: Whole<1, 65_535>, optional;
+        /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
+        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay` or a `deadline`:
+        /// then that is what is held.
+        load_line: Share, optional;
+        /// What its network link carries, if that may be what runs out first.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// How utilization is sensed.
+        sense: Sense, default(Sense::default());
+        /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
+        costs: Within<CostKeys>, optional;
+        /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
+        same_host: bool, default(false);
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
+    }
+}
 
 /// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;

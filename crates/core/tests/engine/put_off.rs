@@ -1,32 +1,12 @@
 //! A shell that knows the next arrival may put ticks off; the result is the same, bit for bit.
 
+use crate::get;
 use plimsoll_core::promises::{Guarantee, Plant, Promises, Site};
 use plimsoll_core::random::Random;
-use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdicts};
+use plimsoll_core::request::{Arrival, Outcome, Service, Token, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
-use std::net::{IpAddr, Ipv4Addr};
-
-struct Request(u32);
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "h"
-    }
-    fn path(&self) -> &str {
-        "/"
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
-    }
-}
 
 /// An engine, one lane, and whether its shell looks ahead.
 struct Run {
@@ -60,7 +40,7 @@ impl Run {
 
     /// Serves one request at once, for this long; the next one comes after it.
     fn serve(&mut self, [now, end, next]: [Instant; 3], client: u32) {
-        let target = self.lane.classify(&Request(client)).expect("any host");
+        let target = self.lane.classify(&get("/", client)).expect("any host");
         let arrival = self.lane.arrive(now, target, Token(client.into()), &mut self.verdicts);
         let (Arrival::Serve(mut permit) | Arrival::Exempt(mut permit)) = arrival else { return };
         self.rest(end, next);
@@ -122,7 +102,7 @@ fn no_tick_is_put_off_while_a_request_waits() {
     let far = Instant::from_nanos(60_000_000_000);
     assert!(run.engine.put_off(run.due, far) > run.due, "nothing is there");
     for client in 0..2 {
-        let target = run.lane.classify(&Request(client)).expect("any host");
+        let target = run.lane.classify(&get("/", client)).expect("any host");
         // The request does not depart, so the second one waits for it.
         let _ = run.lane.arrive(Instant::ZERO, target, Token(client.into()), &mut run.verdicts);
     }

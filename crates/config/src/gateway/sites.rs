@@ -1,17 +1,91 @@
 //! Sites: what serves each, what each was promised, and its contract.
 
-use super::classes::{self, classes, condition, priority};
-use super::levels::{ONLY_LEVEL, levels};
-use super::plants::{Plants, ServedBy};
+use super::classes::{self, ClassKeys, MatchKeys, classes, condition, priority};
+use super::deadlines::TypeKeys;
+use super::file::{ConfigurationKeys, unique};
+use super::http::{HeaderName, HostPattern};
+use super::levels::{LevelKeys, ONLY_LEVEL, levels};
+use super::plants::{CostKeys, Plants, ServedBy, costs};
 use super::response_times::{self, Promised};
+use super::values::ClientIdentity;
 use super::{deadlines, hosts};
 use crate::diagnostic::{Code, Complaint, Findings};
-use crate::gateway::keys::{ConfigurationKeys, SiteKeys};
-use crate::syntax::{Located, Name, Within, listed};
-use plimsoll_core::promises::{Guarantee, Site};
+use crate::syntax::{
+    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
+    section,
+};
+use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::Rewrite;
 use std::ops::Range;
+
+section! { "[[site]]"
+    /// A virtual server. A request belongs to the first site whose host matches.
+    SiteKeys {
+        /// The site's name in metrics, headers and logs.
+        name: Name, required("give the site a name: `name = \"shop\"`");
+        /// Hosts, without port; one `*` stands for anything. Absent: every host.
+        host: OneOrMany<HostPattern>, optional;
+        /// The upstream that serves it. May be left out where only one is defined.
+        upstream: Name, optional;
+        /// The folder that serves it, instead of an upstream.
+        folder: Name, optional;
+        /// What a client is: its address, a header's value or a cookie's value.
+        client: ClientIdentity, default(ClientIdentity(Identity::default()));
+        /// Which requests get the better level when not all can.
+        choice: Choice, default(Choice::default());
+        /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
+        /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
+        guarantee: Within<GuaranteeKeys>, optional;
+        /// The site's share of what no guarantee uses, relative to the other sites'.
+        weight: Weight, default(Weight(1.0));
+        /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
+        share_excess: bool, default(true);
+        /// Priority of the class `default`. Absent: 1 if it has a `delay` or a `deadline`, else after all classes that have one.
+        default_priority: Whole<1, 100>, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average: for each of its classes
+        /// that has neither a `delay` nor a `ratio` of its own, `default` too.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// The `ratio` of the class `default`.
+        default_ratio: Ratio, optional;
+        /// Whether `ratio`s hold even where a worker must be left idle for it while a request waits.
+        strict_ratios: bool, default(false);
+        /// Within which each of its requests that is admitted is answered, from arrival to the server's last byte; what
+        /// could not be is refused at once, with a `Retry-After` that tells when it could. By what requests cost, not by
+        /// how many they are. For each of its classes that has none of its own, `default` too. The plan is stricter.
+        deadline: Duration, optional;
+        /// What its deadlines prefer, where they cannot have both.
+        prefer: Prefer, default(Prefer::default());
+        /// The request header in which your application announces what a request will cost, in seconds of service. Believed
+        /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
+        cost_header: HeaderName, optional;
+        /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
+        /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
+        types as "type": Many<TypeKeys>, default(Many(Vec::new()));
+        /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
+        costs: Within<CostKeys>, optional;
+        /// Requests that are never degraded nor rejected: health checks.
+        exempt: Many<MatchKeys>, default(Many(Vec::new()));
+        /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
+        level: Many<LevelKeys>, default(Many(Vec::new()));
+        /// Groups of clients or requests, matched in order. What matches none is the class `default`.
+        class: Many<ClassKeys>, default(Many(Vec::new()));
+    }
+}
+
+section! { "guarantee"
+    /// A site's capacity contract.
+    GuaranteeKeys {
+        /// The most requests that it covers.
+        rate: RequestRate, required("write the most requests that it covers: `rate = \"100/s\"`");
+        /// The most delivered bytes that it covers. Absent: as many as so many full responses have.
+        bandwidth: Rate, optional;
+        /// How much may come at once: so many seconds' worth.
+        burst: Duration, default(Guarantee::BURST);
+    }
+}
 
 /// The sites of a file, and the rewrites of their levels.
 pub(super) fn resolve(
@@ -23,7 +97,7 @@ pub(super) fn resolve(
     if sites.is_empty() {
         return implied(plants, findings);
     }
-    super::unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
+    unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
     hosts::check(sites, findings);
     classes::check_count(sites, findings);
     sites.iter().map(|keys| site(keys, plants, findings)).unzip()
@@ -90,7 +164,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
         default_delay,
         default_ratio,
         strict_ratios: keys.strict_ratios.value,
-        costs: super::plants::costs(keys.costs.as_ref()),
+        costs: costs(keys.costs.as_ref()),
     };
     (site, rewrites)
 }

@@ -1,7 +1,7 @@
 //! Addresses to listen on.
 
+use super::file::GatewayKeys;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::GatewayKeys;
 use crate::syntax::Located;
 use std::net::SocketAddr;
 

@@ -1,7 +1,8 @@
 //! What classes were promised of their response times: a delay, or a ratio of delays.
 
+use super::classes::ClassKeys;
+use super::sites::SiteKeys;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{ClassKeys, SiteKeys};
 use crate::syntax::{Located, Percentile, Whole};
 use plimsoll_core::promises::Delay;
 use plimsoll_core::time::Duration;

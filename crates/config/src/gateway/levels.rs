@@ -1,12 +1,36 @@
 //! Levels of service, and how each changes a request.
 
+use super::file::unique;
+use super::http::{HeaderValue, Prefix, SetHeaderName};
 use super::plants::{Plants, ServedBy};
 use super::sites::{name_of, text_of};
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::LevelKeys;
-use crate::syntax::Located;
+use crate::syntax::{Located, Name, Pairs, Share, section};
 use plimsoll_core::promises::{Level, MAX_LEVELS};
 use plimsoll_gateway::settings::Rewrite;
+
+section! { "[[site.level]]"
+    /// A version of the service: how a request is changed to get it. The last level is full quality.
+    LevelKeys {
+        /// The level's name in metrics, headers and logs.
+        name: Name, required("give the level a name: `name = \"light\"`");
+        /// Put before the path: `/light` makes `/light/page.html` of `/page.html`.
+        prefix: Prefix, optional;
+        /// Another upstream for this level.
+        upstream: Name, optional;
+        /// Another folder for this level.
+        folder: Name, optional;
+        /// Request headers to set, for a server that has versions of its own.
+        headers: Pairs<SetHeaderName, HeaderValue>, optional;
+        /// Whether what the upstream does not have at this level (404, to a GET or HEAD) is asked of it once more as the next
+        /// level has it. The request counts, and its cost is learned, at the level that was decided; the report's header tells
+        /// the one that answered. A folder of `plimsoll adapt` needs no such word: its manifest says so.
+        fallback: bool, default(false);
+        /// What a request costs at this level, as a share of the level above, if you know it. A first guess until it is
+        /// measured.
+        cost: Share, optional;
+    }
+}
 
 /// The name of the only level of a site that lists none.
 pub(super) const ONLY_LEVEL: &str = "full";
@@ -29,7 +53,7 @@ pub(super) fn levels(
             Complaint::new(message, "leave out those nearest to another"),
         );
     }
-    super::unique(keys.iter().filter_map(|level| name_of(level.value.name.as_ref())), "levels", findings);
+    unique(keys.iter().filter_map(|level| name_of(level.value.name.as_ref())), "levels", findings);
     if let Some(cost) = keys.last().and_then(|level| level.value.cost.as_ref()) {
         let complaint = Complaint::new(
             "`cost` compares a level with the one above, and above the last is none",

@@ -1,13 +1,99 @@
 //! Upstreams and folders: the plants of the promises, and what serves each of them.
 
-use super::workers::Workers;
+use super::Backend;
+use super::addresses::HostPort;
+use super::file::{ConfigurationKeys, unique};
+use super::http::HeaderName;
+use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
-use crate::gateway::Backend;
-use crate::gateway::keys::{ConfigurationKeys, CostKeys, FolderKeys, UpstreamKeys};
-use crate::syntax::{Located, Name, Share, Within, nearest};
+use crate::syntax::{
+    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Text, Whole, Within, nearest, section,
+};
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
+use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::FilesSettings;
 use std::path::{Path, PathBuf};
+
+section! { "[upstream.NAME]"
+    /// A server behind the gateway, whose utilization is held at its load line.
+    UpstreamKeys {
+        /// Where it listens, HTTP/1.1 without TLS. Several addresses are equal members, together one capacity.
+        address: OneOrMany<HostPort>, required("write where it listens: `address = \"127.0.0.1:8000\"`");
+        /// The most connections to it, busy and idle, over all threads; beyond it requests wait. Default: its
+        /// `workers`. An event-driven server (nginx) takes more than it has processes: say so here. Where the workers are
+        /// to be found, the most to look for.
+        max_connections: Whole<1, 65_535>, optional;
+        /// The most requests that wait for it; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
+        /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
+        cost_header: HeaderName, optional;
+        /// What it can carry.
+        capacity: CapacityKeys, section;
+    }
+}
+
+section! { "costs"
+    /// What one request takes of the server, in time of all of it: a in U = a R + b W. A server that does at most 600
+    /// such requests a second takes 1 / 600 s for each.
+    CostKeys {
+        /// The fixed part of a request.
+        request: Seconds, required("write the fixed part of a request's cost, such as `request = \"1.6ms\"`");
+        /// The part for each byte delivered.
+        byte: Seconds, default(Seconds(0.0));
+        /// A rejection. It counts where `same_host = true`.
+        rejection: Seconds, default(Seconds(0.0));
+    }
+}
+
+section! { "[folder.NAME]"
+    /// A folder that the gateway serves itself, held at a load line like an upstream. Its utilization is that of the
+    /// gateway's own CPU.
+    FolderKeys {
+        /// The folder. A relative path is taken from the folder of this file.
+        root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
+        /// What to serve for a folder: the first of these names that exists.
+        index: OneOrMany<Text>, default(default_index());
+        /// Whether links may lead out of the folder.
+        follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
+        /// The most memory for small files, per thread.
+        cache: Size, default(Size(FilesSettings::default().cache_bytes as u64));
+        /// The most requests in service at once; beyond it requests wait.
+        max_connections: Whole<1, 65_535>, default(Whole(1024));
+        /// The most requests that wait; one more is rejected.
+        max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
+        /// A request that waited this long is answered with a rejection.
+        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// What the gateway can carry.
+        capacity: FolderCapacityKeys, section;
+    }
+}
+
+fn default_index() -> OneOrMany<Text> {
+    let names = FilesSettings::default().index.into_iter();
+    OneOrMany(names.map(|name| Located::sound(Text(name), 0..0)).collect())
+}
+
+section! { "[folder.NAME.capacity]"
+    /// What the gateway can carry where it serves files itself.
+    FolderCapacityKeys {
+        /// The threads that serve. Default: the gateway's `threads`.
+        workers: Whole<1, 1_000_000>, optional;
+        /// The load line: the utilization to hold.
+        load_line: Share, default(Share(0.85));
+        /// What the network link carries, if that may be what runs out first. For files it often is.
+        bandwidth: Rate, optional;
+        /// A mean service time over this in one period counts as full load, whatever else is measured.
+        response_time_limit: Duration, optional;
+        /// What requests cost, if known. Learned from traffic otherwise.
+        costs: Within<CostKeys>, optional;
+        /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
+        /// deadlines are promised.
+        ceiling: Share, optional;
+    }
+}
 
 /// Whether a plant is a server of its own or the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +199,7 @@ pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut 
     }
     let upstreams = file.upstream.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     let folders = file.folder.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
-    super::unique(upstreams.chain(folders), "upstreams or folders", findings);
+    unique(upstreams.chain(folders), "upstreams or folders", findings);
     if all.plants.is_empty() && file.upstream.sound && file.folder.sound {
         let complaint = Complaint::new(
             "there is nothing to serve from",

@@ -1,37 +1,15 @@
 //! The contract of the request API: every request is accounted for once, however it ends.
 
+use crate::{engine, get, ms};
 use plimsoll_core::promises::{Condition, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds};
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{
-    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
-use std::net::{IpAddr, Ipv4Addr};
 
 const WORKERS: u32 = 4;
-
-struct Request(u32, &'static str);
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        "h"
-    }
-    fn path(&self) -> &str {
-        self.1
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.0))
-    }
-}
 
 fn promises() -> Promises {
     let queue = QueueBounds { max_waiting: 3, max_wait: Duration::from_secs(2) };
@@ -40,17 +18,8 @@ fn promises() -> Promises {
     Promises::of(plant, Site { exempt, ..Site::new("site", &["light", "full"]) })
 }
 
-fn engine(promises: &Promises) -> (Engine, Lane) {
-    let (engine, mut lanes) = Engine::new(promises, 1, 42).expect("valid promises");
-    (engine, lanes.pop().expect("one lane"))
-}
-
-fn ms(ms: u64) -> Instant {
-    Instant::from_nanos(ms * 1_000_000)
-}
-
 fn target(lane: &Lane, client: u32) -> Target {
-    lane.classify(&Request(client, "/")).expect("any host")
+    lane.classify(&get("/", client)).expect("any host")
 }
 
 fn serve(lane: &mut Lane, now: Instant, client: u32, verdicts: &mut Verdicts) -> Permit {
@@ -156,7 +125,7 @@ fn exempt_requests_are_never_turned_away_and_go_first() {
     let mut verdicts = Verdicts::new();
     let mut held: Vec<_> = (0..WORKERS).map(|c| serve(&mut lane, ms(0), c, &mut verdicts)).collect();
     let _waiting: Vec<_> = (10..13).map(|c| wait(&mut lane, ms(1), c, &mut verdicts)).collect();
-    let probe = lane.classify(&Request(99, "/healthz")).expect("any host");
+    let probe = lane.classify(&get("/healthz", 99)).expect("any host");
     assert!(probe.exempt);
     assert!(matches!(lane.arrive(ms(2), probe, Token(99), &mut verdicts), Arrival::Wait(_)));
     lane.release(ms(3), &mut held[0], answered(), &mut verdicts);
@@ -201,7 +170,7 @@ fn observing_decides_and_lets_everything_through() {
     promises.control.mode = Mode::Observe;
     let (mut engine, mut lane) = engine(&promises);
     let decisions = overload(&mut engine, &mut lane, 1000);
-    assert_eq!(decisions.len(), 20_000, "nobody waits, nobody is rejected");
+    assert_eq!(decisions.len(), 20_000, "none waits, none is rejected");
     assert!(decisions.iter().all(|(_, level, _)| *level == 2), "all at full quality");
     assert!(
         decisions.iter().any(|(.., reason)| *reason == Reason::Degraded),
@@ -283,7 +252,7 @@ fn every_request_ends_once() {
             match random.below(4) {
                 0 | 1 => {
                     let path = if random.below(10) == 0 { "/healthz" } else { "/" };
-                    let target = lane.classify(&Request(random.bits() as u32, path)).expect("any host");
+                    let target = lane.classify(&get(path, random.bits() as u32)).expect("any host");
                     match lane.arrive(ms(now), target, Token(token), &mut verdicts) {
                         Arrival::Serve(permit) | Arrival::Exempt(permit) => held.push(permit),
                         Arrival::Wait(permit) => waiting.push((token, permit)),
@@ -393,7 +362,7 @@ fn with_control_off_no_workers_are_searched() {
                 inside.push(serve(&mut lane, now, inside.len() as u32, &mut verdicts));
             }
             if random.uniform() < 0.02 * inside.len().min(5) as f64 {
-                let mut permit = inside.pop().expect("somebody is in service");
+                let mut permit = inside.pop().expect("a request is in service");
                 lane.release(now, &mut permit, answered(), &mut verdicts);
                 lane.depart(now, permit, Outcome::Completed, &mut verdicts);
             }

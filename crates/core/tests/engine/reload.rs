@@ -1,52 +1,22 @@
 //! Reload: what stays keeps what was learned, what goes is accounted to its end, and no request is lost.
 
+use crate::{Request, engine, get, ms};
 use plimsoll_core::promises::{
     Class, Condition, Delay, Level, Mode, Plant, Promises, QueueBounds, Site, WorkerBounds,
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::request::Reason;
-use plimsoll_core::request::{
-    Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts,
-};
+use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::{ClassStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
-use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-struct Request {
-    host: &'static str,
-    path: &'static str,
-    client: u32,
-}
-
-impl RequestView for Request {
-    fn method(&self) -> &str {
-        "GET"
-    }
-    fn host(&self) -> &str {
-        self.host
-    }
-    fn path(&self) -> &str {
-        self.path
-    }
-    fn header(&self, _: &str) -> Option<&str> {
-        None
-    }
-    fn client(&self) -> IpAddr {
-        IpAddr::V4(Ipv4Addr::from_bits(self.client))
-    }
-}
-
 const HOSTS: [&str; 3] = ["shop", "blog", "wiki"];
 const PATHS: [&str; 3] = ["/buy", "/read", "/edit"];
-
-fn ms(ms: u64) -> Instant {
-    Instant::from_nanos(ms * 1_000_000)
-}
 
 fn answered() -> Service {
     Service { response_bytes: 1000, representative: true, cost: None }
@@ -76,13 +46,8 @@ fn shop_and_blog() -> Promises {
     }
 }
 
-fn engine(promises: &Promises) -> (Engine, Lane) {
-    let (engine, mut lanes) = Engine::new(promises, 1, 42).expect("valid promises");
-    (engine, lanes.pop().expect("one lane"))
-}
-
 fn target(lane: &Lane, host: &'static str, path: &'static str) -> Target {
-    lane.classify(&Request { host, path, client: 7 }).expect("a site")
+    lane.classify(&Request { host, ..get(path, 7) }).expect("a site")
 }
 
 fn serve(lane: &mut Lane, now: Instant, target: Target) -> Permit {
@@ -152,7 +117,7 @@ fn a_request_of_a_class_that_goes_is_accounted_to_it() {
         (&changes.sites.removed[..], &changes.plants.removed[..]),
         (&["blog".into()][..], &["static".into()][..])
     );
-    assert!(lane.classify(&Request { host: "blog", path: "/", client: 7 }).is_none());
+    assert!(lane.classify(&Request { host: "blog", ..get("/", 7) }).is_none());
 
     // A target from before the reload is still valid.
     assert!(matches!(lane.arrive(ms(2), old, Token(2), &mut verdicts), Arrival::Wait(_)));
@@ -193,7 +158,10 @@ fn limits_queue_and_mode_change_in_place() {
     promises.control.retry_after = Duration::from_secs(77);
     assert!(engine.reload(&promises).expect("valid promises").control);
     engine.tick(ms(1), &Readings::default(), &mut verdicts);
-    assert!(matches!(verdicts.pop(), Some(Verdict::Start(Token(5), _))), "there is room for who waits");
+    assert!(
+        matches!(verdicts.pop(), Some(Verdict::Start(Token(5), _))),
+        "there is room for the waiting request"
+    );
     let refused = lane.arrive(ms(1), shop, Token(6), &mut verdicts);
     let Arrival::Reject { reason, retry_after } = refused else { panic!("no queue: {refused:?}") };
     assert_eq!((reason, retry_after), (Reason::QueueFull, Duration::from_secs(77)));
@@ -221,7 +189,7 @@ fn overload(engine: &mut Engine, lane: &mut Lane, from: u64, periods: u64) -> St
         }
         for _ in 0..2 {
             let client = random.below(1000) as u32;
-            let target = lane.classify(&Request { host: "shop", path: "/", client }).expect("a site");
+            let target = lane.classify(&Request { host: "shop", ..get("/", client) }).expect("a site");
             match lane.arrive(ms(now), target, Token(0), &mut verdicts) {
                 Arrival::Serve(permit) => held.push(permit),
                 Arrival::Wait(permit) => lane.depart(ms(now), permit, Outcome::Abandoned, &mut verdicts),
@@ -356,7 +324,7 @@ impl World {
     fn arrive(&mut self, random: &mut Random, now: Instant) {
         let lane = random.below(self.lanes.len() as u64) as usize;
         let host = HOSTS[random.below(3) as usize];
-        let request = Request { host, path: PATHS[random.below(3) as usize], client: random.bits() as u32 };
+        let request = Request { host, ..get(PATHS[random.below(3) as usize], random.bits() as u32) };
         let Some(target) = self.lanes[lane].classify(&request) else { return };
         // Another thread may continue the request.
         let lane = random.below(self.lanes.len() as u64) as usize;
@@ -430,7 +398,7 @@ fn traffic(
         world.settle(ms(now));
         due.resize(world.held.len(), now + 20);
         if random.below(one_in) == 0 {
-            let request = Request { host: "shop", path: PATHS[random.below(2) as usize], client: 7 };
+            let request = Request { host: "shop", ..get(PATHS[random.below(2) as usize], 7) };
             let target = world.lanes[0].classify(&request).expect("a site");
             world.arrived += 1;
             let token = Token(world.arrived);
@@ -446,21 +414,22 @@ fn traffic(
     engine.status()
 }
 
+/// The promises of `shop_and_blog`, with these of the class `buy`: a delay, or ratios of both classes.
+fn with(own: Option<Delay>, ratios: Option<(f64, f64)>, find: Option<WorkerBounds>) -> Promises {
+    let mut promises = shop_and_blog();
+    promises.plants[0].find_workers = find;
+    promises.plants[0].queue.max_waiting = 50;
+    let site = &mut promises.sites[0];
+    site.classes[0].delay = own;
+    (site.classes[0].ratio, site.default_ratio) = (ratios.map(|(one, _)| one), ratios.map(|(_, two)| two));
+    site.strict_ratios = ratios.is_some();
+    promises
+}
+
 /// A promise of response times is given, changed, turned into a ratio and taken back while requests wait and are
 /// served; so are promised and searched numbers of workers.
 #[test]
 fn a_promise_comes_changes_and_goes_under_load() {
-    let with = |own: Option<Delay>, ratios: Option<(f64, f64)>, find: Option<WorkerBounds>| {
-        let mut promises = shop_and_blog();
-        promises.plants[0].find_workers = find;
-        promises.plants[0].queue.max_waiting = 50;
-        let site = &mut promises.sites[0];
-        site.classes[0].delay = own;
-        (site.classes[0].ratio, site.default_ratio) =
-            (ratios.map(|(one, _)| one), ratios.map(|(_, two)| two));
-        site.strict_ratios = ratios.is_some();
-        promises
-    };
     let bounds = |most| Some(WorkerBounds { least: 1, most });
     let (mut engine, lanes) = Engine::new(&with(None, None, None), 1, 42).expect("valid promises");
     let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
@@ -613,7 +582,7 @@ fn end(world: &mut World, now: Instant) {
 
 /// The set-point reduction of a missed promise goes with that promise, even where another plant still has one.
 #[test]
-fn a_promise_that_goes_takes_its_pressure_with_it() {
+fn a_promise_that_goes_takes_its_set_point_reduction_with_it() {
     let with = |own: Option<Delay>| {
         let mut promises = shop_and_blog();
         (promises.sites[0].classes[0].delay, promises.sites[0].classes[0].priority) = (own, 1);
@@ -633,5 +602,5 @@ fn a_promise_that_goes_takes_its_pressure_with_it() {
     engine.reload(&with(None)).expect("valid promises");
     let settled = traffic(&mut engine, &mut world, &mut random, 40..45, 8);
     let after = traffic(&mut engine, &mut world, &mut random, 45..80, 8);
-    assert_eq!(rejected(&after), rejected(&settled), "nobody has to make way any more");
+    assert_eq!(rejected(&after), rejected(&settled), "no request has to make way any more");
 }

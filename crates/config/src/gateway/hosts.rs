@@ -1,8 +1,8 @@
 //! Hosts of sites: each belongs to one site, and each can be reached.
 
+use super::http::HostPattern;
+use super::sites::SiteKeys;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::http::HostPattern;
-use crate::gateway::keys::SiteKeys;
 use crate::syntax::Located;
 use std::collections::BTreeMap;
 use std::ops::Range;

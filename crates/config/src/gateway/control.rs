@@ -1,12 +1,37 @@
 //! `[control]`: the law, its period, and the file of rate forecasts.
 
 use super::deadlines;
+use super::file::GatewayKeys;
+use super::values::{LawName, LeastToMost};
 use crate::diagnostic::{Code, Complaint, Findings};
-use crate::gateway::keys::{ControlKeys, GatewayKeys};
-use crate::gateway::values::LawName;
-use plimsoll_core::promises::{Control, UtilizationLaw};
+use crate::syntax::{GainMargin, OneOrMany, Text, section};
+use plimsoll_core::promises::{Admission, Control, DelayParts, UtilizationLaw};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
+
+section! { "[control]"
+    /// How the loops run. For experts: the defaults are meant to be kept.
+    ControlKeys {
+        /// The control period.
+        period: Duration, default(Control::default().period);
+        /// The law that moves the level.
+        law: LawName, default(LawName::FeedForward);
+        /// The gain margin of `law = "paper"`; 4 where absent.
+        gain_margin: GainMargin, optional;
+        /// Sent to a rejected client as `Retry-After`, in whole seconds.
+        retry_after: Duration, default(Control::default().retry_after);
+        /// What of the law that holds a `delay` runs.
+        delay_law: DelayParts, default(DelayParts::default());
+        /// What decides whether a request with a `deadline` comes in.
+        admission: Admission, default(Admission::default());
+        /// With `admission = "budget"`: least and most share of each priority's, the highest first, such as
+        /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
+        shares: OneOrMany<LeastToMost>, optional;
+        /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
+        /// there; written at the end of each hour, at a reload and at the end. A relative path is taken from the folder of this file.
+        trends: Text, optional;
+    }
+}
 
 /// The paper's gain margin where none is given.
 const GAIN_MARGIN: f64 = 4.0;

@@ -1,13 +1,56 @@
 //! Classes of a site, and the conditions that requests of a class meet.
 
 use super::deadlines;
+use super::file::unique;
+use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
 use super::response_times::{self, Promised};
-use super::sites::{name_of, text_of};
+use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Code, Complaint, Findings};
-use crate::gateway::http::Pattern;
-use crate::gateway::keys::{ClassKeys, MatchKeys, SiteKeys};
-use crate::syntax::{Located, OneOrMany, Pairs, Whole, listed};
-use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY};
+use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Whole, Within, listed, section};
+use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
+use plimsoll_core::time::Duration;
+
+section! { "[[site.class]]"
+    /// A group of clients or requests.
+    ClassKeys {
+        /// The class's name in metrics, headers and logs.
+        name: Name, required("give the class a name: `name = \"premium\"`");
+        /// Which requests belong to it.
+        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+        /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
+        /// has a `delay` or a `deadline`, else after all classes that have one.
+        priority: Whole<1, 100>, optional;
+        /// As the site's, for this class.
+        deadline: Duration, optional;
+        /// As the site's, for this class.
+        prefer: Prefer, optional;
+        /// How long its responses may take, from arrival to the server's last byte, on average. As many workers are
+        /// kept for it as that takes.
+        delay: Duration, optional;
+        /// The `delay` is one that so many of a hundred responses keep, instead of the average.
+        percentile: Percentile, optional;
+        /// How long its responses take relative to those of the site's other classes that have a ratio: one with 2 waits
+        /// for its responses twice as long as one with 1. Instead of a `delay`.
+        ratio: Ratio, optional;
+    }
+}
+
+section! { "match"
+    /// Which requests are meant: all keys that are given must hold, and a key holds if any of its values does. In
+    /// patterns, one `*` stands for any run of characters. At least one key.
+    MatchKeys {
+        /// Patterns of the path, without the query.
+        path: OneOrMany<PathPattern>, optional;
+        /// Methods.
+        method: OneOrMany<Method>, optional;
+        /// Header names, and patterns of their values.
+        header: Pairs<HeaderName, OneOrMany<Pattern>>, optional;
+        /// Cookie names, and patterns of their values.
+        cookie: Pairs<CookieName, OneOrMany<Pattern>>, optional;
+        /// Networks or addresses of clients.
+        client: OneOrMany<Network>, optional;
+    }
+}
 
 /// The engine's own classes: what matches no other, and what is exempt.
 const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
@@ -29,7 +72,7 @@ pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) 
 /// The classes of a site.
 pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     let keys = &site.class.value.0;
-    super::unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
+    unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
         if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
             let instead = match name.value.0.as_str() {

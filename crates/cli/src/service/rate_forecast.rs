@@ -1,7 +1,8 @@
-//! The file in which a gateway keeps what it learned of how rates go on, by the hour of day (`[control] trends`).
+//! The file in which a gateway keeps the learned rate forecast, by the hour of day (`[control] trends`).
 //!
-//! Read at the start: a file that is there and is none is an error then. Written at the end of each hour, at a reload and at
-//! the end, beside itself and then put in its place, so that a reader, or a crash, meets the old one or the new one whole.
+//! It is read at the start: a file that exists and has another content is an error then. It is written at the end of each
+//! hour, at a reload and at the end. The new content is written beside the file and then put in its place, so that a
+//! reader, or a crash, meets the old content or the new one whole.
 
 use crate::output::failure::Failure;
 use plimsoll_core::admission::aces::RateForecasts;
@@ -9,20 +10,20 @@ use plimsoll_gateway::Reloader;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// Where it is, and in which hour it was written last.
+/// The file's path, and the hour in which it was last written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TrendFile(Arc<Mutex<State>>);
+pub(crate) struct ForecastFile(Arc<Mutex<Place>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Place {
     path: Option<PathBuf>,
     hour: u64,
 }
 
-/// What a file keeps; nothing if it is not there yet.
+/// What a file keeps; nothing if it does not exist yet.
 ///
 /// # Errors
 /// It cannot be read, its content is wrong, or there is no folder to write it to.
@@ -44,43 +45,42 @@ pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     }
 }
 
-impl TrendFile {
-    /// Where it is from now on; `known` is what it keeps.
+impl ForecastFile {
+    /// Uses another path from now on; `known` is what the file there keeps.
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
-        let mut state = self.state();
-        *state = State { path: path.map(Path::to_path_buf), hour: hour() };
+        *self.place() = Place { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
             gateway.remember(known);
         }
     }
 
-    /// What another file keeps, if it is to be another; nothing if it stays where it is.
+    /// What the file at `path` keeps; nothing if it is the same file as before.
     ///
     /// # Errors
     /// As [`read`].
     pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
-        let same = self.state().path.as_deref() == path;
+        let same = self.place().path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()
     }
 
-    /// Writes it where an hour has ended.
+    /// Writes the file if an hour has ended.
     pub(crate) fn look(&self, gateway: &Reloader) {
-        if self.state().hour != hour() {
+        if self.place().hour != hour() {
             self.save(gateway);
         }
     }
 
-    /// Writes it now, if there is one.
+    /// Writes the file now, if there is one.
     pub(crate) fn save(&self, gateway: &Reloader) {
-        let mut state = self.state();
-        state.hour = hour();
-        let Some(path) = &state.path else { return };
+        let mut place = self.place();
+        place.hour = hour();
+        let Some(path) = &place.path else { return };
         if let Err(error) = write(path, &gateway.trends().to_string()) {
             tracing::warn!("cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn place(&self) -> MutexGuard<'_, Place> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,12 +1,27 @@
 //! Deadlines: what they prefer, and the types that tell requests apart.
 
-use super::classes::condition;
+use super::classes::{MatchKeys, condition};
+use super::control::ControlKeys;
+use super::file::unique;
+use super::sites::SiteKeys;
 use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::keys::{ControlKeys, SiteKeys, TypeKeys};
-use crate::syntax::Located;
+use crate::syntax::{Located, Name, Weight, Within, section};
 use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
+
+section! { "[[site.type]]"
+    /// Requests that cost the server about as much as each other.
+    TypeKeys {
+        /// The type's name in status and metrics.
+        name: Name, required("give the type a name: `name = \"report\"`");
+        /// Which requests belong to it.
+        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
+        /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
+        /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
+        cost: Weight, default(Weight(10.0));
+    }
+}
 
 /// A relative deadline.
 pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
@@ -51,7 +66,7 @@ pub(super) fn belongs_to_budget(key: &str, span: &Range<usize>, keys: &ControlKe
 pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType> {
     let keys = &site.types.value.0;
     let names = keys.iter().filter_map(|own| own.value.name.as_ref());
-    super::unique(names.clone().map(|name| (name.value.0.as_str(), &name.span)), "types", findings);
+    unique(names.clone().map(|name| (name.value.0.as_str(), &name.span)), "types", findings);
     for name in names {
         if DEFAULT_TYPES.iter().any(|(known, _)| *known == name.value.0) {
             let complaint = Complaint::new(

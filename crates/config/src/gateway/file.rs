@@ -1,0 +1,229 @@
+//! The whole file: its sections, and the settings of the gateway. Names become numbers, defaults that depend on other
+//! keys are filled in, and what cannot be is refused.
+//!
+//! Nothing stops at the first error. Where a value is missing its finding exists already, and something harmless takes
+//! its place: the result is thrown away whenever there are findings.
+
+use super::addresses::Admin;
+use super::control::ControlKeys;
+use super::http::{ContentType, HeaderName};
+use super::plants::{FolderKeys, UpstreamKeys};
+use super::sites::SiteKeys;
+use super::{Gateway, control, listeners, plants, sites, workers};
+use crate::Configuration;
+use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::syntax::{Many, Named, OneOrMany, Size, Text, Whole, listed, section};
+use plimsoll_core::promises::{Mode, Network, Promises};
+use plimsoll_core::time::Duration;
+use plimsoll_gateway::settings::{
+    ForwardedFields, Limits, Rejection, Report, ReportMode, Settings, Timeouts,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+
+section! { "the file"
+    /// The whole configuration.
+    ConfigurationKeys {
+        /// Where the gateway listens, and whether it acts.
+        gateway: GatewayKeys, section;
+        /// The servers behind the gateway, by names of your choice.
+        upstream: Named<UpstreamKeys>, default(Named(Vec::new()));
+        /// Folders that the gateway serves itself, by names of your choice. A folder is controlled like an upstream.
+        folder: Named<FolderKeys>, default(Named(Vec::new()));
+        /// The virtual servers, matched in order. Absent: one site for every host, on the only upstream or folder.
+        site: Many<SiteKeys>, default(Many(Vec::new()));
+        /// The answer to rejected requests.
+        rejection: RejectionKeys, section;
+        /// The response header that carries level and reason.
+        report: ReportKeys, section;
+        /// What is too much.
+        limits: LimitKeys, section;
+        /// Times after which something is given up.
+        timeouts: TimeoutKeys, section;
+        /// How the loops run. Nothing here needs to be set.
+        control: ControlKeys, section;
+    }
+}
+
+section! { "[gateway]"
+    /// Where the gateway listens, and whether it acts.
+    GatewayKeys {
+        /// Where clients connect. `"0.0.0.0:80"` is every IPv4 address, `"[::]:80"` IPv6 too.
+        listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
+        /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
+        admin: Admin, default(Admin(Settings::default().admin));
+        /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
+        mode: Mode, default(Mode::default());
+        /// Worker threads. Default: one per CPU.
+        threads: Whole<1, 1024>, optional;
+        /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
+        trusted_proxies: OneOrMany<Network>, optional;
+        /// Which request headers tell the upstream the client's address.
+        forwarded: ForwardedFields, default(ForwardedFields::default());
+        /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
+        /// a client keeps its level from one to the other. Choose your own, so that nobody can compute its luck.
+        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(Settings::default().hash_seed));
+    }
+}
+
+section! { "[rejection]"
+    /// The answer to a request that is rejected.
+    RejectionKeys {
+        /// The status code.
+        status: Whole<400, 599>, default(Whole(Rejection::default().status.into()));
+        /// The body.
+        body: Text, default(Text(Rejection::default().body));
+        /// The body's media type.
+        content_type: ContentType, default(ContentType(Rejection::default().content_type));
+    }
+}
+
+section! { "[report]"
+    /// The response header that tells level and reason.
+    ReportKeys {
+        /// Which responses carry it.
+        when: ReportMode, default(Report::default().mode);
+        /// The header's name.
+        header: HeaderName, default(HeaderName(Report::default().name));
+    }
+}
+
+section! { "[limits]"
+    /// What is too much.
+    LimitKeys {
+        /// Request line and headers together, at most 64 KiB; beyond it 431.
+        head: Size, default(Size(Limits::default().head_bytes as u64));
+        /// The request's body; beyond it 413.
+        body: Size, default(Size(Limits::default().body_bytes));
+        /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
+        /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
+        connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
+    }
+}
+
+section! { "[timeouts]"
+    /// Times after which something is given up.
+    TimeoutKeys {
+        /// A client sends its request's head.
+        head: Duration, default(Timeouts::default().head);
+        /// Between two reads of a request's body; and on average it comes at 1 KiB a second at least, or the client loses
+        /// its place at the server.
+        body: Duration, default(Timeouts::default().body_idle);
+        /// A client's connection without a request.
+        keep_alive: Duration, default(Timeouts::default().keep_alive);
+        /// Between two writes to a client that reads slowly; while the server waits for it, 1 KiB a second at least.
+        send: Duration, default(Timeouts::default().send);
+        /// Connecting to an upstream.
+        connect: Duration, default(Timeouts::default().connect);
+        /// Time from the request sent to the head of the upstream's response; also how long an exempt request may wait.
+        first_byte: Duration, default(Timeouts::default().first_byte);
+        /// Between two reads of an upstream's response.
+        upstream_idle: Duration, default(Timeouts::default().upstream_idle);
+        /// An upstream's connection without a request. Keep it below the upstream's own limit (Apache's
+        /// `KeepAliveTimeout` is 5 s), or requests meet connections that are just being closed.
+        upstream_keep_alive: Duration, default(Timeouts::default().upstream_keep_alive);
+        /// Without a byte either way on an upgraded connection (WebSocket).
+        tunnel: Duration, default(Timeouts::default().tunnel_idle);
+        /// How long requests under way may take after the order to stop.
+        drain: Duration, default(Timeouts::default().drain);
+    }
+}
+
+/// The configuration that `file` means. Not to be used if there are findings.
+pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findings) -> Configuration {
+    let mut plants = plants::resolve(file, name, findings);
+    let (sites, rewrites) = sites::resolve(file, &plants, findings);
+    workers::set_load_lines(file, &mut plants.plants, &sites, findings);
+    let keys = &file.gateway.value;
+    let control = control::control(&file.control.value, keys, findings);
+    listeners::check(keys, findings);
+    let settings = Settings {
+        listen: listed(&keys.listen, |address| *address),
+        admin: keys.admin.value.0,
+        threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
+        trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
+        forwarded: keys.forwarded.value,
+        report: report(file),
+        rejection: rejection(file),
+        limits: limits(&file.limits.value, findings),
+        timeouts: timeouts(file),
+        backends: Vec::new(),
+        rewrites,
+        hash_seed: keys.seed.value.0,
+    };
+    let trends = control::trends(&file.control.value, name, findings);
+    let gateway = Gateway { settings, backends: plants.backends, trends };
+    Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
+}
+
+fn report(file: &ConfigurationKeys) -> Report {
+    let keys = &file.report.value;
+    Report { mode: keys.when.value, name: keys.header.value.0.clone() }
+}
+
+fn rejection(file: &ConfigurationKeys) -> Rejection {
+    let keys = &file.rejection.value;
+    Rejection {
+        status: keys.status.value.0 as u16,
+        body: keys.body.value.0.clone(),
+        content_type: keys.content_type.value.0.clone(),
+    }
+}
+
+/// The gateway reads a head into one buffer of this size.
+const LONGEST_HEAD: u64 = 64 << 10;
+
+fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
+    if keys.head.value.0 > LONGEST_HEAD {
+        let complaint = Complaint::new("a request's head cannot be this long", "write at most `\"64 KiB\"`");
+        findings.add(Code::OutOfRange, &keys.head.span, complaint);
+    }
+    Limits {
+        head_bytes: keys.head.value.0 as usize,
+        body_bytes: keys.body.value.0,
+        connections: keys.connections.value.0 as usize,
+    }
+}
+
+fn timeouts(file: &ConfigurationKeys) -> Timeouts {
+    let keys = &file.timeouts.value;
+    Timeouts {
+        head: keys.head.value,
+        body_idle: keys.body.value,
+        keep_alive: keys.keep_alive.value,
+        send: keys.send.value,
+        connect: keys.connect.value,
+        first_byte: keys.first_byte.value,
+        upstream_idle: keys.upstream_idle.value,
+        upstream_keep_alive: keys.upstream_keep_alive.value,
+        tunnel_idle: keys.tunnel.value,
+        drain: keys.drain.value,
+    }
+}
+
+/// Refuses a name that was given before; `what` is what it names.
+pub(super) fn unique<'a>(
+    names: impl Iterator<Item = (&'a str, &'a Range<usize>)>,
+    what: &str,
+    findings: &mut Findings,
+) {
+    let mut known: BTreeMap<&str, &Range<usize>> = BTreeMap::new();
+    for (name, span) in names {
+        match known.get(name) {
+            Some(first) => {
+                let complaint = Complaint::new(
+                    format!("two {what} are named `{}`", crate::diagnostic::quoted(name)),
+                    "give one of them another name: metrics and headers tell them apart by it",
+                );
+                findings.add_with(
+                    Code::Duplicate,
+                    span,
+                    complaint,
+                    Other { span: first, what: "the first is" },
+                );
+            }
+            None => drop(known.insert(name, span)),
+        }
+    }
+}
