@@ -154,14 +154,9 @@ fn understand(
     let Some(path) = &arguments.workload else {
         return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
     };
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a workload; examples/workloads/step.toml is one to begin with."
-        ))
-    })?;
-    parse_workload_as(&text, &name, promises, Reading { log, compared })
-        .map_err(|all| Failure::Input(all.to_string()))
+    source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
+        parse_workload_as(text, name, promises, Reading { log, compared })
+    })
 }
 
 fn arrivals(arguments: &SimulateArguments) -> String {
