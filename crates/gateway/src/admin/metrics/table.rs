@@ -12,7 +12,6 @@ use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
     ClassStatus, DurationHistogram, PlantStatus, SiteStatus, Status, TypeStatus,
 };
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 /// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
@@ -21,7 +20,6 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) status: Status,
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
-    pub(in crate::admin) client_connections: usize,
 }
 
 impl Scrape {
@@ -30,7 +28,6 @@ impl Scrape {
         Scrape {
             status: engine.lock().unwrap_or_else(PoisonError::into_inner).status(),
             reloads: *shared.reloads(),
-            client_connections: shared.mailboxes.iter().map(|own| own.connections.load(Relaxed)).sum(),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
         }
     }
@@ -257,9 +254,6 @@ pub(super) const METRICS: &[Metric] = &[
         "When the configuration in force came into force, in Unix time.",
         |all| Some(all.reloads.in_force_since.as_secs_f64()),
     ),
-    gateway("plimsoll_client_connections", "Client connections that are open.", |all| {
-        Some(all.client_connections as f64)
-    }),
     gateway(
         "plimsoll_log_lines_dropped_total",
         "Lines of the log that could not be written, or not in time.",
