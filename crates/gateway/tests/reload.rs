@@ -45,13 +45,16 @@ fn an_upstream_moves_under_load_and_no_request_fails() {
             assert!(needs_restart.is_empty(), "{needs_restart:?}");
             let before = served.load(SeqCst);
             eventually("traffic goes on", || served.load(SeqCst) > before + 20);
+            // An upstream counts a connection until its own thread has seen the end, so the next round waits for that.
+            let unused = if round % 2 == 0 { &first } else { &second };
+            eventually("connections that are out of use are closed", || unused.open.load(SeqCst) == 0);
         }
         stop.store(true, SeqCst);
     });
     settled(&gateway);
     // The last round is odd, so that the first upstream serves.
-    eventually("what is out of use is closed", || second.open.load(SeqCst) == 0);
-    assert!(first.open.load(SeqCst) > 0 && first.most.load(SeqCst) <= 8 && second.most.load(SeqCst) <= 8);
+    let [kept, most] = [first.open.load(SeqCst), first.most.load(SeqCst).max(second.most.load(SeqCst))];
+    assert!(kept > 0 && most <= 8, "{kept} connections are kept, {most} were open at once");
     assert_eq!(client(&gateway).get("/"), (200, b"first".to_vec()));
 }
 

@@ -9,6 +9,7 @@ use crate::args::AdaptArguments;
 use crate::output::failure::Failure;
 use crate::output::units::printable;
 use crate::output::{json, text};
+use crate::service::log::tell;
 use crate::service::signals::{Interrupt, Signals};
 use facts::AdaptReport;
 use plimsoll_content::{Job, Level};
@@ -58,11 +59,11 @@ pub(crate) fn views(log: &Path) -> Result<BTreeMap<String, u64>, Failure> {
         read.map_err(|error| Failure::Input(format!("cannot read {}: {error}", log.display())))?;
     if let Some((line, text, wrong)) = notes.first_skipped {
         let shown = printable(&text);
-        eprintln!(
+        tell(format_args!(
             "{}: {} lines were skipped; the first is line {line}: {wrong}: {shown}",
             log.display(),
             notes.skipped
-        );
+        ));
     }
     Ok(views)
 }
