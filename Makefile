@@ -49,7 +49,7 @@ live: release ## the scenes' figures in real time beside those in virtual time: 
 	PLIMSOLL_BIN=$(BIN) $(CARGO) test --quiet --locked -p plimsoll-e2e --bench live
 	$(BIN) demo --seconds 30
 
-model-check: ## the gate, which threads share, under every interleaving that loom can make
+model-check: ## what threads share, under every interleaving that loom can make
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom \
 		$(CARGO) test --quiet --locked -p plimsoll-core --lib model_check
 

@@ -1,4 +1,4 @@
-//! Clients that are slow, many, or in nobody's way: what they may hold, and for how long.
+//! Slow clients and many clients: which places and connections they may hold, and for how long.
 
 mod support;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use support::*;
 
-/// Sends `byte` again and again, far apart, until an answer or the end comes.
+/// Sends `byte` again and again, far apart, until a response or the end of the connection comes.
 fn drip(client: &mut Peer, byte: &str) {
     client.stream.get_ref().set_read_timeout(Some(Duration::from_millis(50))).expect("a short look");
     let end = Instant::now() + PATIENCE;
@@ -36,9 +36,9 @@ fn a_body_that_drips_does_not_hold_its_place_for_ever() {
     settled(&gateway);
 }
 
-/// Both take longer than the limits, which are for pauses and drips.
+/// A request and a response that both take longer than the limits, which bound pauses and slow rates alone.
 #[test]
-fn who_keeps_a_pace_may_take_longer_than_the_limits() {
+fn a_client_that_keeps_its_pace_may_take_longer_than_the_limits() {
     let body: &'static [u8] = vec![b'z'; 40_000_000].leak();
     let origin = Origin::start(move |mut peer| {
         while let Some(head) = peer.head() {
@@ -86,7 +86,7 @@ fn empty_lines_do_not_hold_a_connection_for_ever() {
 }
 
 #[test]
-fn who_reads_a_file_slowly_holds_no_place() {
+fn a_slow_reader_of_a_file_holds_no_place() {
     let root = std::env::temp_dir().join(format!("plimsoll-clients-{}", std::process::id()));
     std::fs::create_dir_all(&root).expect("a folder");
     std::fs::write(root.join("big.bin"), vec![7; 30_000_000]).expect("a file");
@@ -110,7 +110,7 @@ fn who_reads_a_file_slowly_holds_no_place() {
 
 #[test]
 fn an_exempt_request_does_not_wait_for_ever() {
-    // It begins to answer and never ends: the only place stays taken.
+    // The upstream begins to answer and never ends, so that the only place stays taken.
     let origin = Origin::start(|mut peer| {
         peer.head();
         let _ = peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx");
@@ -193,7 +193,7 @@ fn what_comes_while_a_request_waits_is_kept() {
     let mut first = client(&gateway);
     first.send("GET /first HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);
-    // Its body, then a request behind it, in pieces with a pause between: each is read while it waits.
+    // The body, then the next request, come in pieces with pauses: each piece is read while the request waits.
     let mut waiting = client(&gateway);
     waiting.send("POST /second HTTP/1.1\r\nHost: t\r\nContent-Length: 9000\r\n\r\nxx").expect("sent");
     eventually("it waits", || gateway.status().plants[0].waiting == 1);

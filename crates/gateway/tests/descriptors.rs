@@ -1,4 +1,4 @@
-//! A process out of file descriptors: a program of its own, since it takes them all.
+//! A process out of file descriptors. The test is a program of its own, since it takes all descriptors.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Upstreams that answer too early, too late, wrongly, or stop half-way, and what their clients see.
+//! Upstreams that answer too early, too late or wrongly, or stop half-way, and what clients see of that.
 
 mod support;
 
@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use support::*;
 
-/// A listener whose queue is full: a connection to it is made only once somebody accepts.
+/// A listener with a full queue: a connection to it is made only once one is accepted.
 fn full_listener() -> (TcpListener, SocketAddr, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     rustix::net::listen(&listener, 1).expect("a short queue");
@@ -32,7 +32,7 @@ fn a_body_that_comes_while_the_upstream_is_connected_is_sent() {
     let mut client = client(&gateway);
     client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\n").expect("sent");
     eventually("it is in service", || gateway.status().plants[0].in_service == 1);
-    // Time for the gateway to begin its connection, then to read. Shorter, the test would see less, not fail.
+    // The gateway needs time to begin its connection, then to read. With less time the test sees less and does not fail.
     std::thread::sleep(Duration::from_millis(100));
     client.send("body").expect("sent");
     std::thread::sleep(Duration::from_millis(100));
@@ -51,7 +51,7 @@ fn a_body_that_comes_while_the_upstream_is_connected_is_sent() {
     settled(&gateway);
 }
 
-/// A close ends this body; a reset does not.
+/// A close ends a body without a length; a reset does not.
 #[test]
 fn a_body_that_ends_with_a_reset_is_cut_short() {
     let (seen, was_seen) = mpsc::channel();
@@ -73,7 +73,7 @@ fn a_body_that_ends_with_a_reset_is_cut_short() {
     assert_eq!(outcomes(&gateway), [0, 1, 0]);
 }
 
-/// Else the client would send its next request where nobody reads it.
+/// Otherwise the client would send its next request on a connection that is not read any more.
 #[test]
 fn an_answer_before_the_request_has_ended_says_that_the_connection_closes() {
     let origin = Origin::start(|mut peer| {
@@ -167,9 +167,9 @@ fn a_client_that_expects_100_and_then_stalls_is_408() {
     settled(&gateway);
 }
 
-/// A server may close an idle connection whenever it likes: that says nothing about its health.
+/// A server may close an idle connection at any time: the close says nothing about the server's health.
 #[test]
-fn a_reused_connection_that_was_closed_blames_nobody() {
+fn a_reused_connection_that_was_closed_is_no_failure_of_its_server() {
     let origin = Origin::start(|mut peer| {
         peer.head();
         let _ = peer.send_response(b"once");
@@ -186,7 +186,7 @@ fn a_reused_connection_that_was_closed_blames_nobody() {
     assert_eq!(client.get("/"), (200, b"once".to_vec()));
     client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
     assert_eq!(client.answer().0, 502);
-    // Two that both need a connection: turns alternate between healthy addresses.
+    // Both requests need a connection: turns alternate between healthy addresses.
     let mut client = support::client(&gateway);
     let answers = [client.get("/").1, client.get("/").1];
     assert!(answers.contains(&b"once".to_vec()), "the first address is still used: {answers:?}");

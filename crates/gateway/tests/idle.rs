@@ -1,4 +1,4 @@
-//! A thousand idle connections: a program of its own, since it measures its memory.
+//! A thousand idle connections. The test is a program of its own, since it measures the memory of its process.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn a_thousand_idle_connections_are_small() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("more open files");
-    // A body that needs a large buffer, so that a buffer kept by a connection would show.
+    // The body needs a large buffer, so that a buffer that a connection keeps would show.
     let body: &'static [u8] = vec![b'x'; 100_000].leak();
     let origin = Origin::serving(body);
     let settings = Settings { threads: 2, ..settings(&[origin.address]) };
@@ -30,10 +30,10 @@ fn a_thousand_idle_connections_are_small() {
     }
     settled(&gateway);
     assert_eq!(gateway.client_connections() as u64, CLIENTS);
-    // The clients' own buffers of 8 KiB each are in this number too.
+    // The bound includes the clients' own buffers of 8 KiB each.
     let resident = resident_kib();
     assert!(resident < 40 * 1024, "{resident} KiB resident");
-    // All of them still work.
+    // All connections still work.
     for client in &mut clients {
         assert_eq!(client.get("/").0, 200);
     }

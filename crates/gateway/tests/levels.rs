@@ -1,4 +1,4 @@
-//! What the engine decides, as the client and the upstream see it: rejections, levels, reports; files and the
+//! The engine's decisions as the client and the upstream see them: rejections, levels, reports; files and the
 //! operator's listener.
 
 mod support;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
-/// One connection, nobody may wait, everybody is controlled: a second request is rejected.
+/// One connection, no request may wait, and none is exempt: a second request is rejected.
 fn tight() -> Promises {
     let mut promises = promises(1);
     promises.sites[0].exempt.clear();
@@ -19,7 +19,7 @@ fn tight() -> Promises {
     promises
 }
 
-/// An upstream that answers when it may.
+/// An upstream that answers once `go` is set.
 fn patient(go: &Arc<AtomicBool>) -> Origin {
     let may = go.clone();
     Origin::start(move |mut peer| {
@@ -82,7 +82,7 @@ fn a_rejected_head_has_no_body() {
 }
 
 #[test]
-fn who_waits_too_long_is_told_so() {
+fn a_request_that_waits_too_long_is_rejected_with_its_reason() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
     let mut promises = tight();
@@ -128,7 +128,7 @@ fn a_level_rewrites_and_the_report_tells() {
     let head = client.head().expect("an answer");
     assert_eq!(field(&head, "x-level"), Some("level=1; reason=full"));
     assert_eq!(client.body(&head), b"GET /light/a?b HTTP/1.1 Some(\"low\")");
-    // CGI makes no difference between the two spellings, nor does a server that merges trailers into the head.
+    // CGI does not tell the two spellings apart, nor does a server that merges trailers into the head.
     client.send("GET / HTTP/1.1\r\nHost: t\r\nX_Quality: high\r\n\r\n").expect("sent");
     assert_eq!(client.answer(), (200, b"GET /light/ HTTP/1.1 Some(\"low\")".to_vec()));
     let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -136,7 +136,7 @@ fn a_level_rewrites_and_the_report_tells() {
     assert_eq!(client.answer().0, 400);
 }
 
-/// Levels `/text`, `/light` and `/full` of one upstream, the first two of which fall back; everybody is at the first.
+/// Levels `/text`, `/light` and `/full` of one upstream. The first two fall back, and every request is at the first.
 fn falling_back(origin: &Origin) -> Gateway {
     let rewrite =
         |prefix: &str, falls_back| Rewrite { prefix: prefix.to_owned(), headers: Vec::new(), falls_back };
@@ -150,7 +150,8 @@ fn falling_back(origin: &Origin) -> Gateway {
     Gateway::start(settings, &promises).expect("a gateway")
 }
 
-/// Has `/light/b`, `/full/a` and `/full/b`; answers 404 for all else, in several forms. Tells what it was asked.
+/// An upstream that has `/light/b`, `/full/a` and `/full/b`, and answers 404 in several forms otherwise. It records the
+/// paths that are requested.
 fn with_gaps(asked: &Arc<Mutex<Vec<String>>>) -> Origin {
     let asked = asked.clone();
     Origin::start(move |mut peer| {
@@ -177,7 +178,7 @@ fn with_gaps(asked: &Arc<Mutex<Vec<String>>>) -> Origin {
             };
             peer.send(answer).expect("sent");
             if form == 0 && !is_head {
-                // Its body comes later; the gateway may have closed by then.
+                // The body comes later; the gateway may have closed the connection by then.
                 let _ = peer.send("gone");
             }
             if form == 2 {
@@ -209,7 +210,7 @@ fn what_an_upstream_lacks_is_asked_at_the_next_level() {
             asked.join(", "),
         )
     };
-    // Each of them several times: the upstream says 404 in three forms, in turn.
+    // Each path is requested several times: the upstream sends its three forms of 404 in turn.
     for _ in 0..3 {
         let (status, body, level, asked) = ask("GET", "/a");
         assert_eq!((status, body.as_str(), level.as_str()), (200, "/full/a", "level=3"));
@@ -231,13 +232,13 @@ fn what_an_upstream_lacks_is_asked_at_the_next_level() {
         assert_eq!((status, body.as_str(), level.as_str()), (404, "gone", "level=1"), "it may do something");
         assert_eq!(asked, "POST /text/a");
     }
-    // One place, held once by each and given back: or the second would have waited for ever.
+    // There is one place. Each request gave it back, or the next request would have waited for ever.
     settled(&gateway);
     assert_eq!(outcomes(&gateway), [15, 0, 0]);
 }
 
 #[test]
-fn who_leaves_while_the_next_level_is_asked_gives_the_place_back() {
+fn a_client_that_leaves_while_the_next_level_is_requested_gives_the_place_back() {
     let asked = Arc::new(Mutex::new(Vec::<String>::new()));
     let seen = asked.clone();
     let origin = Origin::start(move |mut peer| {
@@ -269,7 +270,7 @@ fn a_host_of_no_site_is_421_and_the_connection_stays() {
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut client = client(&gateway);
     assert_eq!(client.get("/").0, 421);
-    // The dot at the end only says that the name is complete.
+    // The dot at the end marks the name as complete, and does not make it another name.
     for host in ["Known.Example:80", "known.example.", "known.example.:80"] {
         client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).expect("sent");
         assert_eq!(client.answer(), (200, b"here".to_vec()), "{host}");

@@ -187,13 +187,13 @@ fn a_cut_short_body_resets_an_http10_client() {
     assert_eq!(end.map_err(|error| error.kind()), Err(std::io::ErrorKind::ConnectionReset));
 }
 
-/// What the upstream did not take must not be read as the next request.
+/// Bytes that the upstream did not take must not be read as the next request.
 #[test]
 fn an_early_answer_does_not_leave_the_body_behind() {
     let origin = Origin::start(|mut peer| {
         while peer.head().is_some() {
             let _ = peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n");
-            // The body is never read.
+            // The upstream never reads the body.
             std::thread::sleep(Duration::from_millis(300));
         }
     });
@@ -369,7 +369,7 @@ fn an_upstream_that_stalls_is_504() {
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     assert_eq!(client.get("/").0, 504);
-    // Nothing of the request is left: the connection can go on.
+    // All of the request was taken, so that the connection can go on.
     assert_eq!(client.get("/").0, 504);
     settled(&gateway);
     eventually("the stalled connections are closed", || origin.open.load(SeqCst) == 0);
@@ -398,7 +398,7 @@ fn slow_clients_lose_their_connection() {
 #[test]
 fn a_reused_connection_that_died_is_replaced() {
     let origin = Origin::start(|mut peer| {
-        // One request per connection, but it does not say so.
+        // The upstream serves one request per connection, and does not announce that.
         peer.head();
         let _ = peer.send_response(b"once");
         peer.head();
@@ -408,7 +408,7 @@ fn a_reused_connection_that_died_is_replaced() {
     for _ in 0..10 {
         assert_eq!(client.get("/"), (200, b"once".to_vec()));
     }
-    // A body that was sent may have had its effect: it is not sent twice.
+    // A body that was sent may have had its effect, so that it is not sent twice.
     client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
     assert_eq!(client.answer().0, 502);
     settled(&gateway);
@@ -446,7 +446,7 @@ fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
         client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     }
     eventually("four wait", || gateway.status().plants[0].waiting == 4);
-    // A half-close counts as leaving. Which one is served does not matter: two of the others leave.
+    // A half-close counts as leaving. Any of the clients may be the one that is served: two of the others leave.
     let served = 0;
     clients[served + 1].stream.get_ref().shutdown(Shutdown::Write).expect("half-closed");
     drop(clients.remove(served + 2));
@@ -461,7 +461,7 @@ fn a_client_that_leaves_while_waiting_is_abandoned_and_the_rest_is_served() {
 }
 
 #[test]
-fn connections_never_exceed_their_bound_and_nobody_starves() {
+fn connections_never_exceed_their_bound_and_no_client_starves() {
     let origin = Origin::start(|mut peer| {
         while peer.head().is_some() {
             if peer.send_response(b"x").is_err() {
@@ -480,9 +480,9 @@ fn connections_never_exceed_their_bound_and_nobody_starves() {
     settled(&gateway);
 }
 
-/// A prefork server of three workers: a connection holds one while it is open.
+/// The upstream is a prefork server of three workers: a connection holds a worker while it is open.
 #[test]
-fn observing_a_prefork_server_starves_nobody() {
+fn observing_a_prefork_server_starves_no_client() {
     let free = Arc::new((Mutex::new(3), Condvar::new()));
     let origin = Origin::start(move |mut peer| {
         let (workers, freed) = &*free;
@@ -503,7 +503,7 @@ fn observing_a_prefork_server_starves_nobody() {
     settled(&gateway);
 }
 
-/// Answers that each of 24 clients on keep-alive gets in two seconds.
+/// How many responses each of 24 clients on keep-alive gets in two seconds.
 fn answers_per_client(address: SocketAddr) -> Vec<usize> {
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..24)
@@ -534,7 +534,7 @@ fn connections_go_to_the_thread_with_the_fewest() {
     let mut clients: Vec<Peer> = Vec::new();
     for count in 1..=20 {
         clients.push(client(&gateway));
-        // Accepted before the next one comes: two threads that accept at once may choose the same.
+        // Each is accepted before the next one comes, since two threads that accept at once may choose the same thread.
         eventually("it is accepted", || gateway.client_connections() == count);
     }
     assert_eq!(gateway.connections_by_thread(), [5; 4]);
@@ -589,7 +589,7 @@ fn killing_the_upstream_under_load_loses_no_accounting() {
 
 #[test]
 fn a_slow_reader_frees_the_upstream_and_gets_everything() {
-    // Fits the read-ahead and the sockets' buffers, so the upstream is done before the client reads.
+    // The body fits into the read-ahead and the sockets' buffers, so that the upstream is done before the client reads.
     let body: &'static [u8] = vec![b'z'; 200_000].leak();
     let origin = Origin::serving(body);
     let gateway = gateway(&origin);
@@ -658,7 +658,7 @@ fn draining_finishes_what_is_under_way() {
     assert!(draining.join().expect("no panic"));
 }
 
-/// A small generator with a fixed seed (splitmix64): failures replay.
+/// A small generator of random numbers with a fixed seed (splitmix64), so that failures can be replayed.
 struct Random(u64);
 
 impl Random {
@@ -670,7 +670,7 @@ impl Random {
         ((z ^ (z >> 31)) % bound as u64) as usize
     }
 
-    /// Sends `bytes` in pieces of up to `longest`, each a segment of its own where the kernel lets it.
+    /// Sends `bytes` in pieces of up to `longest`, each a segment of its own as far as the kernel allows.
     fn send(&mut self, peer: &mut Peer, mut bytes: &[u8], longest: usize) -> std::io::Result<()> {
         while !bytes.is_empty() {
             let (piece, rest) = bytes.split_at(bytes.len().min(1 + self.below(longest)));

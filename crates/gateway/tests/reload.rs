@@ -1,5 +1,5 @@
-//! Reload, as clients and upstreams see it: nobody fails, what is under way finishes where it began, what is out of use
-//! is closed, and what is wrong changes nothing.
+//! Reload, as clients and upstreams see it: no request fails, requests under way finish where they began, connections out
+//! of use are closed, and a wrong configuration changes nothing.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn upstream(address: SocketAddr) -> Backend {
 }
 
 #[test]
-fn an_upstream_moves_under_load_and_nobody_fails() {
+fn an_upstream_moves_under_load_and_no_request_fails() {
     let [first, second] = [b"first", b"other"].map(|body| Origin::serving(body));
     let gateway = Gateway::start(Settings { threads: 2, ..settings(&[first.address]) }, &promises(8));
     let gateway = gateway.expect("a gateway");
@@ -45,13 +45,16 @@ fn an_upstream_moves_under_load_and_nobody_fails() {
             assert!(needs_restart.is_empty(), "{needs_restart:?}");
             let before = served.load(SeqCst);
             eventually("traffic goes on", || served.load(SeqCst) > before + 20);
+            // An upstream counts a connection until its own thread has seen the end, so the next round waits for that.
+            let unused = if round % 2 == 0 { &first } else { &second };
+            eventually("connections that are out of use are closed", || unused.open.load(SeqCst) == 0);
         }
         stop.store(true, SeqCst);
     });
     settled(&gateway);
-    // The last round is odd: the first one serves.
-    eventually("what is out of use is closed", || second.open.load(SeqCst) == 0);
-    assert!(first.open.load(SeqCst) > 0 && first.most.load(SeqCst) <= 8 && second.most.load(SeqCst) <= 8);
+    // The last round is odd, so that the first upstream serves.
+    let [kept, most] = [first.open.load(SeqCst), first.most.load(SeqCst).max(second.most.load(SeqCst))];
+    assert!(kept > 0 && most <= 8, "{kept} connections are kept, {most} were open at once");
     assert_eq!(client(&gateway).get("/"), (200, b"first".to_vec()));
 }
 
@@ -187,7 +190,7 @@ fn a_folder_takes_the_place_of_an_upstream_and_back() {
     std::fs::remove_dir_all(&folder).expect("it was there");
 }
 
-/// Reloads with five workers, or with a plant that has none.
+/// Reloads with five workers, or with a plant that has no worker.
 struct FromMemory {
     reloader: Reloader,
     start: Settings,

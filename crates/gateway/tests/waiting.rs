@@ -1,4 +1,4 @@
-//! Thousands of waiting requests: a program of its own, since it counts the memory of the whole process.
+//! Thousands of waiting requests. The test is a program of its own, since it counts the memory of its process.
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed, Ordering::SeqCst};
 use support::*;
 
-/// Bytes that the process holds now.
+/// How many bytes the process has allocated now.
 static HELD: AtomicI64 = AtomicI64::new(0);
 
 struct Counting;
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a browser sends, of 470 bytes or so.
+/// A browser's request head, of about 470 bytes.
 fn head(path: usize) -> String {
     format!(
         "GET /{path} HTTP/1.1\r\nHost: www.example.org\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) \
@@ -43,7 +43,7 @@ fn head(path: usize) -> String {
     )
 }
 
-/// Holds every request until told, then answers each with its path.
+/// An upstream that holds every request until `go` is set, then answers each with its path.
 fn patient_origin(go: &Arc<AtomicBool>) -> Origin {
     let go = go.clone();
     Origin::start(move |mut peer| {
@@ -61,7 +61,7 @@ fn read_answer(mut stream: &TcpStream) -> String {
     let mut answer = [0; 512];
     let mut length = 0;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    // Heads of a few lines and a path: the answer is whole when its announced body is there.
+    // The response is complete when its announced body has come; head and body are short.
     loop {
         let so_far = text(&answer[..length]);
         if let Some((head, body)) = so_far.split_once("\r\n\r\n")
@@ -80,7 +80,7 @@ fn a_waiting_request_takes_less_than_a_kilobyte_beyond_its_connection() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("more open files");
-    // Two ends of each are in this process.
+    // Both ends of each connection are in this process.
     let clients = (limit.maximum.unwrap_or(u64::MAX).saturating_sub(200) / 2).min(3_000) as usize;
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient_origin(&go);
@@ -104,10 +104,10 @@ fn a_waiting_request_takes_less_than_a_kilobyte_beyond_its_connection() {
     eventually("all but one wait", || waiting() == clients - 1);
     let each = (HELD.load(Relaxed) - idle) / clients as i64;
     println!("{each} bytes for each of {clients} waiting requests, heads of {} bytes", heads[0].len());
-    // Less than its head it cannot be.
+    // A request needs more memory than its head, or nothing was counted.
     assert!(each > heads[0].len() as i64, "{each} bytes: nothing was counted");
     assert!(each < 1024, "{each} bytes");
-    // What was packed is what was sent.
+    // The packed bytes are the bytes that were sent.
     go.store(true, SeqCst);
     for (number, stream) in streams.iter().enumerate() {
         assert_eq!(read_answer(stream), format!("/{number}"));

@@ -9,7 +9,7 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A page with fewer sections than this needs no contents.
+/// A page with fewer sections than this has no table of contents.
 const CONTENTS: usize = 4;
 
 impl Page {
@@ -107,11 +107,11 @@ impl Note {
     }
 }
 
-/// In the page as data: no other address may be loaded.
+/// Writes pictures into the page as data, because the page may load nothing.
 fn write_pictures(out: &mut String, pictures: &[Picture]) {
     out.push_str("<div class=\"pictures\">\n");
     for Picture { caption, bytes } in pictures {
-        // By its first bytes, not by what somebody says that it is: SVG could hold anything.
+        // The first bytes decide the kind; SVG is left out, because it could hold a script.
         let kind = match bytes.as_slice() {
             [0x89, b'P', b'N', b'G', ..] => "png",
             [0xff, 0xd8, 0xff, ..] => "jpeg",

@@ -26,7 +26,7 @@ pub struct Fact {
     pub value: String,
     /// Its unit, or empty.
     pub unit: String,
-    /// What it is to be compared with, or empty: `set point 0.70`.
+    /// The value to compare the figure with, or empty: `set point 0.70`.
     pub note: String,
     /// Whether the promise was kept.
     pub verdict: Verdict,
@@ -76,9 +76,9 @@ pub enum Block {
 /// A picture, in the page itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Picture {
-    /// What it shows; it stands below it, and for whoever does not see it.
+    /// What the picture shows: the text below it, and its alternative text.
     pub caption: String,
-    /// Its file: PNG, JPEG or GIF. Anything else is left out.
+    /// The bytes of a PNG, JPEG or GIF file. A picture of any other kind is left out.
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! A table: text to the left, numbers to the right with their points below each other, bars where asked for.
+//! A table: text to the left, numbers to the right with their points below each other, bars in columns that have them.
 
 use crate::number::{grouped, push_fixed};
 use crate::text::escape;

@@ -1,30 +1,45 @@
-//! A configuration file, read and understood, or everything that is wrong with it.
+//! The files that the command line names, read: a configuration, or everything that is wrong with it.
 
 use crate::output::failure::Failure;
 use crate::output::plan;
-use plimsoll_config::Configuration;
+use plimsoll_config::{Configuration, Diagnostics};
 use plimsoll_core::Engine;
 use std::path::Path;
 
-/// Reads `path`.
+/// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
+/// and `example` a file of it.
 ///
 /// # Errors
-/// [`Failure::Input`] if it cannot be read, is not a configuration, or promises what cannot be.
-pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
+/// [`Failure::Input`] if the file cannot be read, or is wrong.
+pub(crate) fn read_as<T>(
+    path: &Path,
+    (what, example): (&str, &str),
+    parse: impl FnOnce(&str, &str) -> Result<T, Diagnostics>,
+) -> Result<T, Failure> {
     let name = path.display().to_string();
-    let source = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a configuration; examples/one-site.toml is one to begin with."
-        ))
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::Input(format!("cannot read {name}: {error}\nName {what}; {example} is one to begin with."))
     })?;
-    understand(&source, &name)
+    parse(&text, &name).map_err(|all| Failure::Input(all.to_string()))
 }
 
-/// What `source` says; `name` stands in the diagnostics. Promises that cannot be kept are refused with the plan.
+/// Reads a configuration.
+///
+/// # Errors
+/// [`Failure::Input`] if the file cannot be read, is not a configuration, or promises more than its servers can keep.
+pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
+    let format = ("a configuration", "examples/one-site.toml");
+    possible(read_as(path, format, plimsoll_config::parse)?, &path.display().to_string())
+}
+
+/// Understands the text of a configuration; `name` stands in the diagnostics.
 pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Failure> {
-    let configuration =
-        plimsoll_config::parse(source, name).map_err(|all| Failure::Input(all.to_string()))?;
-    // The engine has the last word on what can be promised.
+    let parsed = plimsoll_config::parse(source, name);
+    possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
+}
+
+/// Refuses promises that cannot be kept, and shows the plan. The engine has the last word on what is valid.
+fn possible(configuration: Configuration, name: &str) -> Result<Configuration, Failure> {
     match Engine::new(&configuration.promises, 1, configuration.gateway.settings.hash_seed) {
         Ok(_) => plan::keep(&configuration.promises, name).map(|()| configuration),
         Err(wrong) => Err(Failure::Input(format!("{name}: {}", wrong.join(&format!("\n{name}: "))))),

@@ -1,12 +1,11 @@
 //! `plimsoll check FILE`: everything that is wrong with a configuration, or the plan that it makes.
 
-use crate::args::CheckArguments;
-use crate::args::source;
+use crate::args::{CheckArguments, source};
 use crate::output::failure::Failure;
 use crate::output::plan::{self, Plan};
 use crate::output::{json, text};
 
-/// Checks it. Nothing outside the file is looked at: names, folders and ports are for `run`, perhaps elsewhere.
+/// Checks the file alone. Names, folders and ports are left to `run`, which may be on another machine.
 pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     if arguments.json {

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
-    let explanation = plimsoll_core::request::explain::explain(promises, seed, &Asked(arguments))
+    let explanation = plimsoll_core::request::explain::explain(promises, seed, &TypedRequest(arguments))
         .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
     let told = explanation.as_ref().map(|explanation| Told {
         arguments,
@@ -39,14 +39,14 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
 
 /// The explanation for programs.
 #[derive(Serialize)]
-struct Report<'a> {
+struct ExplainReport<'a> {
     site: &'a str,
     class: &'a str,
     why: String,
     promise: Option<Facts>,
     #[serde(rename = "type")]
     request_type: Option<&'a str>,
-    /// The conditions before, which do not hold.
+    /// The conditions that come before and do not hold.
     not: Vec<Facts>,
     exempt: bool,
     client: String,
@@ -57,9 +57,9 @@ struct Report<'a> {
 }
 
 /// The request, as classification sees it.
-struct Asked<'a>(&'a ExplainArguments);
+struct TypedRequest<'a>(&'a ExplainArguments);
 
-impl RequestView for Asked<'_> {
+impl RequestView for TypedRequest<'_> {
     fn method(&self) -> &str {
         &self.0.request.method
     }
@@ -113,7 +113,7 @@ impl Told<'_> {
         }
     }
 
-    /// What the class was promised of its response times; the exempt are promised nothing.
+    /// The promise about the class's response times; exempt requests are promised nothing.
     fn promised(&self) -> Option<Promised<'_>> {
         let class = self.class();
         promised::of(self.site())
@@ -131,7 +131,7 @@ impl Told<'_> {
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
     }
 
-    /// Conditions that were looked at before and do not hold: what they are for, and why not.
+    /// The conditions that come before and do not hold: their names, and why they do not hold.
     fn misses(&self) -> Vec<(String, String)> {
         let (site, told) = (self.site(), self.explanation);
         let exempt = site.exempt.iter().zip(&told.not_exempt).enumerate();
@@ -164,7 +164,7 @@ impl Told<'_> {
         }
     }
 
-    /// Why the level does not follow m and the hash, where it does not.
+    /// The reason why m and the hash do not decide the level; `None` where they do.
     fn not_by_hash(&self) -> Option<&'static str> {
         if self.explanation.exempt.is_some() {
             Some("always the highest level: it is exempt")
@@ -270,11 +270,11 @@ impl Told<'_> {
         )
     }
 
-    fn report(&self) -> Report<'_> {
+    fn report(&self) -> ExplainReport<'_> {
         let misses = self.misses().into_iter();
         let pair =
             |(name, why)| Facts(vec![hidden("name", Value::Text(name)), hidden("why", Value::Text(why))]);
-        Report {
+        ExplainReport {
             site: &self.site().name,
             class: self.class(),
             why: self.why_class(),

@@ -258,7 +258,7 @@ fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
     ])
 }
 
-/// R = U* / a: requests per second at the load line, if they had no body.
+/// R = U* / a: the requests per second at the load line, for answers without a body.
 fn carried(plant: &Plant) -> Option<f64> {
     let cost = plant.costs?.per_request_seconds;
     (cost > 0.0).then(|| plant.set_point / cost)

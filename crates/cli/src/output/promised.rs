@@ -8,7 +8,7 @@ use plimsoll_core::promises::{Delay, LAST_PRIORITY, Plant, Promises, Site};
 use plimsoll_core::time::Duration;
 use plimsoll_report::{Column, Table};
 
-/// A class as far as it was promised anything of its response times, or comes before others.
+/// The promises to a class about its response times, and its priority.
 pub(crate) struct Promised<'a> {
     pub(crate) class: &'a str,
     priority: u8,
@@ -36,7 +36,7 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
 }
 
 impl Promised<'_> {
-    /// Neither delay nor ratio nor deadline.
+    /// Whether the class has neither delay nor ratio nor deadline.
     fn is_empty(&self) -> bool {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }
@@ -48,7 +48,7 @@ impl Promised<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// As a sentence about its site; `None` if nothing was promised.
+    /// The promise as a sentence; `None` if nothing was promised.
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
         let deadline = self.deadline.map(|deadline| {
             format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))

@@ -41,8 +41,8 @@ pub(crate) fn dropped() -> u64 {
     LOG.get().map_or(0, LossyWriter::dropped)
 }
 
-/// A line about the end of a command: through the log while there is one, else to stderr itself.
-pub(crate) fn tell(line: &str) {
+/// A line beside what a command prints: through the log if the command has one, else to stderr itself.
+pub(crate) fn tell(line: impl fmt::Display) {
     match LOG.get() {
         Some(_) => tracing::error!("{line}"),
         // A reader that has left is no failure.

@@ -272,8 +272,7 @@ section! { "[site.NAME.level.NAME]"
     /// assumed to take 0.25 of the level above, and the simulation says so.
     VersionKeys {
         /// The level's service time as a share of the level above. Default: the configured `cost`; where only `bytes`
-        /// is
-        /// given, what the server takes for these bytes; of a page with a time of its own, its share of the bytes.
+        /// is given, what the server takes for these bytes; of a page with a time of its own, its share of the bytes.
         cost: Share, optional;
         /// The level's body bytes as a multiple of the level above. Default: as `cost`.
         bytes: BytesRatio, optional;

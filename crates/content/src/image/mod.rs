@@ -1,5 +1,8 @@
 //! Images written again in fewer bytes: the same format, the same name.
 //!
+//! Comes in: the bytes of an image, and how far it is to be reduced. Goes out: fewer bytes with their measured similarity,
+//! or nothing if nothing smaller is similar enough.
+//!
 //! The paper's policy: an image above a limit is reduced by a factor in bytes (CA 3.3: 32 KB, 8). Here it is the best
 //! quality that fits, found by search and measured ([`similarity`]); where that is less similar than the floor allows,
 //! the factor gives way, not the picture.

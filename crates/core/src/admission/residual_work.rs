@@ -6,7 +6,7 @@
 //! E[S] - beta t    with    beta = (1 - c^2) / (1 + c^2)
 //! ```
 //!
-//! At the start that is all of E[S]. At the mean age it equals the mean residual life `E[S] (1 + c^2) / 2`. In between
+//! At the start that is all of `E[S]`. At the mean age it equals the mean residual life `E[S] (1 + c^2) / 2`. In between
 //! it is a straight line. For a known service time (c = 0) it is exactly what remains, for an exponential one (c = 1)
 //! it is the mean at any age. Times that vary more are treated as exponential.
 //!

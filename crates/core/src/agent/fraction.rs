@@ -1,7 +1,7 @@
 //! PI on the fraction that is degraded (CA 4.2.2): the engine's own level law, on m = 1 + F.
 //!
 //! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual
-//! by PI (`control/utilization/feed_forward.rs`). In overload R is not known, as the room's text says, so all clients
+//! by PI (`control/utilization/feed_forward.rs`). In overload R is not known, as `overload.rs` says, so all clients
 //! are degraded at once. The law begins again from there, with the load as it then shows, two periods after the last
 //! late answer. Overload within half a minute of more full quality means that the model was wrong: the law is told so,
 //! and trusts the model less for a while.

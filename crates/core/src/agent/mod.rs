@@ -1,22 +1,12 @@
-//! Room: what decides beside an unmodified server (CA 4): the relay loop, and PI on the fraction that is degraded.
+//! Room: what decides beside an unmodified server (CA 4), whose requests do not pass through the agent.
 //!
-//! *In*: samples of the server's own counters, and the answers to probes. *Out*: a [`Change`] of the content tree that
-//! it serves, for all clients or for a fraction of them. No request passes through the agent, so its senses differ from
-//! the engine's, and its law does not:
-//!
+//! *In*: samples of the server's counters, and probes. *Out*: a [`Change`] of F, the fraction of clients at full quality.
 //! ```text
 //! probe ----> overload.rs: is the queue nearly full? ---+
-//! counters -> sense.rs: U = a R + b W, or by gaps       +--> relay.rs: one tree for all clients, with hysteresis
-//!               \-> load.rs: what would full quality    |    or fraction.rs: PI, a fraction of the clients
-//!                   take, of what is offered? ----------+                         |
-//!                                                            F, and why <---------+
+//! counters -> sense.rs: U = a R + b W, or by gaps       +--> relay.rs: F is 0 or 1, with hysteresis
+//!               \-> load.rs: what would full quality    |    or fraction.rs: PI on F
+//!                   take, of what is offered? ----------+
 //! ```
-//!
-//! F in [0, 1] is the fraction of clients at full quality; CA's G is 1 - F. A relay uses only 0 and 1. In overload the
-//! server's counters show completed requests, not offered ones, since requests dropped from the listen queue are in no
-//! log (CA 4.2.1): so all clients are degraded, and only then is the load known. Without overload the response time
-//! tells nothing about the load (CA 4.2): so the way back goes by load alone. [`Machine::sample`] is called a few times
-//! a period.
 
 mod fraction;
 mod load;

@@ -1,5 +1,9 @@
 //! Overload, found by probes (CA 4.1): an answer that comes later than a threshold.
 //!
+//! In overload the server's counters show completed requests, not offered ones, since requests dropped from the listen
+//! queue are in no log (CA 4.2.1). So in overload all clients are degraded, and only then is the load known. Without
+//! overload the response time tells nothing about the load (CA 4.2), so the way back goes by load alone.
+//!
 //! The listen queue of an overloaded server is nearly full or nearly empty, hardly ever between, so the time that a
 //! probe waits in it is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
 //! answer seen, because a probe waits for the queue and then is served itself. S is measured (`load.rs`), so that the

@@ -4,6 +4,7 @@
 //! A shell of virtual time need not come for them at all: see [`Engine::put_off`].
 
 use super::Engine;
+use super::timers::Timer;
 use crate::control::utilization::UtilizationLoop;
 use crate::engine::state::PublishedPlant;
 use crate::time::{Duration, Instant};
@@ -15,47 +16,47 @@ impl Engine {
     /// What comes of it is the same, bit for bit; of a status that is asked for meanwhile only the plan may differ, in its
     /// last bit, since it weighs by rates.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
-        let part_ns = self.sample_every.as_nanos() as u64;
-        let other_loops = self.responses_due.min(self.periods_due);
-        let only_samples = other_loops == Instant::FAR && self.samples_only_rates;
+        let part_ns = self.timers.sample_every.as_nanos() as u64;
+        let other_loops = self.timers.due(Timer::Response).min(self.timers.due(Timer::Budget));
+        let only_samples = other_loops == Instant::FAR && self.loops.samples_only_rates;
         if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
             return next;
         }
-        if self.due <= until && self.rests() {
-            let period = self.registry.promises.control.period;
+        if self.timers.due(Timer::Period) <= until && self.rests() {
+            let period = self.timers.period;
             let period_ns = period.as_nanos() as u64;
-            let more = until.nanos_since(self.due) / period_ns;
-            self.last_run = self.due + Duration::from_nanos(more * period_ns);
-            self.due = self.last_run + period;
+            let more = until.nanos_since(self.timers.due(Timer::Period)) / period_ns;
+            self.timers.last_period = self.timers.due(Timer::Period) + Duration::from_nanos(more * period_ns);
+            self.timers.set(Timer::Period, self.timers.last_period + period);
             self.rest(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
         }
-        let latest = until.min(self.due);
+        let latest = until.min(self.timers.due(Timer::Period));
         if latest <= next {
             return next;
         }
-        self.is_put_off = true;
-        let end = |parts: u64| self.last_sample + Duration::from_nanos(parts * part_ns);
-        let whole = latest.nanos_since(self.last_sample) / part_ns;
-        if end(whole + 1) <= self.due { end(whole + 1) } else { next.max(end(whole)) }
+        self.timers.is_put_off = true;
+        let end = |parts: u64| self.timers.last_sample + Duration::from_nanos(parts * part_ns);
+        let whole = latest.nanos_since(self.timers.last_sample) / part_ns;
+        if end(whole + 1) <= self.timers.due(Timer::Period) { end(whole + 1) } else { next.max(end(whole)) }
     }
 
     /// Nothing has come or gone since the last period, nothing is there, and nobody is degraded: the loops would do nothing.
     pub(super) fn rests(&self) -> bool {
-        let lanes = self.counting_lanes();
+        let lanes = self.sensors.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
-        self.may_rest
+        self.idle.may_rest
             && self.shared().plants.iter().all(is_empty)
-            && self.plant_monitors.iter().all(|monitor| monitor.reported.is_empty())
-            && self.monitors.is_current(lanes)
+            && self.sensors.plants.iter().all(|monitor| monitor.reported.is_empty())
+            && self.sensors.classes.is_current(lanes)
     }
 
     /// So many periods of rest went by. The loops are told when it ends.
     pub(super) fn rest(&mut self, periods: u32) {
-        if self.rested == 0 {
-            self.monitors.idle();
-            self.costs.iter_mut().for_each(|costs| costs.frozen = true);
-            self.loops.iter_mut().for_each(UtilizationLoop::begin_rest);
+        if self.idle.periods == 0 {
+            self.sensors.classes.idle();
+            self.loops.costs.iter_mut().for_each(|costs| costs.frozen = true);
+            self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_rest);
         }
-        self.rested = self.rested.saturating_add(periods);
+        self.idle.periods = self.idle.periods.saturating_add(periods);
     }
 }

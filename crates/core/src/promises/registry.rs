@@ -99,7 +99,7 @@ impl Registry {
     }
 
     /// The classes that are promised now.
-    pub(crate) fn members(&self) -> impl Iterator<Item = RegisteredClass<'_>> {
+    pub(crate) fn classes(&self) -> impl Iterator<Item = RegisteredClass<'_>> {
         self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
             let exempt = numbers.classes.len() - 1;
             site.class_names().zip(&numbers.classes).enumerate().map(move |(place, (name, class))| {

@@ -6,6 +6,8 @@
 
 pub(crate) mod gate;
 mod line;
+#[cfg(all(test, loom))]
+mod model_check;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;

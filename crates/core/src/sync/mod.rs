@@ -1,5 +1,5 @@
 //! What threads share safely: the one lock, a value that one thread publishes, and words with a tag. The model check
-//! runs these, and the gate built on them, under every interleaving.
+//! runs tagged words here, and the published value with the gate in `scheduling/`, under every interleaving.
 
 pub(crate) mod lock;
 #[cfg(all(test, loom))]

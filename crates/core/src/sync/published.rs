@@ -6,7 +6,7 @@
 //!
 //! Order: the word moves under the lock, so a thread that saw it move finds the new value. What a thread did after it saw a
 //! generation is seen by other threads together with that generation: a lane that takes a request of a new class out of a
-//! queue and then looks at the word knows the class. `model_check.rs` checks this file under loom.
+//! queue and then looks at the word knows the class. `scheduling/model_check.rs` checks this file under loom.
 //!
 //! Why not a lock-free pointer swap: it needs hazard pointers or a reference count that all threads write, for an event as
 //! rare as a reload.

@@ -6,6 +6,7 @@
 pub(crate) mod counters;
 pub(crate) mod departure_window;
 pub(crate) mod heavy_hitters;
+pub(crate) mod heavy_search;
 mod histogram;
 pub(crate) mod measurement;
 pub(crate) mod monitor;

@@ -8,7 +8,6 @@
 //! Words are the operator's: *upstream* is what the engine calls a plant, *level* is m in [0, M].
 
 mod document;
-pub mod json;
 mod listener;
 mod metrics;
 mod operator;

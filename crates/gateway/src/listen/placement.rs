@@ -2,8 +2,7 @@
 //!
 //! A thread has time to spare while it sleeps in its selector. Each thread reports its share of such time ten times a
 //! second. A thread that has not reported for two intervals is stuck, in a read of a disk for instance, and counts as
-//! having none. Counting connections alone would give as many to a thread whose connections work as to one whose
-//! connections are idle.
+//! having none. By count alone, a thread with busy connections would get as many as a thread with idle ones.
 
 use plimsoll_core::time::{Duration, Instant};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

@@ -1,6 +1,7 @@
 //! A request that has started: served by its plant, an upstream or a folder, until it departs.
 
 use super::answer::report;
+use super::buffers::Buffer;
 use super::connection::{Connection, Next};
 use super::head::{LevelReport, Outgoing, Requested};
 use super::permit_guard::PermitGuard;
@@ -26,6 +27,17 @@ pub(super) struct Started<'a> {
     pub rewrites: &'a [Rewrite],
     pub report: Option<LevelReport<'a>>,
     pub requested: Requested,
+}
+
+/// What an exchange leaves behind.
+struct After {
+    /// Whether all of the request was sent. Bytes that were not still lie in the inbox, where the next request is looked
+    /// for.
+    complete: bool,
+    keeps_client: bool,
+    ends_with_connection: bool,
+    /// The bytes that came behind a switch of protocols.
+    rest: Option<(Buffer, usize, usize)>,
 }
 
 impl Connection {
@@ -88,29 +100,41 @@ impl Connection {
             cut_short: false,
         };
         let end = retries::carry(&mut exchange, variants).await;
-        // Bytes of the request that were not sent still lie in the inbox, where the next request is looked for.
-        let complete = exchange.request.is_sent();
-        let keep = exchange.response.keeps_client() && complete;
-        let ends_with_connection = exchange.response.ends_with_connection();
+        let after = After {
+            complete: exchange.request.is_sent(),
+            keeps_client: exchange.response.keeps_client(),
+            ends_with_connection: exchange.response.ends_with_connection(),
+            rest: exchange.response.take_rest(),
+        };
+        self.conclude(end, after, requested, permit).await
+    }
+
+    /// The request departs, and the connection goes on or ends.
+    async fn conclude(
+        &mut self,
+        end: End,
+        after: After,
+        requested: Requested,
+        mut permit: PermitGuard,
+    ) -> Next {
         match end {
             End::Done => {
                 permit.depart(Outcome::Completed);
-                match (keep, complete) {
-                    (true, _) => Next::Request,
-                    (false, true) => Next::Close,
-                    (false, false) => Next::Linger,
+                match (after.complete, after.keeps_client) {
+                    (true, true) => Next::Request,
+                    (true, false) => Next::Close,
+                    (false, _) => Next::Linger,
                 }
             }
             End::Switched(lease) => {
-                let rest = exchange.response.take_rest();
                 permit.release(Service::default());
-                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), rest, &permit).await;
+                tunnel::run(&self.worker, &mut self.client, lease.into_tunnel(), after.rest, &permit).await;
                 permit.depart(Outcome::Completed);
                 Next::Close
             }
             End::Failed(refusal) => self.fail(refusal, requested, permit).await,
             End::Broken(outcome) => {
-                if ends_with_connection {
+                if after.ends_with_connection {
                     // The client would take a plain close for the end of the body.
                     let _ = self.client.io.set_zero_linger();
                 }

@@ -161,18 +161,17 @@ impl Upstream {
 
     /// An idle connection that is alive: the thread's own latest, else another's.
     pub(crate) fn take_idle(&self, thread: usize) -> Option<Lease> {
-        while let Some(idle) = { self.idle_of(thread).pop() } {
-            if is_quiet(&idle.io) {
-                return Some(Lease { io: idle.io, ticket: idle.ticket, reused: true });
-            }
-        }
         let threads = self.idle.len();
-        for other in (1..threads).map(|offset| (thread + offset) % threads) {
-            while let Some(idle) = { self.idle_of(other).pop() } {
-                if is_quiet(&idle.io)
-                    && let Ok(io) = idle.io.into_std().and_then(TcpStream::from_std)
-                {
-                    return Some(Lease { io, ticket: idle.ticket, reused: true });
+        for owner in (0..threads).map(|offset| (thread + offset) % threads) {
+            while let Some(Idle { io, ticket, .. }) = { self.idle_of(owner).pop() } {
+                if !is_quiet(&io) {
+                    continue;
+                }
+                // A connection of another thread is registered anew, with this thread's selector.
+                let moved =
+                    if owner == thread { Ok(io) } else { io.into_std().and_then(TcpStream::from_std) };
+                if let Ok(io) = moved {
+                    return Some(Lease { io, ticket, reused: true });
                 }
             }
         }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes, even on a busy machine.
+/// No step of a test takes this long, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An upstream whose every connection is handled by a closure on a thread of its own.
+/// An upstream. A closure handles each of its connections on a thread of its own.
 pub struct Origin {
     pub address: SocketAddr,
-    /// Connections open now, and the most there ever were.
+    /// Connections open now, and the most that were ever open at once.
     pub open: Arc<AtomicUsize>,
     pub most: Arc<AtomicUsize>,
     pub accepted: Arc<AtomicUsize>,
@@ -122,7 +122,7 @@ impl Peer {
         bytes
     }
 
-    /// Everything up to the end of the stream, or its reset.
+    /// All bytes up to the end of the stream, or to its reset.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let _ = self.stream.read_to_end(&mut bytes);
@@ -150,7 +150,7 @@ impl Peer {
         body
     }
 
-    /// As much of the body that `head` announces as comes.
+    /// The part of the body announced by `head` that comes.
     pub fn rest_of(&mut self, head: &str) {
         let length = field(head, "content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         let _ = std::io::copy(&mut (&mut self.stream).take(length), &mut std::io::sink());
@@ -161,7 +161,7 @@ impl Peer {
         self.send([head.as_bytes(), body].concat())
     }
 
-    /// Sends a GET and reads its answer.
+    /// Sends a GET and reads the response.
     pub fn get(&mut self, path: &str) -> (u16, Vec<u8>) {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")).expect("sent");
         self.answer()
@@ -190,7 +190,7 @@ pub fn plant(max_connections: u32) -> Plant {
 }
 
 pub fn promises(max_connections: u32) -> Promises {
-    // Exempt from the loops, not from the gate: these tests are about bytes and bounds.
+    // Requests are exempt from the loops but not from the gate: these tests are about bytes and bounds.
     let exempt = vec![Condition { paths: vec!["*".to_owned()], ..Condition::default() }];
     Promises {
         plants: vec![plant(max_connections)],
@@ -244,7 +244,7 @@ pub fn outcomes(gateway: &Gateway) -> [u64; 3] {
     sum
 }
 
-/// Nothing is under way: every request was accounted for, and no slot is held.
+/// Waits until no request is under way: every request was accounted for, and no place is held.
 pub fn settled(gateway: &Gateway) {
     eventually("in-flight returns to zero", || in_flight(gateway) == 0);
     eventually("in-service returns to zero", || {

@@ -1,8 +1,7 @@
 //! The closed loop: n clients, each with one keep-alive connection, each asking again after its answer.
 //!
 //! A closed loop finds a server's capacity, since it always has n requests in it, and shows which clients are starved:
-//! answers are counted by
-//! client. It is not a model of a public site under load; that is the open loop.
+//! answers are counted by client. It is not a model of a public site under load; that is the open loop.
 
 use super::connection::{Connection, Paths, Requests, Target};
 use super::record::{Outcome, Record};

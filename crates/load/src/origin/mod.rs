@@ -1,9 +1,9 @@
 //! The origin of known capacity: an HTTP/1.1 server whose truth is known.
 //!
 //! The origin answers as a server of s workers would whose requests cost `fixed + per_kilobyte * size`, but no
-//! processor burns a
-//! cycle for that: completion times come from [`plant`] in exact virtual time, and one alarm reports them. So a
-//! claim about the gateway can be judged by the plant's own busy time on the same machine that runs the gateway.
+//! processor burns a cycle for that: completion times come from [`plant`] in exact virtual time, and one alarm reports
+//! them. So a claim about the gateway can be judged by the plant's own busy time on the same machine that runs the
+//! gateway.
 //!
 //! Two busy times, on purpose (see [`OriginHandle::busy`] and [`OriginHandle::held`]).
 //!
@@ -39,8 +39,7 @@ pub struct OriginSettings {
     /// How many requests may wait beyond the workers; a further one is closed at once, without an answer.
     pub queue: usize,
     /// What a worker spends on a request that finds no room, UC 7.5's T_f times s; zero: nothing. Not in prefork mode,
-    /// where the
-    /// kernel's queue turns them away.
+    /// where the kernel's queue turns them away.
     pub refusal: Duration,
     /// Service time by size.
     pub cost: Cost,

@@ -1,8 +1,8 @@
 //! The server that the origin plays: s workers, first come first served, a finite queue, in exact virtual time.
 //!
-//! No thread sleeps in a worker's place. Each job's end is known when it arrives (Kiefer and
-//! Wolfowitz 1955): `start = max(arrival, earliest free worker)`, `end = start + service`. A timer only *reports* ends,
-//! so a late timer delays an answer but never the next job, and the capacity s / S is exact.
+//! No thread sleeps in a worker's place. Each job's end is known when it arrives (Kiefer and Wolfowitz 1955):
+//! `start = max(arrival, earliest free worker)`, `end = start + service`. A timer only *reports* ends, so a late timer
+//! delays an answer but never the next job, and the capacity s / S is exact.
 //!
 //! Speed and stalls: jobs live on a work clock that advances at `speed` per nanosecond of real time, and not at all
 //! while stalled. Changing the speed therefore moves all ends at once and touches no job.
@@ -69,8 +69,8 @@ impl<P> Plant<P> {
         }
     }
 
-    /// A request of `service_ns` arrives; its payload comes back if the queue is full.
-    /// Call [`Plant::advance`] with the same `now_ns` first, so that jobs that have ended are no longer in the way.
+    /// A request of `service_ns` arrives; its payload comes back if the queue is full. Call [`Plant::advance`] with the
+    /// same `now_ns` first, so that jobs that have ended are no longer in the way.
     pub(crate) fn arrive(&mut self, now_ns: u64, service_ns: u64, payload: P) -> Result<(), P> {
         if self.jobs.len() - self.unheard >= self.shape.workers as usize + self.shape.queue {
             return Err(payload);

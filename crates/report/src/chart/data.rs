@@ -1,24 +1,24 @@
 //! A chart's data as tab-separated text, one row for each x.
 //!
-//! It is what a reader without eyes for the picture gets, what pastes into a spreadsheet, and what the page's script
-//! reads for its cross-hair: one source for all three, and none of it is script.
+//! Three readers use this text: a person who cannot see the picture, a spreadsheet, and the page's script for its
+//! cross-hair. The text is data, never script.
 
 use super::plot::{Plot, Point};
 use super::{Chart, XAxis};
 use crate::number::push_significant;
 use crate::text::escape_cell;
 
-/// More rows are thinned; the picture still has all peaks.
+/// Above this number rows are thinned; the picture still has all peaks.
 const MOST_ROWS: usize = 2000;
 
-/// The rows as text, and which of them it has: every n-th, and of how many.
+/// The rows as text: every n-th row of the total.
 pub(super) struct Rows {
     pub(super) text: String,
     pub(super) every: usize,
     pub(super) total: usize,
 }
 
-/// The chart's rows: a gap is `-`, a series without a point at this x has nothing.
+/// The chart's rows. A gap is `-`; the cell of a series without a point at this x is empty.
 pub(super) fn rows(chart: &Chart, plot: &Plot) -> Rows {
     let total = merged(&plot.points).count();
     let every = total.div_ceil(MOST_ROWS).max(1);

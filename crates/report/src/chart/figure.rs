@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// Steps of the ramp for ordered series.
 const RAMP: usize = 8;
 
-/// Colours that differ.
+/// The number of colours that differ from each other.
 const SLOTS: usize = 8;
 
 /// Writes the figures of a page; counts them, for their ids.
@@ -108,7 +108,7 @@ impl Figure<'_> {
         out.push_str("</figure>\n");
     }
 
-    /// The buttons wake up with the script.
+    /// The buttons are disabled until the script runs.
     fn write_legend(&self, out: &mut String) {
         if self.chart.series.len() < 2 {
             return;
@@ -145,7 +145,7 @@ impl Figure<'_> {
             path::WIDTH,
             path::HEIGHT
         );
-        // Areas first: they would cover lines.
+        // Areas are drawn first, because they would cover lines.
         let is_area = |index: &usize| self.chart.series[*index].style == Style::Area;
         let all = 0..self.chart.series.len();
         all.clone().filter(is_area).for_each(|index| self.write_area(out, index));
@@ -223,7 +223,7 @@ impl Figure<'_> {
         for mark in self.chart.marks.iter().filter(|mark| within(self.frame.x.share(mark.x))) {
             let share = self.frame.x.share(mark.x);
             let x = percent(share);
-            // To the side where there is room.
+            // The name stands on the side where there is room.
             let side = if share > 0.75 { "end\" dx=\"-5" } else { "start\" dx=\"5" };
             let _ = write!(
                 out,
@@ -259,7 +259,7 @@ impl Figure<'_> {
         out.push_str("</pre></details>\n");
     }
 
-    /// What the picture shows, in words: of each series from what to what, and where it ends.
+    /// The picture in words: the range of each series, and its last value.
     fn description(&self) -> String {
         let mut out = match &self.chart.x {
             XAxis::Time => "Over time.".to_owned(),

@@ -7,9 +7,9 @@ use super::Style;
 use super::plot::{Frame, Point};
 use crate::number::push_fixed;
 
-/// The picture's size, in its own units.
+/// The picture's width, in its own units.
 pub(super) const WIDTH: f64 = 1000.0;
-/// See [`WIDTH`].
+/// The height in the same units.
 pub(super) const HEIGHT: f64 = 300.0;
 
 /// Columns after reduction: with four points each they are twice as fine as the widest plot's pixels.

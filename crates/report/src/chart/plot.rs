@@ -37,7 +37,7 @@ impl Range {
         (value - self.low) / (self.high - self.low)
     }
 
-    /// The least and greatest, or nothing.
+    /// The range from the least value to the greatest; `None` if there are no values.
     fn over(values: impl Iterator<Item = f64>) -> Option<Self> {
         values.fold(None, |range: Option<Self>, value| {
             let range = range.unwrap_or(Self { low: value, high: value });
@@ -45,7 +45,8 @@ impl Range {
         })
     }
 
-    /// Too narrow for an axis: all values are equal, but for rounding, or too far apart for the numbers' own range.
+    /// Whether the range is too narrow for an axis, since all values are equal but for rounding, or too wide for the
+    /// numbers' own range.
     fn is_degenerate(self) -> bool {
         let width = self.high - self.low;
         !(width > self.low.abs().max(self.high.abs()) * 1e-6 && width > 1e-100 && width < 1e100)
@@ -94,7 +95,8 @@ impl Frame {
     }
 }
 
-/// The vertical axis: from zero where asked for, out to the next ticks, but not beyond a maximum that holds.
+/// The vertical axis: it begins at zero if the chart says so, reaches out to the next ticks, and ends at the chart's
+/// maximum unless a value lies above that.
 fn vertical(heights: Option<Range>, from_zero: bool, max: Option<f64>) -> Range {
     let mut y = heights.unwrap_or(Range { low: 0.0, high: 1.0 });
     if from_zero {
@@ -130,7 +132,8 @@ fn clean(series: &Series) -> Vec<Point> {
     points
 }
 
-/// The boundaries of each area over the xs of all of them: what an area lacks adds nothing, where all lack is a gap.
+/// The boundaries of each area over the xs of all areas. An area without a value at an x adds nothing there; where no area
+/// has a value there is a gap.
 fn stack(series: &[Series], points: &[Vec<Point>]) -> Vec<(Vec<Point>, Vec<Point>)> {
     let is_area = |index: usize| series[index].style == Style::Area;
     let mut xs: Vec<f64> = (0..series.len())

@@ -185,8 +185,7 @@ impl Comparator {
     ///
     /// # Errors
     /// Promises that contradict each other; plants that the workload does not describe; a `sac` whose unit is not
-    /// known; a parameter that
-    /// [`parse`](Comparator::parse) would refuse.
+    /// known; a parameter that [`parse`](Comparator::parse) would refuse.
     pub fn front(
         &self,
         promises: &Promises,

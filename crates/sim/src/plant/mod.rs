@@ -14,7 +14,7 @@
 //! Invariants: every job that was taken has exactly one [`Done`]; a server never rests while a job waits; nothing ends
 //! before its work is done, nor more than a nanosecond after; nothing is drawn here, all work is handed in.
 //!
-//! It keeps its own busy time. A claim about a loop is judged by that, never by the loop's sensor.
+//! A server keeps its own busy time. A claim about a loop is judged by that time, never by the loop's sensor.
 
 mod ledger;
 mod operational;

@@ -1,13 +1,17 @@
-//! `plimsoll adapt SITE OUT`: lighter copies of a site.
+//! `plimsoll adapt SITE OUT`: lighter copies of a site. In come the site's folder and how it is adapted; out go a tree for
+//! each level, and what was made.
 
+mod facts;
 pub(crate) mod policy;
-mod text;
 pub(crate) mod watch;
 
 use crate::args::AdaptArguments;
 use crate::output::failure::Failure;
-use crate::output::json;
+use crate::output::units::printable;
+use crate::output::{json, text};
+use crate::service::log::tell;
 use crate::service::signals::{Interrupt, Signals};
+use facts::AdaptReport;
 use plimsoll_content::{Job, Level};
 use plimsoll_sim::workload::Input;
 use std::collections::BTreeMap;
@@ -15,9 +19,23 @@ use std::io;
 use std::path::Path;
 use watch::SiteWatcher;
 
-/// Makes them.
+/// Makes the trees.
 pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
+    let job = job(arguments)?;
+    let watcher = SiteWatcher::new("adapt", &interrupt);
+    let adapted = plimsoll_content::adapt(&job, &watcher).map_err(failed);
+    drop(watcher);
+    let adapted = adapted?;
+    let report = AdaptReport::of(&adapted);
+    match arguments.json {
+        true => json::print(&report),
+        false => text::print(report.text(&adapted, &job.out).trim_end()),
+    }
+}
+
+/// What is to be done: the options, then what the policy's file says, then the defaults.
+fn job(arguments: &AdaptArguments) -> Result<Job, Failure> {
     let (policy, file) = policy::policy(&arguments.policy)?;
     let AdaptArguments { site, out, mut levels, snapshots, sparse, .. } = arguments.clone();
     if levels.is_empty() {
@@ -31,33 +49,26 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let sparse = sparse || file.sparse.unwrap_or_default();
     let snapshots = file.snapshots.into_iter().chain(snapshots).collect();
     let views = arguments.log.as_deref().map(views).transpose()?;
-    let job = Job { site, out, levels, policy, views, snapshots, sparse };
-    let bar = SiteWatcher::new("adapt", &interrupt);
-    let adapted = plimsoll_content::adapt(&job, &bar).map_err(failed);
-    drop(bar);
-    match arguments.json {
-        true => json::print(&text::Report::of(arguments, &adapted?)),
-        false => crate::output::text::print(text::text(arguments, &adapted?).trim_end()),
-    }
+    Ok(Job { site, out, levels, policy, views, snapshots, sparse })
 }
 
-/// Requests by path, of an access log.
+/// The number of requests for each path in an access log.
 pub(crate) fn views(log: &Path) -> Result<BTreeMap<String, u64>, Failure> {
     let read = plimsoll_sim::views(&Input::File(log.to_owned()));
     let (views, notes) =
         read.map_err(|error| Failure::Input(format!("cannot read {}: {error}", log.display())))?;
     if let Some((line, text, wrong)) = notes.first_skipped {
-        let shown: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-        eprintln!(
+        let shown = printable(&text);
+        tell(format_args!(
             "{}: {} lines were skipped; the first is line {line}: {wrong}: {shown}",
             log.display(),
             notes.skipped
-        );
+        ));
     }
     Ok(views)
 }
 
-/// What a user can mend is the user's input.
+/// The failure of the content crate. An error that the user can mend counts as wrong input.
 pub(crate) fn failed(error: io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::InvalidInput => Failure::Input(format!("error: {error}")),

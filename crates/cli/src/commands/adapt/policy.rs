@@ -1,17 +1,22 @@
 //! How a site is adapted: the defaults, then what a policy in a file says, then the options of the command line.
 
-use crate::args::PolicyOptions;
+use crate::args::{PolicyOptions, source};
 use crate::output::failure::Failure;
-use plimsoll_config::Adaptation;
+use plimsoll_config::{Adaptation, parse_adaptation};
 use plimsoll_content::{Policy, Rule, Step, Tag};
-use std::path::Path;
 
 /// The policy, and the file's other keys: levels, snapshots, sparse trees.
 ///
 /// # Errors
 /// [`Failure::Input`] if the file cannot be read, or is wrong.
 pub(crate) fn policy(options: &PolicyOptions) -> Result<(Policy, Adaptation), Failure> {
-    let file = options.file.as_deref().map(read).transpose()?.unwrap_or_default();
+    let format = ("a policy", "examples/adaptation/shop.toml");
+    let file = options
+        .file
+        .as_deref()
+        .map(|path| source::read_as(path, format, parse_adaptation))
+        .transpose()?
+        .unwrap_or_default();
     let default = Policy::default();
     let without = file.without.iter().flatten().filter_map(|name| Step::named(name));
     let rule = |(path, tag): &(String, String)| Some(Rule { pattern: path.clone(), tag: Tag::named(tag)? });
@@ -36,14 +41,4 @@ pub(crate) fn policy(options: &PolicyOptions) -> Result<(Policy, Adaptation), Fa
         rules: file.rules.iter().filter_map(rule).chain(options.rules.iter().cloned()).collect(),
     };
     Ok((policy, file))
-}
-
-fn read(path: &Path) -> Result<Adaptation, Failure> {
-    let name = path.display().to_string();
-    let source = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a policy; examples/adaptation/shop.toml is one to begin with."
-        ))
-    })?;
-    plimsoll_config::parse_adaptation(&source, &name).map_err(|all| Failure::Input(all.to_string()))
 }

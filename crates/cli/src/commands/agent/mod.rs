@@ -16,20 +16,20 @@ mod probe;
 mod start;
 mod words;
 
-use crate::args::AgentArguments;
+use crate::args::{AgentArguments, source};
 use crate::output::failure::Failure;
 use crate::output::text;
 use crate::service::log;
 use crate::service::signals::Signals;
 use chooser::Chooser;
 use cycle::{AgentRun, Restored};
-use plimsoll_config::{Agent, OnExit, parse_agent};
+use plimsoll_config::{OnExit, parse_agent};
 
 /// Runs the agent that the file describes.
 pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
-    let agent = read(arguments)?;
+    let agent = source::read_as(&arguments.file, ("an agent's file", "examples/agent.toml"), parse_agent)?;
     let mut chooser = chooser::chooser(&agent);
     if arguments.restore {
         return restore(chooser.as_mut());
@@ -52,16 +52,6 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let keep = arguments.dry_run || agent.on_exit == OnExit::Keep;
     let chooser = Restored::new(chooser, applied, keep);
     AgentRun::new(&agent, arguments, chooser, (probes, source)).until_stopped(signals)
-}
-
-fn read(arguments: &AgentArguments) -> Result<Agent, Failure> {
-    let name = arguments.file.display().to_string();
-    let source = std::fs::read_to_string(&arguments.file).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName an agent's file; examples/agent.toml is one to begin with."
-        ))
-    })?;
-    parse_agent(&source, &name).map_err(|all| Failure::Input(all.to_string()))
 }
 
 /// Gives full quality to all clients, unless something is there that the agent did not make.

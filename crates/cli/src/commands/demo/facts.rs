@@ -22,7 +22,7 @@ pub(crate) struct Conditions {
 
 /// The facts of a step.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct StepReport {
     set_point: f64,
     #[serde(flatten)]
     controlled: SideFacts,
@@ -43,9 +43,9 @@ struct SideFacts {
     machine: Option<Facts>,
 }
 
-impl Report {
+impl StepReport {
     /// The sides: with the gateway live and simulated, without it live and simulated.
-    pub(crate) fn of(at: &Conditions, sides: &[Figures; 4]) -> Report {
+    pub(crate) fn of(at: &Conditions, sides: &[Figures; 4]) -> StepReport {
         let [controlled, simulated, uncontrolled, simulated_uncontrolled] =
             sides.each_ref().map(SideFacts::of);
         let at = vec![
@@ -58,7 +58,7 @@ impl Report {
             hidden("cores", at.cores as u64),
         ];
         let at = Facts(at);
-        Report { set_point: SET_POINT, controlled, simulated, uncontrolled, simulated_uncontrolled, at }
+        StepReport { set_point: SET_POINT, controlled, simulated, uncontrolled, simulated_uncontrolled, at }
     }
 
     /// The sides beside each other.
@@ -103,7 +103,7 @@ impl SideFacts {
     }
 }
 
-/// What became of requests, in parts of all that were asked for.
+/// What became of requests, as parts of all that were due.
 pub(crate) fn seen(total: &Seen) -> Facts {
     let all = total.ended() + total.local;
     let [light, full] = total.pages;

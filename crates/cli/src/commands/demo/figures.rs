@@ -1,50 +1,51 @@
 //! The judgement of one side of the demo, by the server's ledger and the clients' clocks.
 
 use super::plant::{FULL_BYTES, LIGHT_BYTES, LIGHT_COST, PERIOD, SET_POINT};
-use super::side::{Period, Seen};
+use super::side::{DemoPeriod, Seen};
 use plimsoll_load::Histogram;
 use plimsoll_sim::settling::{mean, settled_after};
 
-/// How near the set point is near enough, for a mean of [`WINDOW`] periods.
+/// A mean of [`WINDOW`] periods this near to the set point counts as settled.
 const TOLERANCE: f64 = 0.02;
 const WINDOW: usize = 5;
 
 /// The figures of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
-    /// Periods until it settled; none: it never did.
+    /// Periods until utilization settled; `None` if it never did.
     pub(crate) settled: Option<usize>,
-    /// Of the steady periods: those after settling, or the second half of a run that did not.
+    /// Utilization of the steady periods: those after settling, or the second half of a run that did not settle.
     pub(crate) utilization: Spread,
-    /// Of every period, from the first.
+    /// Utilization of every period, from the first.
     pub(crate) periods: Vec<f64>,
     /// How far the largest period's utilization lies above the set point.
     pub(crate) overshoot: f64,
-    /// Over the whole run.
+    /// What clients saw over the whole run.
     pub(crate) total: Seen,
     /// Response times of the steady periods.
     pub(crate) steady_latency: Histogram,
     /// The largest share of the clients seen in a period that changed level in it, from [`WINDOW`] periods after
-    /// settling on. A client's change shows at its next visit: after five periods of one and a half visits each, one
-    /// client in two thousand has not been seen yet. Before that, changes would be counted that came before settling.
+    /// settling on. A client's change shows at its next visit only: within five periods of one and a half visits each all
+    /// but one client in two thousand have come. Earlier periods would count changes from before settling.
     pub(crate) changed_per_period: f64,
     /// Delivered bytes of the steady periods over what the set point allows.
     pub(crate) bandwidth_ratio: f64,
     /// Mean utilization of the steady periods as the gateway estimates it.
     pub(crate) estimate: Option<f64>,
-    /// Of the steady periods' mean utilization what the machine's delays made: workers whose answer is ready and not yet
-    /// handed out. A worker of a real server is not free either before its answer is written; but here nobody meant it.
+    /// The part of the steady periods' mean utilization that this machine's delays made: workers whose answer is ready and
+    /// not yet handed out. The demo does not intend that part, although a worker of a real server is busy until its answer
+    /// is written too.
     pub(crate) lateness: f64,
     /// Whether the machine kept up; virtual time always does.
     pub(crate) machine: Option<Machine>,
 }
 
-/// Whether the machine kept up, and so whether the rest can be believed.
+/// How far the machine kept up; if it did not, the other figures mean little.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// How late requests were sent by this machine.
+    /// The delays of this machine in sending requests.
     pub(crate) client_lateness: Histogram,
-    /// How late answers were handed out by the server.
+    /// The delays of the server in handing answers out.
     pub(crate) origin_lateness: Histogram,
     /// Share of all cores that this process used.
     pub(crate) cpu_share: f64,
@@ -53,7 +54,7 @@ pub(crate) struct Machine {
 /// What happened, from the first period to the last.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    pub(crate) periods: Vec<Period>,
+    pub(crate) periods: Vec<DemoPeriod>,
     /// Requests that were sent, by period.
     pub(crate) arrivals: Vec<u64>,
     /// What clients saw end after the last period.
@@ -77,7 +78,7 @@ impl Spread {
     }
 }
 
-/// Between the two values nearest to the place; zero of nothing.
+/// The percentile, interpolated between the two nearest values; zero if there are none.
 fn percentile(sorted: &[f64], p: f64) -> f64 {
     let place = p * sorted.len().saturating_sub(1) as f64;
     let at = |index: f64| sorted.get(index as usize).copied().unwrap_or(0.0);
@@ -86,7 +87,7 @@ fn percentile(sorted: &[f64], p: f64) -> f64 {
 }
 
 impl Figures {
-    /// Judges a step from nothing that lasted from the first period to the last.
+    /// Judges a step from no load, which lasted from the first period to the last.
     pub(crate) fn of(course: Course, capacity: f64) -> Figures {
         let Course { periods, arrivals, rest, machine } = course;
         let utilization: Vec<f64> = periods.iter().map(|period| period.utilization).collect();
@@ -98,7 +99,7 @@ impl Figures {
         let mut steady_latency = Histogram::default();
         steady.iter().for_each(|period| steady_latency.merge(&period.seen.latency));
         let changed =
-            |period: &Period| f64::from(period.changes.changed) / f64::from(period.changes.seen.max(1));
+            |period: &DemoPeriod| f64::from(period.changes.changed) / f64::from(period.changes.seen.max(1));
         let arrivals: u64 = arrivals.iter().skip(from).take(steady.len()).sum();
         let delivered: u64 = steady.iter().map(|period| period.seen.bytes).sum();
         let estimates: Vec<f64> = steady.iter().filter_map(|period| period.estimate).collect();
@@ -126,9 +127,9 @@ impl Figures {
     }
 }
 
-/// What the set point allows to be delivered for `arrivals` requests while `carried` full pages could have been carried
-/// (CA Fig. 8): everybody light, times `1 + F (k - 1)` with `F = (U* / L - r) / (1 - r)`, k the ratio of sizes, r of
-/// costs, L the load.
+/// The bytes that the set point allows for `arrivals` requests while the server could carry `carried` full pages (CA Fig.
+/// 8): all pages light, times `1 + F (k - 1)` with `F = (U* / L - r) / (1 - r)`. k is the ratio of sizes, r that of costs,
+/// L the load.
 fn allowed_bytes(arrivals: u64, carried: f64) -> f64 {
     let load = arrivals as f64 / carried;
     let fraction = ((SET_POINT / load - LIGHT_COST) / (1.0 - LIGHT_COST)).clamp(0.0, 1.0);
@@ -150,10 +151,10 @@ mod tests {
 
     #[test]
     fn what_the_set_point_allows() {
-        // L = 3: F = (0.85 / 3 - 0.15) / 0.85 = 0.1569, so 1 + 7 F = 2.098 times everybody light.
+        // L = 3: F = (0.85 / 3 - 0.15) / 0.85 = 0.1569, so 1 + 7 F = 2.098 times all pages light.
         let ratio = allowed_bytes(6000, 2000.0) / (6000.0 * 2048.0);
         assert!((ratio - 2.098).abs() < 0.001, "{ratio}");
-        // Calm: everybody full. Far too much: everybody light.
+        // In calm all pages are full; far above the capacity all are light.
         assert_eq!(allowed_bytes(1000, 2000.0), 1000.0 * 16384.0);
         assert_eq!(allowed_bytes(20_000, 2000.0), 20_000.0 * 2048.0);
     }

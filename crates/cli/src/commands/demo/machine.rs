@@ -12,10 +12,10 @@ pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many client sockets may be open in this process, whose other end is here too.
+/// The number of client sockets that may be open in this process, which holds the other end of each too.
 ///
 /// # Errors
-/// If fewer than `wanted`.
+/// The limit of open files allows fewer than `wanted`.
 pub(crate) fn client_sockets(wanted: usize) -> Result<usize, Failure> {
     const OTHER_FILES: u64 = 1000;
     let limit = raise_open_files()

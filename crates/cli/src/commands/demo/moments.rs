@@ -1,6 +1,6 @@
 //! A second of the demo in a few numbers, for the screen, the log line, the report and the picture.
 
-use super::side::Period;
+use super::side::DemoPeriod;
 use super::side::Seen;
 
 /// One control period of one side.
@@ -17,7 +17,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    pub(crate) fn of(period: &Period) -> Moment {
+    pub(crate) fn of(period: &DemoPeriod) -> Moment {
         let Seen { pages: [light, full], rejected, errors, latency, .. } = &period.seen;
         let ms = |quantile| latency.quantile(quantile).as_secs_f64() * 1e3;
         Moment {

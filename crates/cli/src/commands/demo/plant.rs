@@ -1,13 +1,13 @@
-//! The demo's server and its visitors: what is known about them exactly, so that the gateway can be judged.
+//! The demo's server and its visitors, whose every property is known, so that the gateway can be judged.
 //!
 //! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity
 //! C of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second
 //! give 0.016, and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache
-//! has by default. That many, and long service times, make such a server cheap to play: the work is waited for, not
-//! done. And a millisecond that this machine takes on the way to the server, which the gateway cannot tell from
-//! service, is then a small part of it: at R requests a second it shows as `R / s` milliseconds' worth of utilization,
-//! 0.02 here (with 128 workers of half the service time it would be 0.05). Clients are many, so that no client's level
-//! matters.
+//! has by default. Many workers and long service times make the server cheap to play: its workers sleep instead of
+//! working. They also make a delay of this machine small beside the service time: the gateway cannot tell a millisecond on
+//! the way to the server from service, and at R requests a second it shows as `R / s` milliseconds' worth of utilization,
+//! 0.02 here (with 128 workers of half the service time it would be 0.05). There are so many clients that the level of a
+//! single client does not matter.
 
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -22,22 +22,24 @@ use std::time::Duration;
 
 /// One worker's time for a full page.
 pub(crate) const FULL: Duration = Duration::from_millis(128);
-/// r: what a light page costs of a full one.
+/// r: the cost of a light page over that of a full page.
 pub(crate) const LIGHT_COST: f64 = 0.15;
 /// Body of a full page.
 pub(crate) const FULL_BYTES: usize = 16 << 10;
 /// Body of a light page.
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
-/// U*.
+/// U*, the set point.
 pub(crate) const SET_POINT: f64 = 0.85;
-/// T.
+/// T, the control period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-/// Requests that wait beyond the workers, as Apache's ListenBacklog has it; more are turned away by a closed door.
+/// Requests that wait beyond the workers, as Apache's ListenBacklog has it; the connections of further requests are
+/// refused.
 const LISTEN_QUEUE: usize = 511;
-/// A connection without a request is closed after this. Else every visitor would keep as many as its busiest second
-/// took, and this machine would have no more.
+/// A connection without a request is closed after this time. Otherwise every visitor would keep as many connections as
+/// its busiest second took, and this machine would run out of sockets.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
-/// A visitor does not use a connection that was idle for longer: well before the other end closes it.
+/// A visitor does not use a connection that was idle for longer than this, so that it never meets one that the other end
+/// is closing.
 const IDLE: Duration = Duration::from_millis(2500);
 /// Visitors of a step, each at an address of its own.
 pub(crate) const CLIENTS: u32 = 4000;
@@ -51,7 +53,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// One that can carry so many full pages per second, to the nearest worker.
+    /// A server that can carry so many full pages per second, to the nearest worker.
     pub(crate) fn of_capacity(pages_per_second: u32) -> Server {
         Server { workers: (f64::from(pages_per_second) * FULL.as_secs_f64()).round().max(1.0) as u32 }
     }
@@ -61,13 +63,13 @@ impl Server {
         f64::from(self.workers) / FULL.as_secs_f64()
     }
 
-    /// Starts it.
+    /// Starts the server.
     pub(crate) fn start(self) -> Result<OriginHandle, Failure> {
         origin(self.workers)
     }
 
-    /// What an operator would write for it: examples/demo.toml, with this many workers. Its costs are not in it: the
-    /// gateway finds them out.
+    /// The configuration that an operator would write: examples/demo.toml, with this many workers. The file does not state
+    /// the costs, because the gateway measures them.
     pub(crate) fn configuration(self) -> Result<Configuration, Failure> {
         let file = include_str!("../../../../../examples/demo.toml");
         let mut configuration = source::understand(file, "examples/demo.toml")?;
@@ -88,7 +90,7 @@ impl Server {
         Ok(workload)
     }
 
-    /// Starts a gateway in front of it: from a configuration, as everybody's.
+    /// Starts a gateway in front of the server, from a configuration as any other gateway's.
     pub(crate) fn start_gateway(self, address: SocketAddr) -> Result<Gateway, Failure> {
         let mut configuration = self.configuration()?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -119,7 +121,7 @@ fn origin(workers: u32) -> Result<OriginHandle, Failure> {
         .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
 }
 
-/// Visitors: an open loop, whatever becomes of them.
+/// Visitors in an open loop: they come at their own rate, whatever becomes of their requests.
 pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> OpenLoop {
     let target = Target {
         host: "shop.example".to_owned(),
@@ -142,7 +144,7 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
 /// A crowd of visitors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
-    /// How many, each at an address of its own.
+    /// The number of visitors, each at an address of its own.
     pub(crate) clients: u32,
     /// Determines arrivals and clients.
     pub(crate) seed: u64,

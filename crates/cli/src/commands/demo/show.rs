@@ -24,14 +24,15 @@ pub(crate) const CALM: f64 = 0.5;
 const CLIENTS: u32 = 2500;
 /// Lengths of calm, crowd, calm (s).
 pub(crate) const LENGTHS: [u64; 3] = [12, 33, 15];
-/// A key or a signal is seen within this time.
+/// A key or a signal is noticed within this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Runs it; the report goes to `report`, or to a new file in the temporary folder.
+/// Runs the show. The report goes to `report`, or to a new file in the temporary folder.
 pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
-    // With the gateway a blind period's requests wait; without it, what does not fit into the queue is gone.
+    // With the gateway the requests of the first period above capacity wait and hold their sockets; without it, requests that
+    // do not fit into the listen queue fail at once.
     let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
     let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];
@@ -69,11 +70,11 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
 }
 
-/// Where the show is seen.
+/// The place where the show is drawn.
 enum Screen {
     /// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
     Terminal(DefaultTerminal),
-    /// A line a second.
+    /// A log, which gets a line a second.
     Log,
 }
 
@@ -90,7 +91,7 @@ impl Screen {
         Ok(Screen::Log)
     }
 
-    /// Waits until `instant`; whether the user wants it to end before.
+    /// Waits until `instant`. Returns whether the user asked to end before that.
     fn wait(&mut self, instant: Instant, interrupt: &Interrupt, show: &Show) -> Result<bool, Failure> {
         while !interrupt.is_requested() {
             let left = instant.saturating_duration_since(Instant::now());

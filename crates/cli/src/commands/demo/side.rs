@@ -1,7 +1,7 @@
 //! One of the two sides of the demo: a server under load, with the gateway in front or without it.
 //!
-//! It is judged by the server's own ledger and the clients' own clocks. What the gateway believes is shown beside, and
-//! decides nothing.
+//! A side is judged by the server's own ledger and the clients' own clocks. The gateway's estimate is shown beside them and
+//! judges nothing.
 
 use super::machine::CpuMeter;
 use super::plant::{self, Crowd, Server};
@@ -22,15 +22,15 @@ pub(crate) const LEVELS: usize = 2;
 pub(crate) struct Seen {
     /// Pages by level, lowest first.
     pub(crate) pages: [u64; LEVELS],
-    /// Turned away by the gateway: asked to come back later.
+    /// Requests that the gateway rejected, with a time after which to come back.
     pub(crate) rejected: u64,
-    /// Everything else: no answer, half an answer, another status.
+    /// Requests with no answer, half an answer or another status.
     pub(crate) errors: u64,
-    /// Not sent, because this machine had no socket left: says nothing about the server.
+    /// Requests that were not sent because this machine had no socket left; they say nothing about the server.
     pub(crate) local: u64,
     /// Body bytes of pages.
     pub(crate) bytes: u64,
-    /// Of pages, from when the request was due.
+    /// Response times of pages, from when the request was due.
     pub(crate) latency: Histogram,
 }
 
@@ -70,7 +70,7 @@ impl Seen {
 
 /// One control period.
 #[derive(Clone, Debug)]
-pub(crate) struct Period {
+pub(crate) struct DemoPeriod {
     /// U by the server's own ledger: the part of its workers that hold a request.
     pub(crate) utilization: f64,
     /// The same without the time that this machine took to hand answers out.
@@ -83,7 +83,7 @@ pub(crate) struct Period {
     pub(crate) estimate: Option<f64>,
 }
 
-/// Which of the two.
+/// Which of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     WithGateway,
@@ -92,7 +92,7 @@ pub(crate) enum Which {
 
 /// A side under load.
 pub(crate) struct Side {
-    // Dropped in this order: clients, gateway, server.
+    // Fields are dropped in this order: clients, gateway, server.
     load: LoadHandle,
     gateway: Option<Gateway>,
     origin: OriginHandle,
@@ -103,7 +103,7 @@ pub(crate) struct Side {
 
 /// What is left of a side when its load has ended.
 pub(crate) struct Ended {
-    /// The clients' books.
+    /// What the clients counted.
     pub(crate) tally: Tally,
     /// What the clients saw end after the last period.
     pub(crate) rest: Seen,
@@ -151,13 +151,19 @@ impl Side {
     }
 
     /// Ends a period, now.
-    pub(crate) fn period(&mut self) -> Period {
+    pub(crate) fn period(&mut self) -> DemoPeriod {
         let now = [self.origin.held(), self.origin.busy()];
         let [utilization, service] = [0, 1].map(|book| now[book].utilization_since(&self.last[book]));
         self.last = now;
         let estimate =
             self.gateway.as_ref().and_then(|gateway| Some(gateway.status().plants.first()?.utilization));
-        Period { utilization, service, seen: self.take_seen(), changes: self.load.mark_period(), estimate }
+        DemoPeriod {
+            utilization,
+            service,
+            seen: self.take_seen(),
+            changes: self.load.mark_period(),
+            estimate,
+        }
     }
 
     fn take_seen(&self) -> Seen {

@@ -3,7 +3,7 @@
 use super::figures::Course;
 use super::moments::Moment;
 use super::plant::{PERIOD, Server};
-use super::side::{Period, Seen, Which};
+use super::side::{DemoPeriod, Seen, Which};
 use super::step::Step;
 use crate::output::failure::Failure;
 use plimsoll_core::promises::Mode;
@@ -68,10 +68,10 @@ fn run(which: Which, server: Server, seed: u64, phases: &[(u64, f64)]) -> Result
     Ok((run, workload.streams.iter().map(|stream| stream.clients.count).sum()))
 }
 
-fn period(row: &Row, clients: u32) -> Period {
+fn period(row: &Row, clients: u32) -> DemoPeriod {
     let utilization = row.plants[0].utilization;
     let changed = u32::try_from(row.classes[0].changes).unwrap_or(u32::MAX);
-    Period {
+    DemoPeriod {
         utilization,
         service: utilization,
         seen: seen(row),

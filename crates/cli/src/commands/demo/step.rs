@@ -1,6 +1,6 @@
 //! One step from nothing to the load, unattended: with the gateway, then without it.
 
-use super::facts::{Conditions, Report};
+use super::facts::{Conditions, StepReport};
 use super::figures::{Course, Figures, Machine};
 use super::machine::{self, sleep_until};
 use super::moments::Moment;
@@ -10,6 +10,7 @@ use super::side::{Ended, Side, Which};
 use super::simulated::simulated;
 use crate::output::failure::Failure;
 use crate::output::{json, text};
+use crate::service::log;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use std::time::Duration;
 /// Above this at the 99th percentile, requests did not come when they should have.
 const LATE: Duration = Duration::from_millis(20);
 
-/// What is asked for.
+/// The settings of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) server: Server,
@@ -29,7 +30,7 @@ pub(crate) struct Step<'a> {
     pub(crate) report: Option<&'a Path>,
 }
 
-/// Runs it and prints its figures.
+/// Runs a step and prints its figures.
 pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
     // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
@@ -46,12 +47,12 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let conditions = Conditions { capacity, clients: CLIENTS, seed, seconds, load, cores: machine::cores() };
     let machine = all[0].machine.as_ref();
     if machine.is_some_and(|machine| machine.client_lateness.quantile(0.99) > LATE) {
-        eprintln!(
-            "note: this machine was busy and sent requests late; a smaller `--capacity` gives truer figures"
+        log::tell(
+            "note: this machine was busy and sent requests late; a smaller `--capacity` gives truer figures",
         );
     }
     let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);
-    let report = Report::of(&conditions, &all);
+    let report = StepReport::of(&conditions, &all);
     match json {
         true => json::print(&report)?,
         false => text::print(format_args!(
@@ -79,7 +80,7 @@ fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failur
     Ok(Course { periods, arrivals, rest, machine: Some(machine) })
 }
 
-/// How far it is, where somebody looks.
+/// Shows how far the step is, on a terminal only.
 fn progress(which: Which, second: u64, seconds: u64) {
     let mut stderr = std::io::stderr();
     if !stderr.is_terminal() {
@@ -90,7 +91,7 @@ fn progress(which: Which, second: u64, seconds: u64) {
     let bar = format!("[{:30}]", "#".repeat(done));
     let text =
         if second == seconds { String::new() } else { format!("{side:20} {bar} {second}/{seconds} s") };
-    // It is decoration: a terminal that is gone does not matter.
+    // The bar is decoration: a terminal that is gone does not matter.
     let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
 }
 

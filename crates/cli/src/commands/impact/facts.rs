@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The facts of all sites.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct ImpactReport {
     per_request_seconds: f64,
     per_byte_seconds: f64,
     pub(super) sites: Vec<SiteFacts>,
@@ -35,9 +35,9 @@ fn by_name<S: serde::Serializer>(all: &[(&'static str, Facts)], serializer: S) -
     serializer.collect_map(all.iter().map(|(name, facts)| (name, facts)))
 }
 
-impl Report {
-    pub(super) fn of(sites: &[Site], costs: Costs) -> Report {
-        Report {
+impl ImpactReport {
+    pub(super) fn of(sites: &[Site], costs: Costs) -> ImpactReport {
+        ImpactReport {
             per_request_seconds: costs.per_request,
             per_byte_seconds: costs.per_byte,
             sites: sites.iter().map(SiteFacts::of).collect(),

@@ -11,7 +11,7 @@ use crate::commands::adapt::{failed, policy::policy, views};
 use crate::output::failure::Failure;
 use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
-use facts::Report;
+use facts::ImpactReport;
 use plimsoll_content::{Costs, Impact, Question, Ratios, ratios, text_ratios};
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(crate) fn impact(arguments: &ImpactArguments) -> Result<(), Failure> {
         );
         sites.push(Site { name: site.display().to_string(), impact, ratios: all });
     }
-    let report = Report::of(&sites, costs);
+    let report = ImpactReport::of(&sites, costs);
     let mut page = page::page(&sites, &report, costs);
     match arguments.json {
         true => json::print(&report)?,

@@ -1,7 +1,7 @@
 //! The facts of an impact study as a page: tables, which text shows too, and the distribution over sites.
 
 use super::Site;
-use super::facts::{Report, SiteFacts};
+use super::facts::{ImpactReport, SiteFacts};
 use crate::output::facts::{Facts, list};
 use plimsoll_content::{Costs, Ratios, curve};
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, XAxis};
@@ -9,7 +9,7 @@ use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, T
 /// The improvements at which the curves are printed (%).
 const STEPS: [f64; 8] = [50.0, 100.0, 200.0, 300.0, 400.0, 600.0, 800.0, 1000.0];
 
-pub(super) fn page(sites: &[Site], report: &Report, costs: Costs) -> Page {
+pub(super) fn page(sites: &[Site], report: &ImpactReport, costs: Costs) -> Page {
     let full =
         |site: &SiteFacts| [("full", site.full.clone())].into_iter().chain(site.levels.clone()).collect();
     let figures = table("Figures", report, full);
@@ -50,7 +50,11 @@ fn lead(site: &Site) -> Vec<Fact> {
 }
 
 /// A row for each level of each site.
-fn table(title: &str, report: &Report, levels: impl Fn(&SiteFacts) -> Vec<(&'static str, Facts)>) -> Table {
+fn table(
+    title: &str,
+    report: &ImpactReport,
+    levels: impl Fn(&SiteFacts) -> Vec<(&'static str, Facts)>,
+) -> Table {
     let all: Vec<_> = report.sites.iter().map(|site| (site.name.as_str(), levels(site))).collect();
     let rows = all.iter().flat_map(|(site, levels)| {
         levels.iter().map(|(level, facts)| (vec![Cell::from(*site), Cell::from(*level)], facts))

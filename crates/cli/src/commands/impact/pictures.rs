@@ -21,15 +21,15 @@ use tempfile::TempDir;
 /// Where browsers are.
 const BROWSERS: [&str; 4] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/snap/bin/chromium"];
-/// Tree by tree, and what it is called below its picture.
+/// The trees, and their names below pictures.
 const TREES: [(&str, &str); 3] = [("site", "as it is"), ("light", "light"), ("text", "text")];
-/// A browser has so long for a page.
+/// A browser that takes longer for a page is ended.
 const PATIENCE: Duration = Duration::from_secs(40);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Larger images are not put into a report.
 const MOST_BYTES: u64 = 2 << 20;
 
-/// The sections of a report: none of it may fail the report.
+/// The sections with pictures. A failure becomes a remark, because the report must not depend on a browser.
 pub(super) fn pictures(site: &Path, trees: &Path, examples: &Examples) -> Vec<Section> {
     let mut sections = vec![match browser() {
         Some(browser) => pages(&browser, site, trees, examples).unwrap_or_else(|failure| {
@@ -130,7 +130,7 @@ impl Shots {
         let _ = fs::remove_file(&file);
         let mut child = Command::new(browser)
             .args(["--headless", "--disable-gpu", "--hide-scrollbars", "--window-size=900,700"])
-            // Run by root, as in a container, it refuses to start otherwise; it sees loopback alone.
+            // Chromium refuses to run as root (as in a container) with its sandbox; this one sees loopback alone.
             .args(["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--timeout=15000"])
             .arg(format!("--user-data-dir={}", self.0.path().join("profile").display()))
             .arg(format!("--host-resolver-rules=MAP * {server}"))

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The facts of a profile.
 #[derive(Serialize)]
-pub(crate) struct Report<'a> {
+pub(crate) struct ProfileReport<'a> {
     servers: &'a str,
     ended: &'static str,
     pub(crate) why: Option<String>,
@@ -39,13 +39,13 @@ pub(crate) struct Cost {
     pub(crate) what: String,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ProfileReport<'a> {
     pub(crate) fn of(profiled: &'a Profiled) -> Self {
         let Profiled { profile, servers, subjects, took, .. } = profiled;
         let costs = costs(profiled).into_iter().map(|cost| cost.figure).collect();
         let rejecting = profile.rejecting.as_ref().zip(profiled.rejecting.as_deref());
         let sizes = profile.highest.iter().zip(subjects);
-        Report {
+        ProfileReport {
             servers,
             ended: match profile.ended {
                 Ended::Complete => "complete",

@@ -5,7 +5,7 @@
 //!     -> facts (notes, section) -> JSON, or page -> text, HTML
 //! ```
 //!
-//! The measuring is in the library; here is what a user sees of it, and the consent.
+//! The load crate measures; this room asks for consent and prints the results.
 
 mod facts;
 mod notes;
@@ -18,18 +18,19 @@ mod watch;
 use crate::args::ProfileArguments;
 use crate::output::failure::Failure;
 use crate::output::{json, text};
+use crate::service::log;
 use crate::service::open_files::raise_open_files;
 use crate::service::signals::{Interrupt, Signals};
-use facts::Report;
+use facts::ProfileReport;
 use plimsoll_load::Outcome;
 use plimsoll_load::profile::{Ended, Plan, Profile, Subject, is_page};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use watch::ProfileWatcher;
 
-/// All sizes together take about so long by default (s).
+/// By default all sizes together take about this time (s).
 const ABOUT: f64 = 60.0;
-/// But each at least and at most this (s).
+/// By default one size takes at least and at most these times (s).
 const EACH: (f64, f64) = (2.0, 10.0);
 /// The load of the last phase, as a multiple of the highest rate.
 const OVERLOAD: f64 = 2.0;
@@ -37,12 +38,12 @@ const OVERLOAD: f64 = 2.0;
 /// What was measured, for every form of output.
 pub(crate) struct Profiled {
     pub(crate) profile: Profile,
-    /// For titles.
+    /// The servers' names, for titles.
     pub(crate) servers: String,
     /// The sizes' names.
     pub(crate) subjects: Vec<String>,
     pub(crate) rejecting: Option<String>,
-    /// What is rejected was answered like a page: a note.
+    /// A remark where the URL that is to be rejected was answered like a page.
     pub(crate) wrong_rejection: Option<String>,
     pub(crate) loopback: bool,
     pub(crate) most_clients: u32,
@@ -52,7 +53,7 @@ pub(crate) struct Profiled {
     pub(crate) took: Duration,
 }
 
-/// Runs it.
+/// Profiles a server.
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let plan = plan(arguments)?;
@@ -66,10 +67,10 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
         return Err(not_permitted(&plan, &servers));
     }
     let interrupt = Interrupt::listen(signals)?;
-    // A load of few clients works with the old limit too.
+    // A load of few clients works with the old limit of open files too, so a failure does not matter.
     let _ = raise_open_files();
     let wrong_rejection = probe(&plan)?;
-    eprintln!("{}", announcement(&plan, &servers));
+    log::tell(announcement(&plan, &servers));
     let begin = Instant::now();
     let profile = plan.run(&mut ProfileWatcher::new(&interrupt));
     let mut profiled = Profiled {
@@ -87,7 +88,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     tell(arguments, &mut profiled)
 }
 
-/// Writes and prints what there is, and fails if it is not all.
+/// Writes and prints the results, and fails if anything is missing.
 fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Failure> {
     // The figures are printed even if a file cannot be written: measuring again takes a minute.
     let mut failures = Vec::new();
@@ -97,7 +98,7 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
             Err(failure) => failures.push(failure),
         }
     }
-    let report = Report::of(profiled);
+    let report = ProfileReport::of(profiled);
     if let Some(file) = &arguments.report {
         let written = std::fs::write(file, page::complete(profiled, &report).to_html());
         let failed = |error| Failure::Failed(format!("cannot write {}: {error}", file.display()));
@@ -109,14 +110,14 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
     }
     if let Some(early) = notes::early_end(profiled) {
         match profiled.profile.ended {
-            Ended::Interrupted => eprintln!("{early}"),
+            Ended::Interrupted => log::tell(early),
             _ => failures.push(Failure::Failed(early)),
         }
     }
     let mut failures = failures.into_iter();
     let first = failures.next();
     for other in failures {
-        // One code is all that a command can end with; each is told.
+        // A command ends with one code, so the other failures are printed here.
         other.report();
     }
     first.map_or(Ok(()), Err)
@@ -124,7 +125,7 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
 
 /// The tables and remarks of the page, the fit as a picture of characters, and the section to paste.
 pub(crate) fn text(profiled: &Profiled) -> String {
-    let report = Report::of(profiled);
+    let report = ProfileReport::of(profiled);
     let mut out = text::page(&page::page(profiled, &report)) + "\n";
     if profiled.profile.highest.is_empty() {
         out += "Nothing was measured to its end.\n";
@@ -158,7 +159,7 @@ fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// What is about to be done.
+/// The load that is about to be offered, in words.
 fn intent(plan: &Plan) -> String {
     let beyond =
         plan.overload.map_or(String::new(), |factor| format!(", at last with {factor} times what it can do"));
@@ -187,7 +188,7 @@ fn not_permitted(plan: &Plan, servers: &str) -> Failure {
     ))
 }
 
-/// Whether everything answers as it should, before any load. Returns a note on a rejection that looks like none.
+/// Checks before any load that every URL answers as it should. Returns a remark if the rejection looks like a page.
 fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
     let outcomes = plan.probe().map_err(|error| Failure::Input(format!("error: {error}")))?;
     let (mut wrong, mut down) = (Vec::new(), Vec::new());
@@ -316,7 +317,7 @@ mod tests {
     #[test]
     fn the_page_and_the_json_have_the_figures() {
         let profiled = profiled();
-        let report = Report::of(&profiled);
+        let report = ProfileReport::of(&profiled);
         let html = page::complete(&profiled, &report).to_html();
         for part in ["Service time by size", "/64k", "[upstream.app.capacity]", "320.0 Mbit/s"] {
             assert!(html.contains(part), "no {part:?}");

@@ -6,14 +6,14 @@ use plimsoll_load::profile::{Ended, Highest};
 
 /// A client's thread that takes more of a processor than this may be what ended the rise.
 const BUSY_CLIENT: f64 = 0.85;
-/// The same of the whole machine.
+/// A machine that is busier than this may be what ended the rise.
 const BUSY_MACHINE: f64 = 0.95;
-/// A client that is later than this in the open loop brings arrivals in bunches of its own (s).
+/// A client that sends later than this in the open loop sends requests in bunches (s).
 const LATE: f64 = 0.02;
-/// A rate less sure than this is pointed out, and so is a size that the fit misses by more.
+/// A rate with a greater uncertainty is pointed out, and so is a size that the fit misses by more.
 const UNSURE: f64 = 0.05;
 
-/// How a profile ended, if not as planned.
+/// The reason why a profile ended early; `None` if it ended as planned.
 pub(crate) fn early_end(profiled: &Profiled) -> Option<String> {
     let (done, all) = (profiled.profile.highest.len(), profiled.subjects.len());
     let kept = format!("{done} of {all} sizes were measured to their end");
@@ -32,7 +32,7 @@ pub(crate) fn early_end(profiled: &Profiled) -> Option<String> {
     }
 }
 
-/// What is to be known beside the figures, a sentence each.
+/// All remarks.
 pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
     let profile = &profiled.profile;
     let mut notes = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
     notes
 }
 
-/// What limits the rates, each said once of all that it is true of.
+/// The limits of the rates; each is a remark that names all sizes that it concerns.
 fn limits(profiled: &Profiled, all: &[(&Highest, &str)]) -> Vec<String> {
     let most = profiled.most_clients;
     let own = |found: &Highest| found.client_cpu.is_some_and(|client| client > BUSY_CLIENT);

@@ -1,7 +1,7 @@
 //! The facts of a profile as a page: tables, which text shows too, and charts.
 
 use super::Profiled;
-use super::facts::{Report, SizeFacts, costs};
+use super::facts::{ProfileReport, SizeFacts, costs};
 use crate::output::facts::{Facts, list};
 use plimsoll_load::profile::Fit;
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, Verdict, XAxis};
@@ -11,7 +11,7 @@ const STEPS: usize = 64;
 const KIB: f64 = 1024.0;
 
 /// The page of a report file: that of text, how the profile ended if early, and the section to paste.
-pub(crate) fn complete(profiled: &Profiled, report: &Report<'_>) -> Page {
+pub(crate) fn complete(profiled: &Profiled, report: &ProfileReport<'_>) -> Page {
     let mut page = page(profiled, report);
     page.sections.extend(report.why.as_ref().map(|why| Section::new("It ended early").note(why)));
     page.sections.extend(report.section.as_deref().map(to_paste));
@@ -19,7 +19,7 @@ pub(crate) fn complete(profiled: &Profiled, report: &Report<'_>) -> Page {
 }
 
 /// The page that text shows.
-pub(crate) fn page(profiled: &Profiled, report: &Report<'_>) -> Page {
+pub(crate) fn page(profiled: &Profiled, report: &ProfileReport<'_>) -> Page {
     let mut sections = Vec::new();
     if let Some(fit) = &profiled.profile.fit {
         let costs = costs_table(profiled);
@@ -64,7 +64,7 @@ fn lead(profiled: &Profiled) -> Vec<Fact> {
 }
 
 /// UC's Tables 1 to 3 in one.
-fn sizes(report: &Report<'_>) -> Table {
+fn sizes(report: &ProfileReport<'_>) -> Table {
     let row = |size: &'_ SizeFacts<'_>, what: &str| vec![Cell::from(format!("{}{what}", size.name))];
     let sizes = report.sizes.iter().map(|size| (row(size, ""), &size.figures));
     let rejecting = report.rejecting.iter().map(|size| (row(size, " (rejected)"), &size.figures));

@@ -30,9 +30,9 @@ impl Axis {
     }
 }
 
-/// `o` measured, `.` the fit. None for fewer than two sizes that differ.
+/// The picture: `o` is measured, `.` is the fit. There is none for fewer than two sizes that differ.
 pub(crate) fn plot(points: &[Point], fit: &Fit) -> Option<String> {
-    // Nothing is below a byte: an empty body has its place too.
+    // A logarithmic axis begins at one byte, where an empty body has its place too.
     let bytes = |point: &Point| point.bytes.max(1.0);
     let sizes = Axis::over(points.iter().map(bytes), WIDTH);
     let times = points.iter().flat_map(|point| [point.seconds, fit.seconds(point.bytes)]);

@@ -1,11 +1,11 @@
-//! From URLs on the command line to servers and paths; and whether they may be loaded.
+//! URLs of the command line become servers and paths, and tell whether all of them are on this machine.
 
 use crate::output::failure::Failure;
 use plimsoll_load::Target;
 use plimsoll_load::profile::Subject;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// What stands for a size in a URL.
+/// The placeholder for a size in a URL.
 const SIZE: &str = "{size}";
 /// The most URLs.
 const MOST: usize = 64;
@@ -13,7 +13,7 @@ const MOST: usize = 64;
 /// The subjects that these URLs name.
 ///
 /// # Errors
-/// All that is wrong with them, and what to write instead.
+/// Everything that is wrong with the URLs, and what to write instead.
 pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>, Failure> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for url in expand(urls, sizes)? {
@@ -25,10 +25,10 @@ pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>
     if wrong.is_empty() { Ok(all) } else { Err(refused(&wrong.join("\n"))) }
 }
 
-/// One of them.
+/// The subject that one URL names.
 ///
 /// # Errors
-/// What is wrong with it, and what to write instead.
+/// What is wrong with the URL, and what to write instead.
 pub(crate) fn one(url: &str) -> Result<Subject, Failure> {
     subject(url).map_err(|what| refused(&what))
 }
@@ -104,7 +104,7 @@ fn subject(url: &str) -> Result<Subject, String> {
     let looked_up = with_port.to_socket_addrs().map_err(|error| error.to_string());
     let addresses: Vec<SocketAddr> =
         looked_up.map_err(|error| format!("{url}: cannot look up {server}: {error}"))?.collect();
-    // IPv4 first: there, clients have addresses of their own.
+    // IPv4 comes first, because there each client has an address of its own.
     let address = addresses.iter().find(|address| address.is_ipv4()).or(addresses.first());
     let address = *address.ok_or_else(|| format!("{url}: {server} has no address"))?;
     let target = Target { host: server.to_owned(), ..Target::new(address) };
@@ -122,7 +122,7 @@ pub(crate) fn servers<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Ve
     all
 }
 
-/// Whether all of them are on this machine, at loopback addresses.
+/// Whether all subjects are at loopback addresses of this machine.
 pub(crate) fn are_loopback<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> bool {
     subjects.into_iter().all(|subject| subject.target.address.ip().to_canonical().is_loopback())
 }

@@ -1,7 +1,7 @@
 //! The charts of a simulation's page.
 
 use super::Simulated;
-use super::facts::{Report, RunFacts, classes};
+use super::facts::{RunFacts, SimulationReport, classes};
 use super::inputs::Contender;
 use super::levels;
 use super::promises::{DelayFigures, RatioFigures};
@@ -47,7 +47,7 @@ fn shown(run: &RunFacts) -> Vec<usize> {
 }
 
 /// Utilization in front of each contender, and what the first one's loop did about it.
-pub(super) fn load_line(simulated: &Simulated, report: &Report) -> Vec<Block> {
+pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let (first, contender) = (&simulated.runs[0], &simulated.inputs.contenders[0]);
     let mut charts = Vec::new();
     for (number, plant) in contender.promises.plants.iter().enumerate() {
@@ -111,7 +111,7 @@ fn by_reason(run: &Run, contender: &Contender) -> Chart {
     chart
 }
 
-pub(super) fn response_times(simulated: &Simulated, report: &Report) -> Vec<Block> {
+pub(super) fn response_times(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let several = simulated.runs.len() > 1;
     let charts = [(0.5, "Median"), (0.99, "99th percentile")].map(|(quantile, title)| {
         let mut chart = Chart::over_time(format!("{title} of response times"), "ms").from_zero();
@@ -130,7 +130,7 @@ pub(super) fn response_times(simulated: &Simulated, report: &Report) -> Vec<Bloc
 }
 
 /// Promised response times: each with its promise as a line, the quotas that hold them, and workers found.
-pub(super) fn promised(simulated: &Simulated, report: &Report) -> Vec<Block> {
+pub(super) fn promised(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
     let promised = &report.runs[0].promised;
     let delays: Vec<&DelayFigures> = promised.delays.iter().filter(|delay| delay.requests > 0).collect();
     let mut charts: Vec<Chart> = delays.iter().flat_map(|delay| delay_charts(simulated, delay)).collect();

@@ -1,11 +1,11 @@
 //! The facts of a simulation: what became of requests, by plant and by class, from the plants' own busy time and the
 //! clients' own clocks.
 //!
-//! [`Report`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
+//! [`SimulationReport`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
 
 use super::inputs::{Contender, Kind};
 use super::notes::notes;
-use super::promises::Promised;
+use super::promises::KeptPromises;
 use super::{Simulated, levels};
 use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
 use crate::output::units::Unit;
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 /// The facts of all runs.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct SimulationReport {
     pub(crate) arrivals: String,
     pub(crate) seed: u64,
     pub(crate) runs: Vec<RunFacts>,
@@ -42,7 +42,7 @@ pub(crate) struct RunFacts {
     most_affected_paths: Vec<Facts>,
     periods: Vec<PeriodFacts>,
     #[serde(skip)]
-    pub(crate) promised: Promised,
+    pub(crate) promised: KeptPromises,
 }
 
 /// The facts of a class that requests belonged to.
@@ -69,12 +69,12 @@ struct PeriodFacts {
     classes: Vec<Facts>,
 }
 
-impl Report {
-    pub(crate) fn of(simulated: &Simulated) -> Report {
+impl SimulationReport {
+    pub(crate) fn of(simulated: &Simulated) -> SimulationReport {
         let Simulated { inputs, seed, runs, .. } = simulated;
         let contenders = runs.iter().zip(&inputs.contenders);
         let streams = &inputs.contenders[0].workload.streams;
-        Report {
+        SimulationReport {
             arrivals: inputs.arrivals.clone(),
             seed: *seed,
             runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
@@ -87,7 +87,7 @@ impl Report {
 impl RunFacts {
     fn of(run: &Run, contender: &Contender) -> RunFacts {
         let promises = &contender.promises;
-        let promised = Promised::of(run, promises);
+        let promised = KeptPromises::of(run, promises);
         let names = classes(promises);
         let mut total = ClassRow::default();
         let (mut full, mut classes) = (0, Vec::new());

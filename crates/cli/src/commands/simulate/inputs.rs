@@ -1,4 +1,4 @@
-//! From the command line's files to what is simulated: contenders that meet the same arrivals at the same servers.
+//! The command line's files become contenders, which meet the same arrivals at the same servers.
 
 use crate::args::SimulateArguments;
 use crate::args::source;
@@ -9,26 +9,26 @@ use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
-/// What is simulated.
+/// Everything that is to be simulated.
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
     /// The configuration first, then what it is compared with.
     pub(crate) contenders: Vec<Contender>,
-    /// What was assumed because no file says it, a sentence each.
+    /// Assumptions that no file states, a sentence each.
     pub(crate) assumptions: Vec<String>,
-    /// Plants of which nobody says what a request takes: each line of the log must.
+    /// Plants whose service times no file states, so that each line of the log must bring one.
     pub(crate) untimed: Vec<Untimed>,
 }
 
 /// What stands in front of the servers in one run.
 pub(crate) struct Contender {
-    /// As the user named it.
+    /// The name that the user typed.
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
-    /// By class: its requests must bring their own service times.
+    /// By class: whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 /// Reads everything.
 ///
 /// # Errors
-/// What is wrong with a file, or with a comparator's name.
+/// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
     let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
@@ -82,7 +82,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     Ok(Inputs { arrivals: arrivals(arguments), contenders, assumptions, untimed })
 }
 
-/// What the streams read that is gone when it was read: standard input, a pipe.
+/// The input of a stream that can be read once only: standard input, or a pipe.
 fn read_once(workload: &Workload) -> Option<String> {
     let inputs = workload.streams.iter().flat_map(|stream| {
         let arrivals = match &stream.arrivals {
@@ -97,7 +97,7 @@ fn read_once(workload: &Workload) -> Option<String> {
     });
     inputs.into_iter().find_map(|input| match input {
         Input::File(path) if path == Path::new("-") => Some("standard input".to_owned()),
-        // What is not there is told by whoever opens it.
+        // A file that is missing is reported where it is opened.
         Input::File(path) if std::fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir()) => {
             Some(path.display().to_string())
         }
@@ -109,7 +109,8 @@ fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || Path::new(name).exists()
 }
 
-/// Another configuration in front of the same servers: its own promises and levels, the first one's truth.
+/// Another configuration in front of the same servers: it has its own promises and levels, and the true servers of the
+/// first.
 fn configured(
     name: &str,
     arguments: &SimulateArguments,
@@ -135,15 +136,15 @@ fn configured(
     Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
 }
 
-/// Whose server takes nobody knows how long.
+/// By class: whether no file states the service times of its plant.
 fn needs_times(promises: &Promises, untimed: &[Untimed]) -> Vec<bool> {
     let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
-    // A site's own classes, `default` and `exempt`.
+    // A site has its own classes, `default` and `exempt`.
     let sites = promises.sites.iter().map(|site| (needs(site.plant), site.classes.len() + 2));
     sites.flat_map(|(needs, classes)| std::iter::repeat_n(needs, classes)).collect()
 }
 
-/// What arrives, and the servers. `compared`: the workload was written for another configuration.
+/// The arrivals and the servers. `compared` says that the workload was written for another configuration.
 fn understand(
     arguments: &SimulateArguments,
     promises: &Promises,
@@ -154,14 +155,9 @@ fn understand(
     let Some(path) = &arguments.workload else {
         return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
     };
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!(
-            "cannot read {name}: {error}\nName a workload; examples/workloads/step.toml is one to begin with."
-        ))
-    })?;
-    parse_workload_as(&text, &name, promises, Reading { log, compared })
-        .map_err(|all| Failure::Input(all.to_string()))
+    source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
+        parse_workload_as(text, name, promises, Reading { log, compared })
+    })
 }
 
 fn arrivals(arguments: &SimulateArguments) -> String {

@@ -20,7 +20,7 @@ use crate::output::failure::Failure;
 use crate::output::units::printable;
 use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
-use facts::Report;
+use facts::SimulationReport;
 use inputs::{Inputs, Kind};
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
@@ -35,13 +35,13 @@ use watch::RunWatcher;
 pub(crate) struct Simulated {
     pub(crate) inputs: Inputs,
     pub(crate) seed: u64,
-    /// One for each contender.
+    /// One run for each contender.
     pub(crate) runs: Vec<Run>,
-    /// How long it took.
+    /// The time that all runs took.
     pub(crate) took: Duration,
 }
 
-/// Runs it.
+/// Simulates, and prints the figures.
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;
@@ -60,7 +60,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
         }
     }
     let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
-    let report = Report::of(&simulated);
+    let report = SimulationReport::of(&simulated);
     let page = page::page(&simulated, &report);
     match arguments.json {
         true => json::print(&report)?,
@@ -73,7 +73,7 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     trace.map_or(Ok(()), Trace::finish)
 }
 
-/// A new file, made before the run: a folder that is missing is not found out after it.
+/// Makes a new file before the run, so that a missing folder is reported at once.
 fn create(path: &Path) -> Result<File, Failure> {
     File::create(path).map_err(|error| not_written(path, &error))
 }
@@ -121,12 +121,12 @@ fn run_one(
     Ok(run)
 }
 
-/// What a user can mend is the user's input: a log that is missing, or is none.
+/// A failure that the user can mend, such as a missing log, is wrong input.
 fn failed(error: Error) -> Failure {
     match error {
         Error::Promises(all) => Failure::Input(all.join("\n")),
         Error::Workload(what) => Failure::Input(what),
-        // What holds no log names itself.
+        // The error about a file that holds no log names the file itself.
         Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
             Failure::Input(error.to_string())
         }

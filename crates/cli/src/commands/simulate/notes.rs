@@ -5,7 +5,7 @@ use super::inputs::{Contender, Kind};
 use crate::output::units::{grouped, printable, short, span};
 use plimsoll_sim::{LogNotes, Run};
 
-/// What the reader must know beside the figures, a sentence each.
+/// All remarks.
 pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     let mut all = Vec::new();
     let Simulated { runs, inputs, .. } = simulated;
@@ -24,7 +24,7 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
             grouped(runs[0].unmatched)
         ));
     }
-    // Each front has its own: who is answered does not come again.
+    // Each contender has its own number, because a client that is answered does not come again.
     for (run, contender) in runs.iter().zip(&inputs.contenders).filter(|(run, _)| run.retries > 0) {
         let before = if runs.len() > 1 { format!("{}: ", short(&contender.name)) } else { String::new() };
         all.push(format!("{before}{} requests are of clients that tried again", grouped(run.retries)));
@@ -98,7 +98,7 @@ fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
     }
 }
 
-/// Where the workers were looked for: how many there truly are, and how many were found.
+/// The number of workers that each plant truly has and the number that was found, where workers are looked for.
 fn found_workers(run: &Run, contender: &Contender) -> Vec<String> {
     let plants =
         contender.promises.plants.iter().enumerate().filter(|(_, plant)| plant.find_workers.is_some());

@@ -1,6 +1,6 @@
 //! The facts of a simulation as a page: tables, which text shows too, and charts.
 
-use super::facts::Report;
+use super::facts::SimulationReport;
 use super::{Simulated, charts, promises};
 use crate::output::facts::{Facts, compare, list};
 use crate::output::units::{grouped, short, span};
@@ -9,7 +9,7 @@ use plimsoll_report::{Block, Cell, Column, Page, Section, Table};
 /// Paths on the page, and in text.
 const PATHS: [usize; 2] = [25, 8];
 
-pub(crate) fn page(simulated: &Simulated, report: &Report) -> Page {
+pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     let Simulated { inputs, runs, .. } = simulated;
     let first = &report.runs[0];
     let mut lead: Vec<_> = first.upstreams.iter().chain([&first.total]).flat_map(Facts::tiles).collect();
@@ -54,7 +54,7 @@ pub(crate) fn page(simulated: &Simulated, report: &Report) -> Page {
 }
 
 /// One column for each contender.
-fn comparison(report: &Report) -> Table {
+fn comparison(report: &SimulationReport) -> Table {
     let columns = report.runs.iter().map(|run| {
         let plants = run.upstreams.iter().flat_map(|plant| &plant.0);
         let all = plants.chain(&run.total.0).chain(&run.levels.0).cloned();
@@ -66,7 +66,7 @@ fn comparison(report: &Report) -> Table {
 }
 
 /// One row for each class in front of each contender.
-fn classes(report: &Report) -> Table {
+fn classes(report: &SimulationReport) -> Table {
     let mut names: Vec<&str> = Vec::new();
     for class in report.runs.iter().flat_map(|run| &run.classes) {
         if !names.contains(&class.name.as_str()) {

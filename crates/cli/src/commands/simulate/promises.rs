@@ -16,7 +16,7 @@ use plimsoll_core::time::Duration;
 use plimsoll_report::{Column, Fact, Table, Verdict};
 use plimsoll_sim::{ClassRow, Run};
 
-/// What the status calls missed: a mean by so much, a share of late ones by so much.
+/// The status calls a mean missed above this multiple of the promise, and a share of late requests above this multiple.
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
 
@@ -26,12 +26,12 @@ pub(crate) struct DelayFigures {
     pub(crate) name: String,
     pub(crate) class: usize,
     pub(crate) delay: Delay,
-    /// Answered or waited in vain.
+    /// Requests that were answered, or dropped while they waited.
     pub(crate) requests: u64,
-    /// The part of them that took longer.
+    /// The part of these requests that took longer than promised.
     pub(crate) late: f64,
     pub(crate) mean: Duration,
-    /// The part of the time in which the status says missed; `None` of a comparator.
+    /// The part of the time in which the status says missed; `None` for a comparator.
     pub(crate) missed: Option<f64>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct DeadlineFigures {
     pub(crate) name: String,
     class: usize,
     deadline: Duration,
-    /// Answered, or dropped after they were admitted.
+    /// Requests that were answered, or dropped after they were admitted.
     admitted: u64,
-    /// Of them, later than promised or dropped.
+    /// Admitted requests that were answered late or dropped.
     missed: u64,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct DeadlineFigures {
 pub(crate) struct RatioFigures {
     pub(crate) site: String,
     pub(crate) members: Vec<Member>,
-    /// The part of the time in which the status says infeasible; `None` of a comparator.
+    /// The part of the time in which the status says infeasible; `None` for a comparator.
     pub(crate) infeasible: Option<f64>,
 }
 
-/// One of them.
+/// A class with a ratio.
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) class: usize,
@@ -65,16 +65,16 @@ pub(crate) struct Member {
 
 /// All promises of response times in a contender's configuration.
 #[derive(Default)]
-pub(crate) struct Promised {
+pub(crate) struct KeptPromises {
     pub(crate) delays: Vec<DelayFigures>,
     pub(crate) ratios: Vec<RatioFigures>,
     pub(crate) deadlines: Vec<DeadlineFigures>,
 }
 
-impl Promised {
-    pub(crate) fn of(run: &Run, promises: &Promises) -> Promised {
+impl KeptPromises {
+    pub(crate) fn of(run: &Run, promises: &Promises) -> KeptPromises {
         let names = classes(promises);
-        let (mut all, mut first) = (Promised::default(), 0);
+        let (mut all, mut first) = (KeptPromises::default(), 0);
         let row = |class: usize| run.classes.get(class);
         for site in &promises.sites {
             let numbered = || promised::of(site).zip(first..);
@@ -142,7 +142,7 @@ impl Promised {
         delays.chain(deadlines).chain(ratios).collect()
     }
 
-    /// A row for each promise: to which class, what, in front of what, what clients saw, and what the status said.
+    /// A row for each promise: the class, the promise, the contender, what clients saw, and what the status said.
     fn rows(&self, front: &str) -> Vec<[String; 5]> {
         let row = |name: &str, promise, reached, status| {
             [name.to_owned(), promise, front.to_owned(), reached, status]
@@ -164,7 +164,7 @@ fn tile(name: String, reached: String, verdict: Verdict, promise: &str) -> Fact 
 }
 
 /// All promises and what became of them, in front of each of these.
-pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a Promised, &'a Contender)>) -> Table {
+pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a KeptPromises, &'a Contender)>) -> Table {
     let columns = ["promised", "response times", "in front", "reached", "status said missed or infeasible"];
     let table = Table::new("Promised response times", columns.map(Column::text));
     let rows = all.flat_map(|(promised, contender)| promised.rows(&short(&contender.name)));
@@ -211,7 +211,7 @@ impl DeadlineFigures {
     }
 }
 
-/// How many took no longer.
+/// The number of responses that took no longer than `target`.
 fn within(response: &Histogram, target: Duration) -> u64 {
     let count = response.count();
     let (mut in_time, mut beyond) = (0, count + 1);
@@ -224,7 +224,7 @@ fn within(response: &Histogram, target: Duration) -> u64 {
 }
 
 impl DelayFigures {
-    /// What of it the clients saw.
+    /// What clients saw of the promise.
     fn reached(&self) -> String {
         match self.delay.percentile {
             _ if self.requests == 0 => "-".to_owned(),
@@ -233,7 +233,7 @@ impl DelayFigures {
         }
     }
 
-    /// Beyond what the status would call missed it is not kept; a little beside the promise is neither.
+    /// A promise is broken where the status would call it missed; between the promise and that bound there is no verdict.
     fn verdict(&self) -> Verdict {
         let (is, promised, missed) = match self.delay.percentile {
             Some(percentile) => (self.late, 1.0 - percentile / 100.0, MISSED_SHARE),
@@ -248,7 +248,7 @@ impl DelayFigures {
 }
 
 impl RatioFigures {
-    /// `1 : 1.97`, in units of the first; a class that nobody came to has none.
+    /// `1 : 1.97`, in units of the first class; a class without requests shows a dash.
     fn reached(&self) -> String {
         let unit = self.members[0].mean.as_secs_f64() / self.members[0].delta;
         let times = self.members.iter().map(|member| {

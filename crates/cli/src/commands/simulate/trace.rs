@@ -20,16 +20,16 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// A new file.
+    /// Makes a new file.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be made.
     pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
         let file = super::create(path)?;
         Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })
     }
 
-    /// What follows is of this contender.
+    /// Lines from here on belong to this contender.
     pub(crate) fn begin(&mut self, run: &str) {
         run.clone_into(&mut self.run);
     }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 /// The watcher of one run.
 pub(crate) struct RunWatcher<'a> {
     name: String,
-    /// Which of how many.
+    /// The number of this run, and of all runs.
     part: (usize, usize),
-    /// By class.
+    /// By class: whether its requests must bring their own service times.
     needs_times: Vec<bool>,
     interrupt: &'a Interrupt,
     trace: Option<&'a mut Trace>,

@@ -78,7 +78,7 @@ impl PlantView {
     pub(crate) fn new(registry: &Registry, number: usize, can_share: bool) -> Self {
         let promises = &registry.promises;
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
-        for member in registry.members() {
+        for member in registry.classes() {
             let site = member.site;
             let class = site.classes.get(member.place);
             let mut view = ClassView {

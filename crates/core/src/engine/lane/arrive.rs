@@ -41,7 +41,7 @@ impl Lane {
     ///
     /// `target` must come from this engine's [`classify`](Lane::classify), however many reloads ago.
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
-        self.look();
+        self.follow();
         self.count_arrival(&target);
         let given = self.level(now, &target);
         let mut permit = permit(&self.shared, now, given.query, given.level);

@@ -41,7 +41,7 @@ impl Lane {
             verdicts.push(Verdict::Start(waiting.token, permit));
         });
         if let Some(renewed) = renewed {
-            self.hold(renewed);
+            self.adopt(renewed);
         }
     }
 

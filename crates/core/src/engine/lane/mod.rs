@@ -47,22 +47,22 @@ impl Lane {
 
     /// Moves to a newer generation, if a reload published one.
     #[inline]
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn follow(&mut self) {
         if !self.shared.is_current() {
-            self.hold(self.shared.renewed());
+            self.adopt(self.shared.renewed());
         }
     }
 
     /// Moves to a newer generation if the permit may be of one.
     #[inline]
-    fn meet(&mut self, permit: &Permit) {
+    fn follow_permit(&mut self, permit: &Permit) {
         if permit.generation != self.shared.generation() {
-            self.look();
+            self.follow();
         }
     }
 
     #[cold]
-    fn hold(&mut self, shared: Reader<PublishedState>) {
+    fn adopt(&mut self, shared: Reader<PublishedState>) {
         self.counters = shared.lanes[self.number].clone();
         self.shared = shared;
     }

@@ -9,7 +9,7 @@ use crate::time::Instant;
 impl Lane {
     /// Counts body bytes as they are delivered to the client, so that W never waits for the end of a long response.
     pub fn sent(&mut self, permit: &Permit, bytes: u64) {
-        self.meet(permit);
+        self.follow_permit(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
         if permit.metered
             && let Some(contract) = &self.shared.classes[usize::from(permit.class)].contract
@@ -24,7 +24,7 @@ impl Lane {
         if permit.stage != Stage::InService {
             return;
         }
-        self.meet(permit);
+        self.follow_permit(permit);
         permit.stage = Stage::Released;
         let plant = permit.plant();
         let change = self.shared.plants[plant].gate.leave(now);
@@ -49,7 +49,7 @@ impl Lane {
     /// Ends the request, exactly once. A request in service releases its plant, a waiting one leaves the queue. A
     /// waiting permit whose verdict is already on its way is spent: departing it does nothing.
     pub fn depart(&mut self, now: Instant, mut permit: Permit, outcome: Outcome, verdicts: &mut Verdicts) {
-        self.meet(&permit);
+        self.follow_permit(&permit);
         match permit.stage {
             Stage::Waiting { ticket } => return self.leave_queue(&permit, ticket),
             Stage::InService => self.release(now, &mut permit, Service::default(), verdicts),

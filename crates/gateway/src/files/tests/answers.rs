@@ -145,7 +145,7 @@ fn conditional_requests() {
         (&[("if-modified-since", after)], 304),
         (&[("if-modified-since", before)], 200),
         (&[("if-modified-since", "yesterday")], 200),
-        // The tag is the better witness.
+        // The tag overrides the date.
         (&[("if-none-match", other), ("if-modified-since", date)], 200),
         (&[("if-match", tag)], 200),
         (&[("if-match", "*")], 200),

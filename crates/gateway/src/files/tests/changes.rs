@@ -98,7 +98,7 @@ fn a_switched_tree_is_seen() {
     assert_eq!(server.get("/part/a.txt").text(), "one");
     point("releases/2");
     assert_eq!(server.get("/").text(), "one");
-    // A second after the root was last looked at, though not after the files were.
+    // A second has passed since the root was last looked up, but not since the files were compared.
     server.pass(REVALIDATE / 2);
     assert_eq!(server.get("/").text(), "two");
     assert_eq!(server.get("/part/a.txt").text(), "two");

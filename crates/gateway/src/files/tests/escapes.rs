@@ -1,4 +1,4 @@
-//! What leaves the tree, and what is no file.
+//! Names that leave the tree, and names of what is no file.
 
 use super::super::tree::Confinement;
 use super::*;
@@ -56,7 +56,7 @@ fn what_is_no_file() {
     assert_eq!(server.get("/socket").status, 404);
     assert_eq!(server.get(&format!("/{}", "a".repeat(300))).status, 404);
     assert_eq!(server.get(&format!("/{}", "a/".repeat(4000))).status, 404);
-    // The superuser may read it all the same.
+    // The superuser may read the file all the same.
     if fs::read(place.0.join("root/closed.txt")).is_err() {
         assert_eq!(server.get("/closed.txt").status, 403);
     }
@@ -79,7 +79,7 @@ impl SplitMix {
     }
 }
 
-/// What the tree and its surroundings hold, and what climbs: most of all pieces, so that paths get somewhere.
+/// Pieces of paths: names in the tree and around it, and pieces that climb. Most are names, so that paths lead to files.
 const STEPS: &[&str] = &["..", "sub", "root", "out", "a.txt", "secret.txt", ".git", "index.html"];
 
 const PIECES: &[&str] = &[
@@ -130,7 +130,7 @@ fn random_path(random: &mut SplitMix) -> String {
     path
 }
 
-/// Whatever the path: no answer has bytes from outside the tree, none is a server's error, and headers stay lines.
+/// For no path does a response have bytes from outside the tree, a server error, or a header of several lines.
 #[test]
 fn fuzz_smoke_no_path_escapes() {
     let place = Place::new();

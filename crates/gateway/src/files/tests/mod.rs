@@ -24,7 +24,7 @@ impl Place {
         place
     }
 
-    /// Writes a file and lets it look as if it had rested for an hour.
+    /// Writes a file as if it had not changed for an hour.
     fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -56,7 +56,7 @@ struct Server {
     now: Instant,
 }
 
-/// A response, its body read.
+/// A response with its body.
 struct Answer {
     status: u16,
     headers: Vec<(String, String)>,

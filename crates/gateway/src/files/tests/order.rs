@@ -1,4 +1,4 @@
-//! Trees with gaps, and the manifest that says which is above which.
+//! Trees with gaps, and the manifest that says which tree is above which.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const MANIFEST: &str = r#"{"plimsoll": 1, "trees": [
     {"level": "text", "tree": "text", "missing": ["a.txt"]}, {"level": "light", "tree": "light"},
     {"level": "full", "tree": "full"}], "problems": []}"#;
 
-/// Trees beneath a root: what each file holds is where it is.
+/// Trees beneath a root. Each file holds its own path.
 fn trees(manifest: &str) -> Place {
     let place = Place::new();
     for name in ["text/t.txt", "light/l.txt", "light/dir/index.html", "full/f.txt", "full/deep/index.html"] {
@@ -40,7 +40,7 @@ fn what_a_tree_lacks_is_served_from_the_next() {
     for path in ["/text/no.txt", "/full/no.txt", "/elsewhere/t.txt", "/t.txt", "/text/../elsewhere/t.txt"] {
         assert_ne!(server.get(path).status, 200, "{path}");
     }
-    // A range and a condition are of the file that is sent.
+    // A range and a condition apply to the file that is sent.
     assert_eq!(server.ask("GET", "/text/f.txt", &[("range", "bytes=5-")]).text(), "f.txt");
     let tag = server.get("/full/f.txt").header("etag").unwrap().to_owned();
     assert_eq!(server.ask("GET", "/text/f.txt", &[("if-none-match", &tag)]).status, 304);
@@ -51,7 +51,7 @@ fn a_new_manifest_is_read_within_a_second() {
     let place = trees(MANIFEST);
     let mut server = place.server();
     assert_eq!(server.get("/text/f.txt").text(), "full/f.txt");
-    // Another file by the same name.
+    // Another file with the same name is no manifest.
     place.write("root/new.json", MANIFEST.replace("\"light\"}", "\"elsewhere\"}"));
     fs::rename(place.0.join("root/new.json"), place.0.join("root/manifest.json")).unwrap();
     assert_eq!(server.get("/text/e.txt").status, 404, "within the second");
@@ -61,7 +61,7 @@ fn a_new_manifest_is_read_within_a_second() {
     fs::remove_file(place.0.join("root/manifest.json")).unwrap();
     server.pass(REVALIDATE);
     assert_eq!(server.get("/text/e.txt").status, 404);
-    // The folder of the trees is exchanged for another, as `adapt` does it.
+    // The folder of the trees is replaced by another, as `adapt` does it.
     place.write("other/manifest.json", MANIFEST);
     place.write("other/full/g.txt", "g");
     fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
@@ -83,7 +83,7 @@ fn trees_that_are_exchanged_and_taken_away_leave_no_gap() {
     fs::rename(place.0.join("root"), place.0.join("aside")).unwrap();
     fs::rename(place.0.join("other"), place.0.join("root")).unwrap();
     fs::remove_dir_all(place.0.join("aside")).unwrap();
-    // No time has passed: what is in memory is served, and what is not is looked for in the new trees.
+    // No time has passed: files in memory are served, and others are looked for in the new trees.
     for path in ["/text/new.txt", "/full/large"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
@@ -97,7 +97,7 @@ fn what_is_no_manifest_of_ours_changes_nothing() {
         "[]",
         "{\"name\": \"an app of the web\", \"trees\": [{\"tree\": \"text\"}, {\"tree\": \"full\"}]}",
         &MANIFEST.replace(": 1", ": 2"),
-        // Nothing in it may lead out of the folder, or upwards.
+        // No name in the manifest may lead out of the folder, or upwards.
         &MANIFEST.replace("\"light\"}", "\"../full\"}"),
         &MANIFEST.replace("\"light\"}", "\"\"}"),
     ] {

@@ -17,7 +17,7 @@ fn reserved_names_are_no_trailers() {
     }
 }
 
-/// All payload, whether the body ended, and what was left over; or the refusal.
+/// The payload, whether the body ended, and the bytes that were left over; or the refusal.
 fn decode(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, bool, Vec<u8>), Refusal> {
     let mut decoder = Decoder::new(framing);
     let (mut payload, mut rest) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ fn bad_chunks_are_refused() {
     assert_eq!(decode(Framing::Chunked, &[&trailers]).map_err(|r| r.status), Err(431));
 }
 
-/// A small generator with a fixed seed (splitmix64): failures replay.
+/// A small generator of random numbers with a fixed seed (splitmix64), so that failures can be replayed.
 struct Random(u64);
 impl Random {
     fn below(&mut self, bound: usize) -> usize {

@@ -87,7 +87,7 @@ fn framing() {
     assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
 }
 
-/// Every attempt must be refused, with the status that tells the client what it did.
+/// Every attempt must be refused, with the status that tells the client what is wrong.
 const ATTEMPTS: &[(u16, &str)] = &[
     // Both lengths, repeated lengths, lengths that are no numbers.
     (400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"),
@@ -201,7 +201,7 @@ fn too_many_fields_is_431() {
     assert_eq!(status(text.as_bytes()), 431);
 }
 
-/// Whatever httparse takes and we accept has no second reading: no control characters, one framing.
+/// A head that is accepted cannot be read in another way: it has no control characters and one framing.
 #[test]
 fn mutations_never_panic_and_stay_strict() {
     let base = b"POST /a?b HTTP/1.1\r\nHost: a.b\r\nContent-Length: 3\r\nX: y\r\nConnection: close\r\n\r\n";

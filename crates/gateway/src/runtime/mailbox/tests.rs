@@ -1,5 +1,5 @@
-//! Every order in which a thread and two posters can follow each other. Each step holds the box's lock from beginning to
-//! end, so that to try the orders of the steps is to try them all.
+//! Every order in which the steps of a thread and of two posters can follow each other. Each step holds the mailbox's lock
+//! from beginning to end, so that these are all orders there are.
 
 use super::*;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ struct World {
 impl World {
     fn new() -> Self {
         let thread = Arc::new(Thread::default());
-        // It looks once at its start.
+        // The thread reads its mailbox once at its start.
         thread.woken.store(true, Relaxed);
         let mailbox = Mailbox::default();
         mailbox.wake_up();
         World { mailbox, thread, sleeps: false, taken: 0 }
     }
 
-    /// What the runtime does next; false if it sleeps on.
+    /// Does what the runtime does next. False if the thread sleeps on.
     fn run(&mut self) -> bool {
         if self.sleeps {
             if !self.thread.woken.load(Relaxed) {
@@ -74,7 +74,7 @@ impl World {
     }
 }
 
-/// Calls `check` with every order of `left` and so many steps of the thread.
+/// Calls `check` with every order of `left` and `thread` steps of the thread.
 fn orders(
     so_far: &mut Vec<OrderStep>,
     left: &[OrderStep],
@@ -112,7 +112,7 @@ fn nothing_is_left_behind_in_any_order() {
 }
 
 #[test]
-fn who_is_awake_is_not_woken_and_who_sleeps_is_once() {
+fn a_thread_is_woken_once_and_only_while_it_sleeps() {
     let mut world = World::new();
     world.run();
     (0..3).for_each(|_| world.step(OrderStep::Post));
@@ -126,9 +126,9 @@ fn who_is_awake_is_not_woken_and_who_sleeps_is_once() {
     assert_eq!(world.taken, 6);
 }
 
-/// As the operator's thread, whose runtime tells nothing.
+/// A runtime that does not report when it sleeps.
 #[test]
-fn who_never_says_that_it_is_up_is_woken() {
+fn a_thread_that_never_says_that_it_is_awake_is_woken() {
     let thread = Arc::new(Thread::default());
     let waker = Waker::from(thread.clone());
     let mailbox = Mailbox::default();

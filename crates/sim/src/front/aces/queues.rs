@@ -3,9 +3,8 @@
 //! Requests that a period admitted wait in the primary queue; those that the period left unfinished go to the backup
 //! queue when the next one begins. In each queue, higher priorities come first, and equal ones in order of arrival. The
 //! backup is served only while the primary is empty: new requests never wait for what an earlier period admitted too
-//! much.
-//! When the backup would hold more than it may, room is made: by clearing it, as the paper does, or more gently ("other
-//! methods [...] can be explored").
+//! much. When the backup would hold more than it may, room is made: by clearing it, as the paper does, or more gently
+//! ("other methods [...] can be explored").
 
 use plimsoll_core::request::Token;
 use std::collections::BTreeMap;

@@ -1,0 +1,105 @@
+//! The facts of a run of `adapt`: the trees, the images that were reduced, and problems.
+
+use crate::output::facts::{Facts, figure, hidden, list};
+use crate::output::text;
+use crate::output::units::printable;
+use plimsoll_content::{Adapted, Image};
+use serde::Serialize;
+use std::path::Path;
+
+/// Problems that text shows.
+const SHOWN: usize = 10;
+
+/// The facts, as JSON has them.
+#[derive(Serialize)]
+pub(super) struct AdaptReport<'a> {
+    trees: Vec<Facts>,
+    images: Option<ReducedImages>,
+    images_not_reduced: usize,
+    images_reduced_in_this_run: usize,
+    files_written_in_this_run: usize,
+    problems: Vec<Problem<'a>>,
+}
+
+/// All images that were reduced, in this run or before.
+#[derive(Serialize)]
+struct ReducedImages {
+    count: usize,
+    bytes_before: u64,
+    bytes_after: u64,
+    similarity_median: f64,
+    similarity_least: f64,
+}
+
+/// What is wrong with a file of the site.
+#[derive(Serialize)]
+struct Problem<'a> {
+    path: &'a str,
+    what: &'a str,
+}
+
+impl<'a> AdaptReport<'a> {
+    pub(super) fn of(adapted: &'a Adapted) -> AdaptReport<'a> {
+        let trees = adapted.trees.iter().map(|tree| {
+            Facts(vec![
+                hidden("level", tree.level.name()),
+                figure("files", "files", tree.files),
+                figure("bytes", "bytes", tree.bytes),
+                figure("missing", "not in it", tree.missing.len() as u64),
+            ])
+        });
+        let problems = adapted.problems.iter().map(|(path, what)| Problem { path, what });
+        AdaptReport {
+            trees: trees.collect(),
+            images: ReducedImages::of(adapted),
+            images_not_reduced: adapted.unreduced,
+            images_reduced_in_this_run: adapted.reduced_now,
+            files_written_in_this_run: adapted.written,
+            problems: problems.collect(),
+        }
+    }
+
+    /// The facts in words; `out` is the folder of the trees.
+    pub(super) fn text(&self, adapted: &Adapted, out: &Path) -> String {
+        let folder = |level: &str| vec![out.join(level).display().to_string().into()];
+        let trees = adapted.trees.iter().map(|tree| folder(tree.level.name())).zip(&self.trees);
+        let mut text = text::table(&list("Trees", &["tree"], &trees.collect::<Vec<_>>()));
+        if let Some(ReducedImages { count, bytes_before, bytes_after, similarity_median, similarity_least }) =
+            self.images
+        {
+            text += &format!(
+                "\n{count} images in {bytes_after} bytes instead of {bytes_before}, 1/{:.1}; similarity \
+                 {similarity_median:.3} in the median, {similarity_least:.3} at least\n",
+                bytes_before as f64 / bytes_after as f64
+            );
+        }
+        if self.images_not_reduced > 0 {
+            let stay = "images above the limit stay: nothing smaller is similar enough";
+            text += &format!("{} {stay}\n", self.images_not_reduced);
+        }
+        let (written, reduced) = (self.files_written_in_this_run, self.images_reduced_in_this_run);
+        text += &format!("{written} files written, {reduced} images reduced in this run\n");
+        for Problem { path, what } in self.problems.iter().take(SHOWN) {
+            text += &format!("note: {}: {what}\n", printable(path));
+        }
+        if self.problems.len() > SHOWN {
+            text += &format!("note: and {} more; they are in the manifest\n", self.problems.len() - SHOWN);
+        }
+        text
+    }
+}
+
+impl ReducedImages {
+    fn of(adapted: &Adapted) -> Option<ReducedImages> {
+        let mut all: Vec<f64> = adapted.images.values().map(|image| image.similarity).collect();
+        all.sort_by(f64::total_cmp);
+        let sum = |of: fn(&Image) -> u64| adapted.images.values().map(of).sum();
+        Some(ReducedImages {
+            count: all.len(),
+            bytes_before: sum(|image| image.before),
+            bytes_after: sum(|image| image.after),
+            similarity_median: *all.get(all.len() / 2)?,
+            similarity_least: *all.first()?,
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What is known of classes, taken over to new promises.
+
+use crate::control::cost::class::ClassCosts;
+use crate::engine::Engine;
+use crate::engine::parts::ClassRow;
+use crate::model::LinearModel;
+use crate::promises::registry::RegisteredClass;
+use crate::promises::{Level, Site};
+use alloc::{string::String, sync::Arc, vec::Vec};
+
+impl Engine {
+    /// What the status says of each class.
+    pub(super) fn next_rows(&self) -> Vec<ClassRow> {
+        let mut rows = self.rows.clone();
+        rows.iter_mut().for_each(|row| row.removed = true);
+        rows.resize_with(self.registry.class_count(), ClassRow::default);
+        for member in self.registry.classes() {
+            rows[member.class] = ClassRow {
+                site: member.site.name.clone(),
+                class: member.name.into(),
+                plant: member.site.plant,
+                levels: level_names(member.site),
+                plants: plants_of(member.site),
+                removed: false,
+            };
+        }
+        rows
+    }
+
+    /// Longer lists of counters, for the engine itself.
+    pub(super) fn grow_counters(&mut self) {
+        let (classes, plants) = (self.registry.class_count(), self.registry.promises.plants.len());
+        self.sensors.counters =
+            self.sensors.counters.iter().map(|lane| Arc::new(lane.grown(classes, plants))).collect();
+    }
+
+    /// The classes' monitors, costs, applied m and heavy clients.
+    pub(super) fn reload_classes(&mut self) {
+        let lanes = self.sensors.counters.clone();
+        for RegisteredClass { class, site, .. } in self.registry.classes() {
+            let plants = plants_of(site);
+            if class == self.sensors.classes.len() {
+                self.sensors.classes.push(site.levels.len());
+                self.loops.costs.push(ClassCosts::new(self.known_line(site), site.levels.len()));
+                self.loops.applied.push(site.levels.len() as f64);
+                self.sensors.heavy.push(lanes.len());
+                continue;
+            }
+            let row = &self.rows[class];
+            if row.levels == level_names(site) && row.plants == plants {
+                continue;
+            }
+            let cost = |(level, plant): (&Level, &usize)| {
+                let old = row.levels.iter().position(|name| *name == level.name);
+                let old = old.filter(|old| row.plants[*old] == *plant);
+                old.map_or_else(Default::default, |old| self.loops.costs[class].by_level[old + 1].clone())
+            };
+            let costs: Vec<_> = site.levels.iter().zip(&plants).map(cost).collect();
+            let moved_away = row.plants.last() != plants.last();
+            let line = moved_away.then(|| self.known_line(site));
+            self.sensors.classes.relevel(class, costs.len(), &lanes);
+            let own = &mut self.loops.costs[class];
+            own.relevel(&costs);
+            own.line = line.unwrap_or_else(|| own.line.clone());
+            self.loops.applied[class] = moved(&row.levels, site, self.loops.applied[class]);
+        }
+    }
+
+    /// a and b of a site, where they were promised.
+    fn known_line(&self, site: &Site) -> LinearModel {
+        let plant = &self.registry.promises.plants[site.plant];
+        let workers = f64::from(plant.workers);
+        site.costs.or(plant.costs).map_or_else(LinearModel::default, |c| {
+            LinearModel::known(c.per_request_seconds * workers, c.per_byte_seconds * workers)
+        })
+    }
+}
+
+pub(super) fn level_names(site: &Site) -> Vec<String> {
+    site.levels.iter().map(|level| level.name.clone()).collect()
+}
+
+/// The plant of each level 1..=M.
+pub(super) fn plants_of(site: &Site) -> Vec<usize> {
+    site.levels.iter().map(|level| level.plant.unwrap_or(site.plant)).collect()
+}
+
+/// m among the levels of now: between two that stay it keeps its place, and full stays full.
+pub(super) fn moved(old: &[String], site: &Site, m: f64) -> f64 {
+    let top = site.levels.len() as f64;
+    if m >= old.len() as f64 {
+        return top;
+    }
+    let place = |level: usize| -> f64 {
+        let name = level.checked_sub(1).and_then(|place| old.get(place));
+        match name.map(|name| site.levels.iter().position(|level| level.name == *name)) {
+            Some(Some(now)) => (now + 1) as f64,
+            Some(None) => top.min(level as f64),
+            None => 0.0,
+        }
+    };
+    let whole = m as usize;
+    (place(whole) + (m - whole as f64) * (place(whole + 1) - place(whole))).clamp(0.0, top)
+}

@@ -1,0 +1,122 @@
+//! New promises for a running engine: validated whole, then swapped at once, keeping what was learned.
+//!
+//! Plants, sites and classes that stay, by name, keep their number, their counters, rates, costs, bias and heavy clients; m
+//! stays at the same place between levels of the same name. A level that stays with its plant keeps its cost. What is no
+//! longer promised keeps its number and its counters until the process ends, so that its last requests are accounted for;
+//! what comes back finds them again. Requests under way are not touched: see `lane`.
+//!
+//! Two steps, because a shell has tables of its own that must know a number before the first request has it:
+//! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way, from
+//! nothing.
+
+mod classes;
+mod loops;
+mod publish;
+
+use super::Engine;
+use crate::control::deadline::terms;
+use crate::engine::timers::SHORTEST_LOOK;
+use crate::promises::diff::{Changes, changes};
+use crate::promises::registry::Registry;
+use crate::promises::{Admission, Delay, Promises, Site};
+use crate::scheduling::rank::Rank;
+use alloc::{string::String, vec::Vec};
+
+/// Promises that can be kept, with the numbers that they will have. Good for the engine that prepared it, until the
+/// next one is applied.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    registry: Registry,
+    changes: Changes,
+}
+
+impl Reload {
+    /// The number of each plant, in the order of the promises: as in [`Permit::plant`](crate::request::Permit::plant).
+    pub fn plant_numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.registry.plants.iter().copied()
+    }
+
+    /// The number of each site, in the order of the promises: as in [`Target::site`](crate::request::Target::site).
+    pub fn site_numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.registry.sites.iter().map(|site| site.site)
+    }
+
+    /// What it changes.
+    pub fn changes(&self) -> &Changes {
+        &self.changes
+    }
+}
+
+impl Engine {
+    /// Validates new promises against this engine. Nothing changes.
+    ///
+    /// # Errors
+    /// What in `promises` cannot be, one sentence each.
+    pub fn prepare(&self, promises: &Promises) -> Result<Reload, Vec<String>> {
+        promises.validate()?;
+        let registry = self.registry.next(promises)?;
+        let changes = changes(&self.registry, &registry);
+        Ok(Reload { registry, changes })
+    }
+
+    /// Brings promises into force, for all lanes at once: each holds them from its next call on. The order is: counters for
+    /// new numbers, the classes' sensors and costs, the loops, what the status shows, the published state, and last what
+    /// reads that state: the loops of response times, and the timers.
+    pub fn apply(&mut self, reload: Reload) -> Changes {
+        let Reload { registry, changes } = reload;
+        let was = core::mem::replace(&mut self.registry, registry);
+        self.grow_counters();
+        self.reload_classes();
+        self.reload_loops(&was);
+        self.rows = self.next_rows();
+        self.loops.deadlines.promise(&self.registry);
+        self.publish();
+        self.reload_responses();
+        self.reload_timers();
+        changes
+    }
+
+    /// [`prepare`](Engine::prepare) and [`apply`](Engine::apply).
+    ///
+    /// # Errors
+    /// What in `promises` cannot be; then nothing changed.
+    pub fn reload(&mut self, promises: &Promises) -> Result<Changes, Vec<String>> {
+        Ok(self.apply(self.prepare(promises)?))
+    }
+
+    /// The times at which the engine runs, and how often waiting requests are looked at.
+    fn reload_timers(&mut self) {
+        let Promises { plants, control, .. } = &self.registry.promises;
+        (self.reloaded, self.idle.may_rest) = (true, false);
+        let has_budgets = control.admission == Admission::Budget;
+        self.timers.reload(control.period, !self.loops.responses.is_empty(), has_budgets);
+        let look_every = &mut self.timers.look_every;
+        *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
+        for member in self.registry.classes() {
+            let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
+            for plant in member.site.plants() {
+                look_every[plant] = look_every[plant].min((deadline / 2).max(SHORTEST_LOOK));
+            }
+        }
+        self.timers.shortest_look = look_every.iter().copied().min().unwrap_or(crate::time::Duration::MAX);
+        let has_deadlines = (0..plants.len()).any(|plant| self.registry.promises.has_deadlines(plant));
+        let searches = self.loops.searches.iter().any(Option::is_some);
+        self.loops.samples_only_rates = !searches && self.loops.deadlines.is_empty() && !has_deadlines;
+        self.sensors.waiting.resize(self.sensors.classes.len(), 0);
+    }
+}
+
+/// Where the requests of a class wait: those at the loop's choice, and those inside a contract.
+fn ranks(site: &Site, place: usize) -> [Rank; 2] {
+    let class = site.classes.get(place);
+    let priority = class.map_or(site.default_priority, |class| class.priority);
+    let deadline = class.and_then(|class| class.deadline).or(site.deadline);
+    let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
+    [others(priority, deadline), Rank::guaranteed(deadline)]
+}
+
+/// What a class was promised of its response times: delta, or D_ref.
+pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Option<f64>) {
+    let own = site.classes.get(place).map(|class| (class.delay, class.ratio));
+    own.unwrap_or((site.default_delay, site.default_ratio))
+}

@@ -1,0 +1,149 @@
+//! The next generation of the published state.
+
+use super::classes::plants_of;
+use super::{ranks, response_promise};
+use crate::actuator::capacity::Capacity;
+use crate::admission::token_bucket::TokenBucket;
+use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::control::deadline::terms;
+use crate::engine::Engine;
+use crate::engine::state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
+use crate::promises::registry::RegisteredClass;
+use crate::promises::{MAX_LEVELS, Plant, Site};
+use crate::request::classify::Classifier;
+use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
+use crate::scheduling::quota::{Quota, TurnRule};
+use crate::scheduling::rank::Rank;
+use alloc::{sync::Arc, vec::Vec};
+
+impl Engine {
+    /// The next generation for all lanes.
+    pub(super) fn publish(&mut self) {
+        let before = self.shared();
+        let promises = &self.registry.promises;
+        let plant = |(number, plant): (usize, &Plant)| {
+            let gate = match before.plants.get(number) {
+                Some(known) => known.gate.clone(),
+                None => Arc::new(Gate::new(0)),
+            };
+            if number >= before.plants.len() && self.timers.running {
+                gate.start_clock(self.timers.last_sample);
+            }
+            let known = before.plants.get(number);
+            let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
+            unfinished.follow(&promises.control, self.ranks_at(number));
+            PublishedPlant {
+                gate,
+                capacity: capacity(plant, known),
+                queue: plant.queue,
+                has_deadlines: promises.has_deadlines(number),
+                unfinished,
+            }
+        };
+        let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
+        // New numbers come in their order.
+        let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
+        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.classes() {
+            if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
+                contract = self.contract(site_number, before).map(|contract| (site_number, contract));
+            }
+            let contract = contract.as_ref().map(|(_, contract)| contract.clone());
+            let quota = quota(site, place, exempt, before.classes.get(class));
+            let number = self.registry.sites[site_number].site;
+            let fresh = PublishedClass {
+                contract,
+                quota,
+                ranks: ranks(site, place),
+                terms: terms(site, place, exempt),
+                estimates: self.loops.deadlines.estimates(number),
+                ..self.published_class(class, site)
+            };
+            match classes.get_mut(class) {
+                Some(known) => *known = fresh,
+                None => classes.push(fresh),
+            }
+        }
+        let shared = PublishedState {
+            generation: before.generation.wrapping_add(1),
+            rules: Classifier::of(&self.registry, self.seed),
+            mode: promises.control.mode,
+            retry_after: promises.control.retry_after,
+            classes,
+            plants: promises.plants.iter().enumerate().map(plant).collect(),
+            lanes: self.sensors.counters.clone(),
+        };
+        let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
+        shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
+        self.published.publish(Arc::new(shared));
+        self.lane.follow();
+    }
+
+    /// The token buckets of a site's contract: as it stands, if the contract does.
+    fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
+        let guarantee = self.registry.promises.sites[site].guarantee?;
+        let class = self.registry.sites[site].classes.first()?;
+        let known = before.classes.get(usize::from(*class)).and_then(|class| class.contract.as_ref());
+        let known = known.filter(|contract| *contract.guarantee() == guarantee);
+        Some(known.map_or_else(|| Arc::new(TokenBucket::new(&guarantee)), Arc::clone))
+    }
+
+    fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
+        let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
+        for (level, plant) in plants_of(site).into_iter().enumerate() {
+            plant_of_level[level + 1] = plant as u16;
+        }
+        let words = ClassWords::new(self.loops.applied[class]);
+        words
+            .set_heavy(self.sensors.heavy.class(class).heavy(), self.sensors.heavy.class(class).note_shift());
+        PublishedClass {
+            words,
+            top_level: site.levels.len() as u8,
+            choice: site.choice,
+            plant_of_level,
+            contract: None,
+            ranks: [Rank::EXEMPT; 2],
+            quota: None,
+            terms: Terms { deadline: None, prefers_delay: false },
+            estimates: None,
+        }
+    }
+    /// The ranks of all requests that a plant may be asked to serve.
+    fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
+        let keeps = self.registry.promises.has_deadlines(plant);
+        let members = self
+            .registry
+            .classes()
+            .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
+        let own = members.flat_map(|member| ranks(member.site, member.place));
+        own.chain(keeps.then_some(Rank::EXEMPT))
+    }
+}
+
+/// The words of that promise, as they stand if it does.
+fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
+    let (delay, ratio) = response_promise(site, place);
+    let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight)? };
+    let fresh = Quota::new(turn, delay.map(|delay| delay.target));
+    let known = before.and_then(|class| class.quota.as_ref());
+    let target_ns = fresh.target_ns;
+    (!exempt).then(|| match known {
+        Some(known) if known.turn == turn && known.target_ns == target_ns => known.clone(),
+        Some(changed) => Arc::new(fresh.counting(changed)),
+        None => Arc::new(fresh),
+    })
+}
+
+/// A plant's workers and the most in service: what was found stays found, within the bounds.
+fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
+    let most = plant.max_connections.min(MOST_IN_SERVICE);
+    let Some(bounds) = plant.find_workers else {
+        return Arc::new(Capacity::new(plant.workers, most, false));
+    };
+    let known = before.map(|plant| &plant.capacity).filter(|capacity| capacity.found);
+    let fit = |n: u32| n.clamp(bounds.least, bounds.most).min(most);
+    if let Some(known) = known.filter(|known| fit(known.limit()) == known.limit()) {
+        return known.clone();
+    }
+    let (workers, limit) = known.map_or((plant.workers, plant.workers), |c| (c.workers(), c.limit()));
+    Arc::new(Capacity::new(fit(workers), fit(limit), true))
+}

@@ -1,0 +1,121 @@
+//! The status: assembled from what the stages of the last period left, and read by no stage.
+
+use super::Engine;
+use super::parts::ClassRow;
+use super::state::PublishedPlant;
+use crate::control::utilization::UtilizationLoop;
+use crate::promises::plan::plan;
+use crate::scheduling::rank::Standing;
+use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
+use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
+use crate::time::Duration;
+use alloc::vec::Vec;
+
+impl Engine {
+    /// A snapshot.
+    pub fn status(&self) -> Status {
+        let plants = self.loops.utilization.iter().enumerate().map(|(number, one)| {
+            let mut status = one.status().clone();
+            let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
+                &self.shared().plants[number];
+            (status.workers, status.limit) = (capacity.workers(), capacity.limit());
+            status.pressure = self.loops.responses.pressure(number);
+            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.finder.found());
+            let mut waiting = alloc::vec![0; self.sensors.classes.len()];
+            gate.waiting_by_class(&mut waiting);
+            status.in_service = gate.in_service();
+            status.unfinished_seconds = has_deadlines.then(|| unfinished.unfinished_seconds());
+            status.waiting = waiting.iter().sum();
+            status.removed = !self.registry.plant_present[number];
+            status
+        });
+        let rows = self.rows.iter().enumerate();
+        let mut classes: Vec<_> = rows.map(|(class, row)| self.class_status(class, row)).collect();
+        for (class, costs) in self.loops.utilization.iter().flat_map(|one| one.level_costs(&self.loops.costs))
+        {
+            classes[class].level_cost_seconds = costs;
+        }
+        for (class, status) in self.loops.responses.status() {
+            classes[class].response = Some(status);
+        }
+        for (class, m) in self.loops.utilization.iter().flat_map(UtilizationLoop::site_levels) {
+            classes[class].site_level = Some(m);
+        }
+        let mut sites = alloc::vec![SiteStatus::default(); self.registry.promises.sites.len()];
+        for (number, site) in self.loops.utilization.iter().flat_map(UtilizationLoop::sites) {
+            sites[number].clone_from(site);
+        }
+        for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
+            site.types = self.loops.deadlines.status(numbers.site);
+        }
+        let known = |site: usize| {
+            self.loops.utilization[self.registry.promises.sites[site].plant].known_of(
+                site,
+                &self.loops.costs,
+                |class| self.sensors.classes.rate(class),
+            )
+        };
+        Status {
+            at: self.timers.last_period,
+            mode: self.registry.promises.control.mode,
+            period: self.registry.promises.control.period,
+            plants: plants.collect(),
+            sites,
+            plan: plan(&self.registry.promises, known),
+            classes,
+            rejection_cost_seconds: self.loops.rejection.per_rejection_seconds(),
+        }
+    }
+
+    /// m as applied to a class (its number as in [`Target::class`](crate::request::Target::class)), 0..=M.
+    pub fn service_level(&self, class: u16) -> f64 {
+        self.loops.applied[usize::from(class)]
+    }
+
+    fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
+        let (costs, window) = (&self.loops.costs[class], &self.sensors.classes.measurements()[class].window);
+        let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
+        let (a, b) = costs.line.costs();
+        let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
+        let totals = ClassSnapshot::sum(&self.sensors.counters, class, row.levels.len());
+        let lanes = || self.sensors.counters.iter().map(move |lane| &lane.classes[class]);
+        let (queue_delays, response_times) =
+            (lanes().map(|class| &class.queue_delays), lanes().map(|class| &class.response_times));
+        let mean = |sum_ns: u64, count: u64| Duration::from_nanos(sum_ns.checked_div(count).unwrap_or(0));
+        ClassStatus {
+            site: row.site.clone(),
+            class: row.class.clone(),
+            removed: row.removed,
+            plant: row.plant,
+            levels: row.levels.clone(),
+            service_level: self.loops.applied[class],
+            request_rate: window.counts.arrivals as f64 / self.timers.seconds,
+            bandwidth: window.counts.bytes as f64 / self.timers.seconds,
+            model: ModelStatus {
+                per_request_seconds: a / workers,
+                per_byte_seconds: b / workers,
+                confidence: costs.line.confidence(mean_size),
+                frozen: costs.frozen,
+            },
+            site_level: None,
+            response: None,
+            deadline: self.deadline_status(class, row.plant),
+            level_cost_seconds: Vec::new(),
+            heavy_clients: self.sensors.heavy.class(class).heavy().len() as u32,
+            counts: totals.counts,
+            queue_delays: durations(queue_delays, totals.started, totals.queue_delay_ns),
+            response_times: durations(response_times, totals.released, totals.response_ns),
+            queue_delay: mean(window.queue_delay_ns, window.started),
+            response_time: mean(window.response_ns, window.released),
+        }
+    }
+
+    /// The deadline of a class, at the plant that serves it.
+    fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
+        let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
+        let deadline = own.terms.deadline?;
+        let missed = sum_over(&self.sensors.counters, class, |counters| &counters.timing.late);
+        let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));
+        Some(DeadlineStatus { deadline, wait, missed })
+    }
+}
