@@ -29,10 +29,6 @@ pub const NGINX_PAGES: ServerModel = ServerModel { queue: 64, ..SLOW_PAGES };
 
 /// Starts Apache with the page in a full and a light tree. `/page` is served through the link `www` in its folder, and `/mapped` from the
 /// tree that the map `trees.map` has for the client's group.
-///
-/// # Panics
-/// If it does not come up, with its log.
-#[must_use]
 pub fn apache(page: &Path) -> Apache {
     let folder = Folder::new();
     let program = fs::read(page).unwrap_or_else(|error| panic!("no {}: {error}", page.display()));
@@ -60,7 +56,6 @@ pub fn apache(page: &Path) -> Apache {
 }
 
 /// Starts nginx before an application whose trees are prefixes. It reads `split.conf`.
-#[must_use]
 pub fn nginx(page: &Path) -> Nginx {
     let folder = Folder::new();
     folder.write(
@@ -75,26 +70,18 @@ pub fn nginx(page: &Path) -> Nginx {
 }
 
 /// Makes the link `www` lead to this tree.
-///
-/// # Panics
-/// If it cannot be made.
 pub fn link(folder: &Path, tree: &str) {
     drop(fs::remove_file(folder.join("www")));
     symlink(folder.join(tree), folder.join("www")).unwrap_or_else(|error| panic!("no link: {error}"));
 }
 
 /// The tree that the link leads to now.
-#[must_use]
 pub fn linked(folder: &Path) -> String {
     let target = fs::read_link(folder.join("www")).unwrap_or_default();
     target.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The share of clients at full quality, as the first line of what the agent wrote says it.
-///
-/// # Panics
-/// If the line does not say it.
-#[must_use]
 pub fn fraction(folder: &Path, file: &str) -> f64 {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
     let first = text.lines().next().and_then(|line| line.rsplit(' ').next()?.parse().ok());
@@ -110,14 +97,12 @@ pub struct Agent {
 
 impl Agent {
     /// Writes the agent's file for the server at `address`.
-    #[must_use]
     pub fn file(folder: &Folder, address: SocketAddr, (probe, queue): (&str, u32), more: &str) -> PathBuf {
         let text = format!("[server]\nprobe = \"http://{address}{probe}\"\nqueue = {queue}\n{more}");
         folder.write("agent.toml", text)
     }
 
     /// Starts it with these options; panics, with its log, if it refuses.
-    #[must_use]
     pub fn start(file: &Path, options: &[&str]) -> Agent {
         let log = file.with_extension("log");
         let mut command = Command::new(binary());
@@ -127,14 +112,12 @@ impl Agent {
     }
 
     /// Runs it to its end.
-    #[must_use]
     pub fn output(file: &Path, option: &str) -> Output {
         let ran = Command::new(binary()).arg("agent").arg(file).arg(option).output();
         ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
     }
 
     /// How many lines of its log hold `what`.
-    #[must_use]
     pub fn said(&self, what: &str) -> usize {
         self.process.log().lines().filter(|line| line.contains(what)).count()
     }

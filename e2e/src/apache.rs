@@ -35,7 +35,6 @@ impl Apache {
     pub const FREE_BYTES: usize = (256 << 10) / 5;
 
     /// Serves the pages of a model by the CGI program `page`, at `/page` in a full and a light tree, and its `/server-status`.
-    #[must_use]
     pub fn pages(page: &Path, model: ServerModel) -> Apache {
         let folder = Folder::new();
         let page = folder.install(page);
@@ -48,7 +47,6 @@ impl Apache {
 
     /// Serves a folder with so many processes, and lines so slow that each byte above [`FREE_BYTES`](Apache::FREE_BYTES) of an answer
     /// holds a process: 1 s for 256 KiB. Its capacity then does not depend on the machine.
-    #[must_use]
     pub fn serving(root: &Path, workers: u32) -> Apache {
         let content = format!(
             "AddType text/html html\nAddType text/css css\nAddType image/jpeg JPG\nAddType image/gif gif\n\
@@ -60,7 +58,6 @@ impl Apache {
 
     /// Starts it with so many workers, places in the listen queue, these modules and this content. Panics, with its log, if it does not
     /// come up.
-    #[must_use]
     pub fn with(folder: Folder, (workers, queue): (u32, u32), modules: &[&str], content: &str) -> Apache {
         let (direct, upstream) = (free_port(), free_port());
         let modules: String = ["mpm_prefork", "authz_core", "authz_host"]

@@ -55,10 +55,6 @@ pub struct Viewed {
 
 impl Browser {
     /// Starts one that takes every host for `server`: the program that `CHROMIUM` names, else `chromium`.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
-    #[must_use]
     pub fn start(server: std::net::SocketAddr) -> Browser {
         let program = env::var_os("CHROMIUM").map_or_else(|| program("chromium"), PathBuf::from);
         let profile = Folder::new();
@@ -101,9 +97,6 @@ impl Browser {
     }
 
     /// Loads a page and looks at it.
-    ///
-    /// # Panics
-    /// If it takes more than a minute.
     pub fn view(&mut self, address: &str) -> Viewed {
         let mut viewed = Viewed::default();
         let id = self.send("Page.navigate", json!({ "url": address }));

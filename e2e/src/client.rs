@@ -19,13 +19,11 @@ pub struct Response {
 
 impl Response {
     /// The first header of this name, which is given in lower case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(this, _)| this == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -45,7 +43,6 @@ impl Response {
 }
 
 /// Sends `request` as it is and reads until the server closes. Panics if nothing happens for half a minute.
-#[must_use]
 pub fn exchange(server: SocketAddr, request: impl AsRef<[u8]>) -> Response {
     let mut stream =
         TcpStream::connect(server).unwrap_or_else(|error| panic!("cannot connect to {server}: {error}"));
@@ -64,7 +61,6 @@ pub fn exchange(server: SocketAddr, request: impl AsRef<[u8]>) -> Response {
 }
 
 /// A GET for `path`, in a connection that ends with it.
-#[must_use]
 pub fn get(server: SocketAddr, path: &str) -> Response {
     exchange(server, format!("GET {path} HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n"))
 }

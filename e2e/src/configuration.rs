@@ -4,7 +4,6 @@ use crate::model::{LIGHT_TREE, SLOW_PAGES};
 use std::net::SocketAddr;
 
 /// Listeners of its own choice, and one upstream without levels.
-#[must_use]
 pub fn plain() -> String {
     let workers = SLOW_PAGES.workers;
     format!(
@@ -15,7 +14,6 @@ pub fn plain() -> String {
 }
 
 /// The same with a page at two levels, and the level named by every answer.
-#[must_use]
 pub fn two_levels() -> String {
     plain()
         + &format!(
@@ -25,7 +23,6 @@ pub fn two_levels() -> String {
 }
 
 /// One of these files before a server, with control on.
-#[must_use]
 pub fn before(upstream: SocketAddr, file: &str) -> String {
     file.replace("{upstream}", &upstream.to_string()).replace("{mode}", "control")
 }

@@ -24,20 +24,17 @@ pub struct Flow {
 
 impl Flow {
     /// Requests for one path of a host; each step is its seconds and its rate per second.
-    #[must_use]
     pub fn new(host: &'static str, path: &'static str, steps: &[(f64, f64)]) -> Flow {
         let steps = steps.iter().map(|(seconds, rate)| (Duration::from_secs_f64(*seconds), *rate));
         Flow { host, path, bytes: None, steps: steps.collect() }
     }
 
     /// How long it lasts.
-    #[must_use]
     pub fn lasts(&self) -> Duration {
         self.steps.iter().map(|(length, _)| *length).sum()
     }
 
     /// The flow as an open-loop load; `group` keeps its clients' addresses apart from the other flows'.
-    #[must_use]
     pub fn load(&self, server: SocketAddr, group: u8, patience: Duration) -> OpenLoop {
         let target = Target {
             host: self.host.into(),
@@ -65,10 +62,6 @@ pub struct Recorded {
 
 impl Recorded {
     /// Starts a load.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    #[must_use]
     pub fn start(load: OpenLoop) -> Recorded {
         let records: Arc<Mutex<Vec<Record>>> = Arc::default();
         let keep = Arc::clone(&records);
@@ -78,7 +71,6 @@ impl Recorded {
     }
 
     /// Waits for its end.
-    #[must_use]
     pub fn join(self) -> (Tally, Vec<Record>) {
         let tally = self.load.join();
         (tally, std::mem::take(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner)))
@@ -139,20 +131,17 @@ pub struct Flown {
 
 impl Flown {
     /// The requests that were due in these seconds.
-    #[must_use]
     pub fn during(&self, seconds: Range<f64>) -> Window<'_> {
         let fates = self.fates.iter().filter(|fate| seconds.contains(&fate.due)).collect();
         Window { seconds: seconds.end - seconds.start, fates }
     }
 
     /// All of them.
-    #[must_use]
     pub fn all(&self) -> Window<'_> {
         self.during(0.0..f64::MAX)
     }
 
     /// When each page was there and how long it took (s), in that order.
-    #[must_use]
     pub fn answers(&self) -> Vec<(f64, f64)> {
         let pages = self.fates.iter().filter(|fate| matches!(fate.end, End::Page { .. }));
         let mut answers: Vec<_> = pages.map(|fate| (fate.due + fate.latency, fate.latency)).collect();
@@ -170,37 +159,31 @@ pub struct Window<'a> {
 
 impl Window<'_> {
     /// How many requests were due.
-    #[must_use]
     pub fn requests(&self) -> usize {
         self.fates.len()
     }
 
     /// How many requests ended so.
-    #[must_use]
     pub fn count(&self, end: End) -> usize {
         self.fates.iter().filter(|fate| fate.end == end).count()
     }
 
     /// The part of the requests that ended so.
-    #[must_use]
     pub fn part(&self, end: End) -> f64 {
         self.count(end) as f64 / self.requests().max(1) as f64
     }
 
     /// The part that got the full page.
-    #[must_use]
     pub fn full(&self) -> f64 {
         self.part(End::Page { full: true })
     }
 
     /// The part that was not answered with a page.
-    #[must_use]
     pub fn failed(&self) -> f64 {
         self.part(End::Rejected) + self.part(End::Lost)
     }
 
     /// The response times of pages (s).
-    #[must_use]
     pub fn latencies(&self) -> Vec<f64> {
         let mut times: Vec<f64> = self
             .fates
@@ -213,7 +196,6 @@ impl Window<'_> {
     }
 
     /// The response time that this part of the pages does not exceed (s).
-    #[must_use]
     pub fn quantile(&self, part: f64) -> f64 {
         let times = self.latencies();
         let place = (part * times.len() as f64).ceil() as usize;
@@ -221,26 +203,22 @@ impl Window<'_> {
     }
 
     /// The mean response time of pages (s).
-    #[must_use]
     pub fn mean(&self) -> f64 {
         let times = self.latencies();
         times.iter().sum::<f64>() / times.len().max(1) as f64
     }
 
     /// How many pages took at most this long (s).
-    #[must_use]
     pub fn within(&self, limit: f64) -> usize {
         self.latencies().iter().filter(|latency| **latency <= limit).count()
     }
 
     /// The part of all requests with a page that took at most this long (s).
-    #[must_use]
     pub fn in_time(&self, limit: f64) -> f64 {
         self.within(limit) as f64 / self.requests().max(1) as f64
     }
 
     /// Pages per second, of which a light one counts as this part of a full one.
-    #[must_use]
     pub fn rate(&self, light: f64) -> f64 {
         let [full, less] = [true, false].map(|full| self.count(End::Page { full }) as f64);
         (full + light * less) / self.seconds

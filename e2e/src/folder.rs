@@ -11,7 +11,6 @@ pub struct Folder(TempDir);
 
 impl Folder {
     /// Makes one. Panics if the system's folder for temporary files is not writable.
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "making a folder is no default value")]
     pub fn new() -> Folder {
         let made = tempfile::Builder::new().prefix("plimsoll-e2e-").tempdir();
@@ -22,10 +21,6 @@ impl Folder {
 
     /// Copies a program into it, where every user may run it, and returns its path: the build's folder may be closed to the user that a
     /// server runs as.
-    ///
-    /// # Panics
-    /// If it cannot be copied.
-    #[must_use]
     pub fn install(&self, program: &Path) -> PathBuf {
         let file = self.path().join(program.file_name().unwrap_or(program.as_os_str()));
         fs::copy(program, &file).unwrap_or_else(|error| panic!("cannot copy {}: {error}", program.display()));
@@ -34,7 +29,6 @@ impl Folder {
     }
 
     /// Where it is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -50,9 +44,6 @@ impl Folder {
 }
 
 /// Lets every user read and enter it.
-///
-/// # Panics
-/// If its permissions cannot be changed.
 pub fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755))
         .unwrap_or_else(|error| panic!("cannot open {} to all: {error}", path.display()));

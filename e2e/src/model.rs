@@ -41,43 +41,36 @@ pub const SLOW_PAGES: ServerModel = ServerModel {
 
 impl ServerModel {
     /// Pages of 4 KiB with exponential service times of this mean.
-    #[must_use]
     pub const fn exponential(workers: u32, mean: Duration) -> ServerModel {
         ServerModel { workers, queue: 128, fixed: mean, per_kib: Duration::ZERO, kib: 4, exponential: true }
     }
 
     /// The mean service time of a page of this size.
-    #[must_use]
     pub fn time(&self, bytes: usize) -> Duration {
         self.fixed + self.per_kib.mul_f64(bytes as f64 / 1024.0)
     }
 
     /// The bytes of a full page.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.kib << 10
     }
 
     /// The mean service time of a full page.
-    #[must_use]
     pub fn full(&self) -> Duration {
         self.time(self.bytes())
     }
 
     /// The service time of a light page as a part of the full page's.
-    #[must_use]
     pub fn light_cost(&self) -> f64 {
         self.time(self.bytes() / LIGHT_PART).as_secs_f64() / self.full().as_secs_f64()
     }
 
     /// The most full pages per second.
-    #[must_use]
     pub fn capacity(&self) -> f64 {
         f64::from(self.workers) / self.full().as_secs_f64()
     }
 
     /// The gateway's `costs`: the time of the whole server for a request and for a byte.
-    #[must_use]
     pub fn costs(&self) -> String {
         let whole = 1e3 / f64::from(self.workers);
         let (request, byte) = (self.fixed.as_secs_f64() * whole, self.per_kib.as_secs_f64() * whole / 1024.0);
@@ -85,7 +78,6 @@ impl ServerModel {
     }
 
     /// The plant of a workload file.
-    #[must_use]
     pub fn plant(&self) -> String {
         // A duration of nothing is refused.
         let [fixed, per_kib] = [self.fixed, self.per_kib].map(|time| time.as_nanos().max(1));
@@ -98,10 +90,6 @@ impl ServerModel {
     }
 
     /// The origin of known capacity, with a page of another size under each of `others`.
-    ///
-    /// # Panics
-    /// If it does not start.
-    #[must_use]
     pub fn origin(&self, others: &[(&str, usize)]) -> OriginHandle {
         let own = [("full", "/", self.bytes()), ("light", LIGHT_TREE, self.bytes() / LIGHT_PART)];
         let classes = own.map(|(name, prefix, bytes)| PathClass::new(name, prefix, bytes)).into_iter();
@@ -118,7 +106,6 @@ impl ServerModel {
     }
 
     /// The model as one argument of a program.
-    #[must_use]
     pub fn to_argument(&self) -> String {
         let ServerModel { workers, queue, fixed, per_kib, kib, exponential } = self;
         let numbers =
@@ -127,7 +114,6 @@ impl ServerModel {
     }
 
     /// Reads what [`to_argument`](ServerModel::to_argument) wrote.
-    #[must_use]
     pub fn from_argument(text: &str) -> Option<ServerModel> {
         let numbers: Vec<u64> = text.split(',').map_while(|number| number.parse().ok()).collect();
         let [workers, queue, fixed, per_kib, kib, exponential] = numbers[..] else { return None };

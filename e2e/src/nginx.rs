@@ -41,13 +41,11 @@ pub(crate) struct Parts<'a> {
 
 impl Nginx {
     /// Serves the pages of a model by the SCGI program `page`. Panics, with the log, if one does not come up.
-    #[must_use]
     pub fn pages(page: &Path, model: ServerModel) -> Nginx {
         Nginx::with_parts(Folder::new(), page, model, Parts::default())
     }
 
     /// The same with these parts in its configuration.
-    #[must_use]
     pub(crate) fn with_parts(folder: Folder, page: &Path, model: ServerModel, parts: Parts<'_>) -> Nginx {
         let Parts { http, server, tree } = parts;
         let socket = folder.path().join("page.sock");
@@ -67,7 +65,6 @@ impl Nginx {
     }
 
     /// Serves a folder, and answers 503 under `/full`.
-    #[must_use]
     pub fn files(root: &Path) -> Nginx {
         let server = format!("root {};\nlocation /full {{ return 503; }}", root.display());
         Nginx::with(Folder::new(), "", &server)
@@ -95,9 +92,6 @@ impl Nginx {
     }
 
     /// Makes the application take twice as long from now on, or as long as before.
-    ///
-    /// # Panics
-    /// If the file that says so cannot be written or removed.
     pub fn slow_down(&self, slow: bool) {
         if slow {
             self.folder.write(SLOW, "");

@@ -27,7 +27,6 @@ pub struct Plimsoll {
 
 impl Plimsoll {
     /// Starts it with this configuration, whose listeners use port 0. Panics, with the log, if it does not come up.
-    #[must_use]
     pub fn run(configuration: &str) -> Plimsoll {
         let folder = Folder::new();
         let file = folder.write("plimsoll.toml", configuration);
@@ -45,30 +44,24 @@ impl Plimsoll {
     }
 
     /// Sends SIGHUP, and waits until it says that it has reloaded for the `nth` time, from 1.
-    ///
-    /// # Panics
-    /// If it does not.
     pub fn hang_up(&mut self, nth: usize) {
         self.process.signal(Signal::SIGHUP);
         self.process.wait_for("reload", |log| (log.matches("\nreloaded ").count() >= nth).then_some(()));
     }
 
     /// Posts to `/reload` of the admin listener.
-    #[must_use]
     pub fn post_reload(&self) -> Response {
         let head = "POST /reload HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\n\r\n";
         exchange(self.admin, head)
     }
 
     /// Runs it to its end with other arguments: a configuration that is refused, `check`, `demo`.
-    #[must_use]
     pub fn output(arguments: &[&str]) -> Output {
         let ran = Command::new(binary()).args(arguments).output();
         ran.unwrap_or_else(|error| panic!("cannot run {}: {error}", binary().display()))
     }
 
     /// The sum of a metric's samples over all its labels, from `/metrics`. Panics if there is none.
-    #[must_use]
     pub fn metric(&self, name: &str) -> f64 {
         let page = get(self.admin, "/metrics").text();
         let values: Vec<f64> = samples(&page, name).collect();
@@ -95,7 +88,6 @@ impl Plimsoll {
 }
 
 /// The binary: `PLIMSOLL_BIN`, else the one that lies beside the test's own folder. Panics if there is none.
-#[must_use]
 pub fn binary() -> PathBuf {
     let beside = || {
         let test = env::current_exe().ok()?;

@@ -39,13 +39,11 @@ impl Process {
     }
 
     /// Its process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// What it has printed.
-    #[must_use]
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
@@ -114,10 +112,6 @@ impl Drop for Process {
 ///
 /// The port lies below those that the system gives to outgoing connections, and this process hands it out once, so that nothing takes it
 /// before the server does.
-///
-/// # Panics
-/// If a hundred ports in a row are taken.
-#[must_use]
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = 10_000 + (std::process::id() % 200) as u16 * 100;
@@ -127,7 +121,6 @@ pub fn free_port() -> u16 {
 }
 
 /// Where a program is. Panics, with what to do, if it is not installed.
-#[must_use]
 pub fn program(name: &str) -> PathBuf {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path)

@@ -22,7 +22,6 @@ pub struct Shop {
 
 impl Shop {
     /// Makes the shop, and its trees by `plimsoll adapt` with these options. Panics if that fails.
-    #[must_use]
     pub fn adapted(options: &[&str]) -> Shop {
         let folder = Folder::new();
         for photo in 0..PAGES * PHOTOS {
@@ -42,9 +41,6 @@ impl Shop {
     }
 
     /// Makes the trees again.
-    ///
-    /// # Panics
-    /// If that fails.
     pub fn adapt(&self, options: &[&str]) {
         let (site, trees) = (self.site(), self.trees());
         let folders = [&site, &trees].map(|path| path.to_string_lossy().into_owned());
@@ -56,13 +52,11 @@ impl Shop {
     }
 
     /// The site as its author made it.
-    #[must_use]
     pub fn site(&self) -> PathBuf {
         self.folder.path().join("site")
     }
 
     /// Its trees, `text`, `light` and `full`.
-    #[must_use]
     pub fn trees(&self) -> PathBuf {
         self.folder.path().join("trees")
     }
@@ -137,7 +131,6 @@ pub struct Visit {
 }
 
 /// A client at `address` loads the page at `path` and all that it shows, as a browser does, one after the other.
-#[must_use]
 pub fn visit(server: SocketAddr, address: Ipv4Addr, path: &str) -> Visit {
     let mut visit = Visit::default();
     let page = visit.take(server, address, path);

@@ -12,7 +12,6 @@ pub struct PlayedUpstream {
 
 impl PlayedUpstream {
     /// Listens on a port of its own. Panics if it cannot.
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "a listening socket is no default value")]
     pub fn new() -> PlayedUpstream {
         let listener = TcpListener::bind("127.0.0.1:0");
@@ -22,13 +21,11 @@ impl PlayedUpstream {
     }
 
     /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().unwrap_or_else(|error| panic!("a listener without an address: {error}"))
     }
 
     /// Waits for the next connection and the head of its first request.
-    #[must_use]
     pub fn request(&self) -> (TcpStream, String) {
         let accepted = self.listener.accept();
         let (mut stream, _) = accepted.unwrap_or_else(|error| panic!("cannot accept: {error}"));
@@ -43,7 +40,6 @@ impl PlayedUpstream {
     }
 
     /// Whether a connection is waiting to be accepted.
-    #[must_use]
     pub fn was_asked(&self) -> bool {
         drop(self.listener.set_nonblocking(true));
         let asked = self.listener.accept().is_ok();

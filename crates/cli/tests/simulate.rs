@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Runs it from the repository's root, as the examples say.
 fn plimsoll(arguments: &[&str]) -> Output {
@@ -359,13 +359,16 @@ fn told_to_stop_it_prints_what_there_is() {
         .spawn()
         .expect("the binary runs");
     let pid = i32::try_from(child.id()).expect("a process number");
-    // The signal may come before the run has begun, which then stops at once; it must not come before it is caught.
-    let catches_interrupts = || {
+    // A signal before the run has begun stops it at once. A signal before signals are blocked, and waited for by a
+    // thread, would end the process without a word.
+    let blocks_interrupts = || {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).expect("a Linux");
-        u64::from_str_radix(caught.trim(), 16).expect("a mask") & 2 != 0
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).expect("a Linux");
+        u64::from_str_radix(blocked.trim(), 16).expect("a mask") & 2 != 0
     };
-    while !catches_interrupts() {
+    let started = Instant::now();
+    while !blocks_interrupts() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it never waits for signals");
         std::thread::sleep(Duration::from_millis(10));
     }
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT)

@@ -58,7 +58,7 @@ enum By {
 /// What happened.
 #[derive(Default)]
 struct Told {
-    /// Of each second: arrivals, and those lost.
+    /// By second: arrivals, and those lost.
     seconds: Vec<(u32, u32)>,
     /// When F became what (s).
     changes: Vec<(f64, f64)>,
@@ -397,9 +397,9 @@ fn below_the_line_nobody_is_degraded() {
     }
 }
 
-/// Who sees the queue need not wait for a late answer. T after the step `(L - 1) mu T` wait, all at full quality, and while
-/// they are served as many again come too many for each: `(L - 1) mu L T` at the most. What is more than the queue holds is
-/// lost, and that is nothing if T is less than `Q / ((L - 1) mu L)`.
+/// An agent that sees the queue need not wait for a late answer. A time T after the step `(L - 1) mu T` requests wait, all at
+/// full quality; while they are served the queue grows further, to `(L - 1) mu L T` at most. Requests that the queue cannot
+/// hold are lost; there are none if T is less than `Q / ((L - 1) mu L)`.
 #[test]
 fn who_sees_the_queue_loses_next_to_nobody_at_a_step() {
     let load = 2.4;

@@ -128,7 +128,7 @@ struct Measured {
     /// Shares of the arrivals.
     rejected: f64,
     left: f64,
-    /// Of the answered.
+    /// Mean response time of the answered requests.
     mean_ms: f64,
     max: Duration,
     /// The share of the answered that took longer than AC's bound.

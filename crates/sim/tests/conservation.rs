@@ -191,7 +191,7 @@ fn every_request_is_accounted_for_once_before_every_front() {
             let case = format!("seed {seed}, {name}");
             check(&run, &workload, &case);
             assert_eq!(seen.open.len() as u64, run.in_flight, "{case}: each end is told once");
-            // Who comes again brings the work that was drawn for the first attempt: no other is drawn.
+            // A client that tries again brings the work that was drawn for its first attempt; no other is drawn.
             assert_eq!(seen.with_work, run.retries, "{case}");
             for class in &run.classes {
                 let left = [class.ended(Outcome::Abandoned), class.reasons[Reason::ClientLeft as usize]];

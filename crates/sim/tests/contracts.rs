@@ -178,7 +178,7 @@ fn no_contract_loses_a_period_when_best_effort_overloads() {
         for period in run.windows(20..160, 1) {
             between(period.full_share(0), 0.9..=1.0, "the other at full quality")?;
             between(period.mean_response(0), 0.003..=0.03, "its response time")?;
-            // Of 250 arrivals a second chance alone makes 25 % fewer once in a while.
+            // With 250 arrivals a second, chance alone makes 25 % fewer once in a while.
             between(period.use_of(1) / promised(&v2()), 0.75..=2.4, "of its U*, in every period")?;
         }
         between(run.window(20..160).full_share(0), 0.999..=1.0, "the other at full quality")?;

@@ -14,7 +14,7 @@ use waits::{Answer, Flow, Heard, Scene, mean};
 /// None of those that the constants of the loops were chosen on, which were below 2001.
 const SEEDS: RangeInclusive<u64> = 2001..=2020;
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// Of the promise in the scenes without any tuning.
+/// The promise in the scenes without any tuning (s).
 const PROMISED: f64 = 0.5;
 
 /// A promised class and best effort, on a plant that turns nobody away for its utilization alone.

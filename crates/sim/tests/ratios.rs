@@ -121,7 +121,7 @@ fn infeasible(heard: &Heard) -> bool {
 
 /// What was found over all seeds.
 struct Found {
-    /// Of each class to the first.
+    /// The ratio of each class to the first.
     ratios: Vec<f64>,
     /// Mean of the last class's windows.
     spread: f64,
@@ -130,7 +130,7 @@ struct Found {
 }
 
 impl Found {
-    /// Of the last class to the first.
+    /// The ratio of the last class to the first.
     fn ratio(&self) -> f64 {
         self.ratios[self.ratios.len() - 1]
     }
@@ -356,7 +356,7 @@ fn strict_holds(mix: &Mix, loads: &[f64]) {
             mix.workers, mix.deltas
         );
         assert_ratios(mix, &found, *load);
-        // Of all alike, if their ratios are right: the most that the first may have to wait for the others' sake.
+        // If all ratios are right, all classes are alike in this: the most that the first may have to wait for the others' sake.
         let strict = mix.strict_priority(*load);
         let shares = || mix.arrivals.iter().zip(mix.deltas);
         let all: f64 = mix.arrivals.iter().zip(&strict).map(|(share, response)| share * response).sum();

@@ -76,7 +76,7 @@ fn the_twin_without_control_fails() {
     }
 }
 
-/// Who is gone presses no more.
+/// A class that has gone reduces the set point no more.
 #[test]
 fn a_class_that_goes_takes_its_pressure_with_it() {
     for seed in SEEDS {

@@ -7,7 +7,6 @@ use crate::model::{SLOW_PAGES, ServerModel};
 use std::time::Duration;
 
 /// All of them.
-#[must_use]
 pub fn all() -> Vec<Scene> {
     vec![overload(), contracts(), priorities(), excess(), deadlines(), untuned(), slow_server(), ratios()]
 }
@@ -25,7 +24,6 @@ fn least(flown: &Flown, seconds: u32, windows: u32, of: fn(&Window<'_>) -> f64) 
 }
 
 /// UC Fig. 6: at two and a half times the capacity no request fails, and quality is not thrown away either.
-#[must_use]
 pub fn overload() -> Scene {
     const CALM: f64 = 4.0;
     const MULTIPLE: f64 = 2.5;
@@ -51,7 +49,6 @@ pub fn overload() -> Scene {
 }
 
 /// UC Fig. 12: V1 and V2 were promised a quarter of the server each, and best effort brings four times the capacity.
-#[must_use]
 pub fn contracts() -> Scene {
     const PROMISED: f64 = 0.25;
     let capacity = SLOW_PAGES.capacity();
@@ -99,7 +96,6 @@ fn used(window: &Window<'_>) -> f64 {
 }
 
 /// UC Fig. 14: premium constant; basic that fits, then can be degraded, then is too much even so.
-#[must_use]
 pub fn priorities() -> Scene {
     let premium = "[[site.class]]\nname = \"premium\"\nmatch = { path = \"/premium/*\" }\npriority = 1\n";
     let capacity = SHARED.capacity();
@@ -145,7 +141,6 @@ const V1: f64 = 0.25;
 const V2: f64 = 0.35;
 
 /// UC Fig. 15 and 16, and the moment between: V2 takes what is left, then best effort overloads the server.
-#[must_use]
 pub fn excess() -> Scene {
     let capacity = SHARED.capacity();
     let flow = |host, steps: &[(f64, f64)]| {
@@ -199,7 +194,6 @@ const DEADLINE: f64 = 0.5;
 const ASKED: [f64; 3] = [60.0, 120.0, 12.0];
 
 /// Cheap and dear pages before a server of 200 pages a second, with a deadline of half a second.
-#[must_use]
 pub fn deadlines() -> Scene {
     const SECONDS: f64 = 14.0;
     let site = "\n[[site]]\nname = \"shop\"\ndeadline = \"480ms\"\ndefault_priority = 2\n\
@@ -284,7 +278,6 @@ fn turned_away(flown: &[Flown], from: f64, until: f64) -> f64 {
 }
 
 /// Response times without any tuning: calm, then three times what a server of 200 pages a second can do.
-#[must_use]
 pub fn untuned() -> Scene {
     Scene {
         name: "response times without tuning, a crowd",
@@ -309,7 +302,6 @@ pub fn untuned() -> Scene {
 }
 
 /// The same server takes twice as long for ten seconds.
-#[must_use]
 pub fn slow_server() -> Scene {
     Scene {
         name: "response times, a server at half its speed",
@@ -341,7 +333,6 @@ pub fn slow_server() -> Scene {
 
 /// Three classes wait as 1 : 2 : 3 before two workers of 15 ms at some four fifths of their capacity, where the ratios can be had
 /// without leaving work undone.
-#[must_use]
 pub fn ratios() -> Scene {
     const SECONDS: f64 = 26.0;
     let configuration = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
@@ -384,14 +375,12 @@ fn priced(model: ServerModel) -> String {
 }
 
 /// A site of two levels. `more` says its host, if it has one, and its other keys.
-#[must_use]
 pub fn site(name: &str, more: &str) -> String {
     let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n\n[[site.level]]\nname = \"full\"\n";
     format!("\n[[site]]\nname = \"{name}\"\n{more}\n{levels}")
 }
 
 /// A site with a contract for a part of the server.
-#[must_use]
 pub fn contract(name: &str, part: f64, model: ServerModel) -> String {
     let rate = part * model.capacity();
     site(name, &format!("host = \"{name}.test\"\nguarantee = {{ rate = \"{rate}/s\" }}\n"))

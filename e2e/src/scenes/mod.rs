@@ -57,13 +57,11 @@ pub struct Figure {
 
 impl Figure {
     /// A figure that says nothing of the twin.
-    #[must_use]
     pub fn new(what: &'static str, bounds: RangeInclusive<f64>, of: fn(&[Flown]) -> f64) -> Figure {
         Figure { what, of, bounds, twin: None }
     }
 
     /// The same, and where it is in the twin.
-    #[must_use]
     pub fn twin(self, bounds: RangeInclusive<f64>) -> Figure {
         Figure { twin: Some(bounds), ..self }
     }
@@ -71,7 +69,6 @@ impl Figure {
 
 impl Scene {
     /// The configuration before a server at `upstream`; of the twin that must fail, if asked for.
-    #[must_use]
     pub fn file(&self, upstream: SocketAddr, twin: bool) -> String {
         let text = self.configuration.replace("{upstream}", &upstream.to_string());
         match self.without {
@@ -84,7 +81,6 @@ impl Scene {
     }
 
     /// The scene with all its times multiplied by `part`.
-    #[must_use]
     pub fn shorter(mut self, part: f64) -> Scene {
         for (length, _) in self.flows.iter_mut().flat_map(|flow| &mut flow.steps) {
             *length = length.mul_f64(part);
@@ -94,13 +90,11 @@ impl Scene {
     }
 
     /// How long its flows last.
-    #[must_use]
     pub fn lasts(&self) -> Duration {
         self.flows.iter().map(Flow::lasts).max().unwrap_or_default()
     }
 
     /// Runs it in real time: the gateway, still there, and what became of its flows. `page` is the program of the model's pages.
-    #[must_use]
     pub fn live(&self, page: &Path, twin: bool, patience: Duration) -> (Plimsoll, Vec<Flown>) {
         let others: Vec<_> =
             self.flows.iter().filter_map(|flow| flow.bytes.map(|bytes| (flow.path, bytes))).collect();

@@ -12,10 +12,6 @@ const END: f64 = 30.0;
 
 impl Scene {
     /// Runs it in virtual time; the twin that must fail, if asked for.
-    ///
-    /// # Panics
-    /// If it is refused, or its trace is not what a trace is.
-    #[must_use]
     pub fn simulated(&self, seed: u64, twin: bool) -> Vec<Flown> {
         let folder = Folder::new();
         let text = |path: std::path::PathBuf| path.display().to_string();

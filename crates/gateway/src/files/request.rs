@@ -17,19 +17,12 @@ pub(crate) struct FileRequest<'a> {
 /// which is cheaper than seven look-ups.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FileFields<'a> {
-    /// `accept-encoding`.
     pub(crate) accept_encoding: Option<&'a str>,
-    /// `if-match`.
     pub(crate) if_match: Option<&'a str>,
-    /// `if-modified-since`.
     pub(crate) if_modified_since: Option<&'a str>,
-    /// `if-none-match`.
     pub(crate) if_none_match: Option<&'a str>,
-    /// `if-range`.
     pub(crate) if_range: Option<&'a str>,
-    /// `if-unmodified-since`.
     pub(crate) if_unmodified_since: Option<&'a str>,
-    /// `range`.
     pub(crate) range: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Accepting connections, each for the thread that [placement](super::placement) names.
+//! Accepting connections, each for the thread that [placement] names.
 //!
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so that accepting takes no lock. The
 //! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.

@@ -5,7 +5,7 @@
 //!
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), waiting
 //! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder
-//! ([`file`]), answered by the gateway itself ([`answer`]), switched to another protocol ([`tunnel`]), or closing
+//! ([`mod@file`]), answered by the gateway itself ([`answer`]), switched to another protocol ([`tunnel`]), or closing
 //! ([`client`]). [`head`] writes heads; [`permit_guard`] departs a request however its way ends.
 
 pub(crate) mod answer;

@@ -32,7 +32,7 @@ pub struct OpenLoop {
     pub first_address: Ipv4Addr,
     /// Determines arrival times, clients and paths.
     pub seed: u64,
-    /// Arrivals that would need more sockets than this are counted as [`ErrorKind::LocalLimit`].
+    /// Arrivals that would need more sockets than this are counted as [`LocalLimit`](crate::client::ErrorKind::LocalLimit).
     pub max_sockets: usize,
     /// A connection idle for longer is not used again: most servers close theirs some time after.
     pub idle_limit: Duration,

@@ -43,7 +43,7 @@ fn response(ns: u64, bytes: u64) -> Work {
     Work { service: Duration::from_nanos(ns), bytes }
 }
 
-/// Who is done until then: when (ns), which.
+/// The requests that are done until then: when (ns), and which.
 fn run_until(server: &mut Server, end: Instant) -> Vec<(u64, u64)> {
     let mut done = Vec::new();
     while server.due() <= end && server.due() < Instant::FAR {

@@ -1,6 +1,6 @@
 //! What is due, and which of it is next.
 //!
-//! Of equal instants the order is: plants, clients that leave or come again, the loops' tick, the end of a period,
+//! At equal instants the order is: plants, clients that leave or come again, the loops' tick, the end of a period,
 //! arrivals. The tick stands apart, since it comes again and again while all else stays where it is.
 
 use plimsoll_core::time::Instant;

@@ -128,13 +128,13 @@ pub(crate) struct Figures {
     /// Answered, in requests and in service-seconds, per second.
     pub(crate) answered: f64,
     pub(crate) work: f64,
-    /// Of the answered (s).
+    /// Mean response time of the answered requests (s).
     pub(crate) mean: f64,
     pub(crate) longest: f64,
-    /// Of the admitted: answered too late, or dropped.
+    /// The share of admitted requests that were answered too late or dropped.
     pub(crate) missed: f64,
     pub(crate) admitted: f64,
-    /// Of the arrivals.
+    /// The share of arrivals that were refused.
     pub(crate) refused: f64,
 }
 

@@ -29,7 +29,7 @@ struct Windows {
     /// Tells the classes apart.
     gateway: Gateway,
     shares: [f64; CLASSES],
-    /// Of each class what was let in during the last T: when, and how much.
+    /// What was admitted of each class during the last T: when, and how much.
     recent: [VecDeque<(f64, f64)>; CLASSES],
     waiting: BTreeMap<(usize, u64), Token>,
     arrivals: u64,

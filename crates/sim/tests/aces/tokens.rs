@@ -89,7 +89,7 @@ fn promises(told: Told) -> Promises {
 
 struct Found {
     goodput: f64,
-    /// Of the admitted.
+    /// The share of admitted requests that were late.
     missed: f64,
     /// The share in time of those that can be, by tenths of their sizes, and of all of them.
     tenths: Vec<f64>,

@@ -35,7 +35,7 @@ fn a_response_is_bounded_by_unfinished_work_of_its_own_and_higher_classes() {
         let heard = Scene::new(workers, flows, 40.0, seed).run();
         let served: Vec<&Answer> = heard.answers.iter().filter(|answer| answer.reason.is_none()).collect();
         let mut tight = 0.0_f64;
-        // Of the last ones it is not known who was ahead: they have not ended.
+        // The last requests are left out: not all that stood before them have ended.
         for one in served.iter().filter(|one| one.arrived < 37.0) {
             let nearby =
                 served.iter().filter(|other| other.ended > one.arrived && other.arrived < one.started);

@@ -106,7 +106,7 @@ pub(crate) struct Answer {
     pub(crate) arrived: f64,
     pub(crate) started: f64,
     pub(crate) ended: f64,
-    /// Of one that was turned away.
+    /// The reason, if the request was turned away.
     pub(crate) reason: Option<Reason>,
 }
 
@@ -273,7 +273,7 @@ impl Heard {
         own().filter(|answer| answer.misses(deadline)).count() as f64 / own().count() as f64
     }
 
-    /// Of a class, from a second on.
+    /// The answers of a class from a second on.
     pub(crate) fn of(&self, class: usize, from: f64) -> impl Iterator<Item = &Answer> {
         self.answers.iter().filter(move |answer| answer.class == class && answer.arrived >= from)
     }

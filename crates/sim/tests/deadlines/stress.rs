@@ -24,7 +24,7 @@ pub(crate) struct Found {
 
 /// Whether all types are served alike, as far as chance leaves it. Of n requests that are admitted with probability p each
 /// for itself, the part has a deviation of sqrt(p (1 - p) / n); four of it, and 5 % for what the type itself may matter.
-/// Of films, a hundred or so, it is a third; of pages nothing. Where fewer than a tenth are refused, no whole room is kept
+/// With a hundred films it is a third, with the many pages nothing. Where fewer than a tenth are refused, no whole room is kept
 /// for films, and they are the first to be refused in a rush: 10 %.
 fn is_fair(found: &Found) -> bool {
     let all = found.admitted as f64 / found.asked.values().sum::<usize>() as f64;

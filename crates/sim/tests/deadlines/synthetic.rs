@@ -30,7 +30,7 @@ fn given_away(workers: u32, load: f64, kinds: &[Kind]) -> f64 {
     found
 }
 
-/// Who is admitted waits for at most 0.58 of a deadline's work, and each lull begins anew.
+/// An admitted request waits for at most 0.58 of a deadline's work, and each lull begins anew.
 #[test]
 fn nothing_is_late_and_about_the_capacity_a_part_of_the_server_is_given_away() {
     let all = [

@@ -71,7 +71,7 @@ fn announced_costs_are_packed_tightly() {
     for workers in [4, 8, 16] {
         let found = tokens("announced", workers, &scene(workers, true, 1).run());
         assert!((0.85..=0.98).contains(&found.goodput) && found.missed <= 0.001, "{}", found.goodput);
-        // Of the largest tenth three quarters take longer than the deadline even alone, and the rest nine tenths of it.
+        // In the largest tenth three quarters take longer than the deadline even alone, and the rest nine tenths of it.
         assert!(none_starves(&found, 9), "{:?}", found.deciles);
     }
 }

@@ -162,7 +162,7 @@ fn model(traffic: &Traffic, workers: u32) -> (f64, f64) {
 struct Window {
     last: VecDeque<Departure>,
     delay: f64,
-    /// Of the last [`RECENT`] of them.
+    /// The delays of the last [`RECENT`] departures.
     recent: VecDeque<f64>,
     gap: [f64; 2],
     service: [f64; 2],

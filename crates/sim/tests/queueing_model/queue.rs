@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arrivals {
     Poisson,
-    /// Of this shape, from its lowest value to infinity.
+    /// A Pareto law of this shape, from its lowest value to infinity.
     Pareto(f64),
 }
 

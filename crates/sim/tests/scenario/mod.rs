@@ -39,7 +39,7 @@ pub(crate) struct Scenario {
     pub(crate) clients: u32,
     /// How unevenly.
     pub(crate) skew: f64,
-    /// Of everything random.
+    /// The seed of everything random.
     pub(crate) seed: u64,
 }
 

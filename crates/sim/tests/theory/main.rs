@@ -106,7 +106,7 @@ impl Queue {
         batch
     }
 
-    /// Of a batch of arrivals, how many were lost.
+    /// How many arrivals of each batch were lost.
     fn losses(&mut self) -> Batch {
         let mut batch = Batch::default();
         for _ in 0..BATCH {
@@ -163,7 +163,7 @@ fn mm8_first_come() {
     holds(&plant(Discipline::Workers(8)), EXPONENTIAL, |lambda| mmk(lambda, MU, 8), 4);
 }
 
-/// Of heavy tails the variance would take too long: it hangs on the sixth moment.
+/// Under heavy tails the variance would take too long to estimate: it depends on the sixth moment.
 fn mean_alone(response: Response) -> Response {
     Response { variance: None, ..response }
 }
@@ -274,7 +274,7 @@ fn two_resources_bound_the_throughput() {
     assert_eq!(bounds, [6, 4], "the server bounds up to 32 KB, the link above");
 }
 
-/// Of 20 clients, with busy shares of server and link.
+/// The throughput of 20 clients, with the busy shares of server and link.
 fn highest_throughput(truth: &Plant, work: Work) -> (f64, [f64; 2]) {
     let mut server = Server::new(truth);
     for client in 0..20 {

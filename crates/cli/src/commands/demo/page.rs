@@ -48,7 +48,8 @@ fn utilization(moments: &[[Moment; 2]], side: usize) -> Chart {
 }
 
 fn shares(moments: &[[Moment; 2]], side: usize) -> Chart {
-    let parts: [(&str, fn(&Moment) -> u64, Color); 4] = [
+    type Count = fn(&Moment) -> u64;
+    let parts: [(&str, Count, Color); 4] = [
         ("full pages", |moment| moment.full, Color::Ordered),
         ("light pages", |moment| moment.light, Color::Ordered),
         ("rejected", |moment| moment.rejected, Color::Muted),

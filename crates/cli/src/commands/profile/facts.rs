@@ -60,7 +60,7 @@ impl<'a> ProfileReport<'a> {
             rejecting: rejecting.map(|(found, name)| measured(found, name, None)),
             overload: profile.overload.as_ref().map(|found| overload(found, subjects)),
             costs: profile.fit.is_some().then_some(Facts(costs)),
-            workers: profile.workers().map(u32::from),
+            workers: profile.workers(),
             busy_clients: profile.busy_clients(),
             section: section::section(profiled),
             notes: notes::notes(profiled),

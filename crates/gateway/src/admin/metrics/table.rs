@@ -7,11 +7,8 @@ use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
-use plimsoll_core::promises::plan::DelayRow;
 use plimsoll_core::request::{Outcome, Reason};
-use plimsoll_core::telemetry::status::{
-    ClassStatus, DurationHistogram, PlantStatus, SiteStatus, Status, TypeStatus,
-};
+use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, SiteStatus, Status};
 use std::sync::{Mutex, PoisonError};
 
 /// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
@@ -33,272 +30,136 @@ impl Scrape {
     }
 }
 
-pub(super) const METRICS: &[Metric] = &[
-    labelled("plimsoll_mode", "1 for the mode that the loops run in.", modes),
-    gateway(
-        "plimsoll_last_tick_seconds",
-        "When the loops last ran, from the start; a stall keeps it still.",
-        |all| Some(all.status.at.as_secs_f64()),
-    ),
-    gateway("plimsoll_control_period_seconds", "The control period T.", |all| {
-        Some(all.status.period.as_secs_f64())
-    }),
-    gateway(
-        "plimsoll_rejection_cost_seconds",
-        "Model coefficient c: the gateway's CPU time per rejection.",
-        |all| all.status.rejection_cost_seconds,
-    ),
-    plant("plimsoll_workers", "Requests that the upstream works on at once.", |own| Some(own.workers.into())),
-    plant("plimsoll_in_service_limit", "The most requests in service at the upstream at once.", |own| {
-        Some(own.limit.into())
-    }),
-    plant("plimsoll_in_service", "Requests in service at the upstream.", |own| Some(own.in_service.into())),
-    plant("plimsoll_waiting", "Requests waiting for the upstream.", |own| Some(own.waiting.into())),
-    plant("plimsoll_upstream_level", "The service level m that the upstream's loop asks for.", |own| {
-        Some(own.service_level)
-    }),
-    plant("plimsoll_trim", "What the PI controller adds to the set point.", |own| Some(own.trim)),
-    plant("plimsoll_pressure", "By what part the load line is lowered for delays that are missed.", |own| {
-        Some(own.pressure)
-    }),
-    plant(
-        "plimsoll_response_time_override",
-        "1 while the upstream is slower than its limit and counts as full.",
-        |own| Some(own.response_time_override.into()),
-    ),
-    plant("plimsoll_service_time_seconds", "Mean service time in the last control period.", |own| {
-        Some(own.service_time.as_secs_f64())
-    }),
-    plant(
-        "plimsoll_workers_found",
+/// The table of metrics: each row is a name, a help text, and where its samples are read.
+macro_rules! metrics {
+    ($($name:literal, $help:literal, $kind:ident($read:expr);)+) => {
+        pub(super) const METRICS: &[Metric] =
+            &[$(Metric { name: $name, help: $help, read: Read::$kind($read) },)+];
+    };
+}
+
+metrics! {
+    "plimsoll_mode", "1 for the mode that the loops run in.", Labelled(modes);
+    "plimsoll_last_tick_seconds", "When the loops last ran, from the start; a stall keeps it still.",
+        Gateway(|all| Some(all.status.at.as_secs_f64()));
+    "plimsoll_control_period_seconds", "The control period T.",
+        Gateway(|all| Some(all.status.period.as_secs_f64()));
+    "plimsoll_rejection_cost_seconds", "Model coefficient c: the gateway's CPU time per rejection.",
+        Gateway(|all| all.status.rejection_cost_seconds);
+    "plimsoll_workers", "Requests that the upstream works on at once.",
+        Plants(|own| Some(own.workers.into()));
+    "plimsoll_in_service_limit", "The most requests in service at the upstream at once.",
+        Plants(|own| Some(own.limit.into()));
+    "plimsoll_in_service", "Requests in service at the upstream.", Plants(|own| Some(own.in_service.into()));
+    "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| Some(own.waiting.into()));
+    "plimsoll_upstream_level", "The service level m that the upstream's loop asks for.",
+        Plants(|own| Some(own.service_level));
+    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| Some(own.trim));
+    "plimsoll_pressure", "By what part the load line is lowered for delays that are missed.",
+        Plants(|own| Some(own.pressure));
+    "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
+        Plants(|own| Some(own.response_time_override.into()));
+    "plimsoll_service_time_seconds", "Mean service time in the last control period.",
+        Plants(|own| Some(own.service_time.as_secs_f64()));
+    "plimsoll_workers_found",
         "1 once the number of workers was found; until then no request is rejected for the load.",
-        |own| own.workers_found.map(f64::from),
-    ),
-    plant(
-        "plimsoll_unfinished_work_seconds",
-        "Work that was taken on and is not done, in seconds of one worker.",
-        |own| own.unfinished_seconds,
-    ),
-    labelled(
-        "plimsoll_utilization",
+        Plants(|own| own.workers_found.map(f64::from));
+    "plimsoll_unfinished_work_seconds", "Work that was taken on and is not done, in seconds of one worker.",
+        Plants(|own| own.unfinished_seconds);
+    "plimsoll_utilization",
         "Utilization of the upstream: wanted, measured, by the model, and offered (backlog included).",
-        utilizations,
-    ),
-    labelled(
-        "plimsoll_site_utilization",
-        "Of the upstream: what the site's contract promises it, and what it takes.",
-        site_utilizations,
-    ),
-    labelled(
-        "plimsoll_guaranteed_ratio",
+        Labelled(utilizations);
+    "plimsoll_site_utilization", "Of the upstream: what the site's contract promises it, and what it takes.",
+        Labelled(site_utilizations);
+    "plimsoll_guaranteed_ratio",
         "Part of the site's requests in the last control period that were inside its contract.",
-        guaranteed_shares,
-    ),
-    labelled(
-        "plimsoll_promised_utilization",
+        Labelled(guaranteed_shares);
+    "plimsoll_promised_utilization",
         "Of the upstream: all contracts together with the costs as they are known now, and what they may be.",
-        promised_utilizations,
-    ),
-    class(
-        "plimsoll_level",
-        "The service level m of the class: 0 rejects everybody, M is full quality.",
-        |own| Some(own.service_level),
-    ),
-    class(
-        "plimsoll_request_rate_per_second",
-        "Requests that arrived per second in the last control period.",
-        |own| Some(own.request_rate),
-    ),
-    class(
-        "plimsoll_bandwidth_bytes_per_second",
-        "Bytes delivered per second in the last control period.",
-        |own| Some(own.bandwidth),
-    ),
-    class(
-        "plimsoll_queue_delay_seconds",
-        "Mean time from arrival to start in the last control period.",
-        |own| Some(own.queue_delay.as_secs_f64()),
-    ),
-    class(
-        "plimsoll_response_time_seconds",
-        "Mean time from arrival to release in the last control period.",
-        |own| Some(own.response_time.as_secs_f64()),
-    ),
-    times("plimsoll_queue_seconds", "Time from arrival to start, by request.", |own| &own.queue_delays),
-    times("plimsoll_response_seconds", "Time from arrival to release, by request.", |own| {
-        &own.response_times
-    }),
-    class("plimsoll_in_flight", "Requests that arrived and neither departed nor were turned away.", |own| {
-        Some(own.counts.in_flight() as f64)
-    }),
-    class(
-        "plimsoll_heavy_clients",
-        "Clients with over a tenth of the load, served at random levels.",
-        |own| Some(own.heavy_clients.into()),
-    ),
-    class(
-        "plimsoll_cost_per_request_seconds",
-        "Model coefficient a: utilization seconds per request.",
-        |own| Some(own.model.per_request_seconds),
-    ),
-    class(
-        "plimsoll_cost_per_byte_seconds",
-        "Model coefficient b: utilization seconds per delivered byte.",
-        |own| Some(own.model.per_byte_seconds),
-    ),
-    class(
-        "plimsoll_model_confidence_ratio",
-        "How well the model is known: 0 not at all, 1 exactly.",
-        |own| Some(own.model.confidence),
-    ),
-    class("plimsoll_model_frozen", "1 if the last control period taught the model nothing.", |own| {
-        Some(own.model.frozen.into())
-    }),
-    delay("plimsoll_promised_delay_seconds", "The response time that the class was promised.", |row| {
-        Some(row.delay.target.as_secs_f64())
-    }),
-    delay(
-        "plimsoll_promised_late_ratio",
+        Labelled(promised_utilizations);
+    "plimsoll_level", "The service level m of the class: 0 rejects everybody, M is full quality.",
+        Classes(|own| Some(own.service_level));
+    "plimsoll_request_rate_per_second", "Requests that arrived per second in the last control period.",
+        Classes(|own| Some(own.request_rate));
+    "plimsoll_bandwidth_bytes_per_second", "Bytes delivered per second in the last control period.",
+        Classes(|own| Some(own.bandwidth));
+    "plimsoll_queue_delay_seconds", "Mean time from arrival to start in the last control period.",
+        Classes(|own| Some(own.queue_delay.as_secs_f64()));
+    "plimsoll_response_time_seconds", "Mean time from arrival to release in the last control period.",
+        Classes(|own| Some(own.response_time.as_secs_f64()));
+    "plimsoll_queue_seconds", "Time from arrival to start, by request.", Times(|own| &own.queue_delays);
+    "plimsoll_response_seconds", "Time from arrival to release, by request.",
+        Times(|own| &own.response_times);
+    "plimsoll_in_flight", "Requests that arrived and neither departed nor were turned away.",
+        Classes(|own| Some(own.counts.in_flight() as f64));
+    "plimsoll_heavy_clients", "Clients with over a tenth of the load, served at random levels.",
+        Classes(|own| Some(own.heavy_clients.into()));
+    "plimsoll_cost_per_request_seconds", "Model coefficient a: utilization seconds per request.",
+        Classes(|own| Some(own.model.per_request_seconds));
+    "plimsoll_cost_per_byte_seconds", "Model coefficient b: utilization seconds per delivered byte.",
+        Classes(|own| Some(own.model.per_byte_seconds));
+    "plimsoll_model_confidence_ratio", "How well the model is known: 0 not at all, 1 exactly.",
+        Classes(|own| Some(own.model.confidence));
+    "plimsoll_model_frozen", "1 if the last control period taught the model nothing.",
+        Classes(|own| Some(own.model.frozen.into()));
+    "plimsoll_promised_delay_seconds", "The response time that the class was promised.",
+        Delays(|row| Some(row.delay.target.as_secs_f64()));
+    "plimsoll_promised_late_ratio",
         "The part of the class's requests that may take longer; a promised mean has none.",
-        |row| row.delay.percentile.map(|percentile| 1.0 - percentile / 100.0),
-    ),
-    delay(
-        "plimsoll_planned_delay_seconds",
+        Delays(|row| row.delay.percentile.map(|percentile| 1.0 - percentile / 100.0));
+    "plimsoll_planned_delay_seconds",
         "The least delay that can be kept at the contracted rate, with the costs as they are known now.",
-        |row| row.least_seconds,
-    ),
-    class("plimsoll_quota_workers", "Workers that are the class's own while it wants them.", |own| {
-        own.response?.quota
-    }),
-    class(
-        "plimsoll_window_response_time_seconds",
+        Delays(|row| row.least_seconds);
+    "plimsoll_quota_workers", "Workers that are the class's own while it wants them.",
+        Classes(|own| own.response?.quota);
+    "plimsoll_window_response_time_seconds",
         "Mean response time over the window of its promise: the last thousand requests or so.",
-        |own| Some(own.response?.response),
-    ),
-    class(
-        "plimsoll_late_ratio",
-        "Part of the requests in the window that took longer than was promised.",
-        |own| own.response.filter(|held| held.quota.is_some()).map(|held| held.late),
-    ),
-    class("plimsoll_promise_missed", "1 while the promised delay is not kept.", |own| {
-        own.response.filter(|held| held.quota.is_some()).map(|held| held.missed.into())
-    }),
-    class("plimsoll_quota_at_limit", "1 while the quota is at an end of its range.", |own| {
-        own.response.filter(|held| held.quota.is_some()).map(|held| held.at_limit.into())
-    }),
-    class("plimsoll_ratio_infeasible", "1 while the promised ratio cannot be had at this load.", |own| {
-        own.response.filter(|held| held.weight.is_some()).map(|held| held.infeasible.into())
-    }),
-    class(
-        "plimsoll_promised_ratio",
+        Classes(|own| Some(own.response?.response));
+    "plimsoll_late_ratio", "Part of the requests in the window that took longer than was promised.",
+        Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.late));
+    "plimsoll_promise_missed", "1 while the promised delay is not kept.",
+        Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.missed.into()));
+    "plimsoll_quota_at_limit", "1 while the quota is at an end of its range.",
+        Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.at_limit.into()));
+    "plimsoll_ratio_infeasible", "1 while the promised ratio cannot be had at this load.",
+        Classes(|own| own.response.filter(|held| held.weight.is_some()).map(|held| held.infeasible.into()));
+    "plimsoll_promised_ratio",
         "What the class's response times were promised to be to the others' of its site.",
-        |own| own.response?.ratio,
-    ),
-    class(
-        "plimsoll_reached_ratio",
-        "What they are to them over the window: as promised where the ratio holds.",
-        |own| own.response?.ratio_reached,
-    ),
-    class(
-        "plimsoll_weight",
-        "The weight of the class's waiting time when the next request is chosen.",
-        |own| own.response?.weight,
-    ),
-    class("plimsoll_deadline_seconds", "The relative deadline of the class.", |own| {
-        Some(own.deadline?.deadline.as_secs_f64())
-    }),
-    class(
-        "plimsoll_expected_wait_seconds",
-        "What a request of the class would wait if it came now.",
-        |own| Some(own.deadline?.wait.as_secs_f64()),
-    ),
-    count(
-        "plimsoll_deadline_missed_total",
-        "Requests that were started and released after their deadline.",
-        |own| Some(own.deadline?.missed),
-    ),
-    kind(
-        "plimsoll_type_service_seconds",
+        Classes(|own| own.response?.ratio);
+    "plimsoll_reached_ratio", "What they are to them over the window: as promised where the ratio holds.",
+        Classes(|own| own.response?.ratio_reached);
+    "plimsoll_weight", "The weight of the class's waiting time when the next request is chosen.",
+        Classes(|own| own.response?.weight);
+    "plimsoll_deadline_seconds", "The relative deadline of the class.",
+        Classes(|own| Some(own.deadline?.deadline.as_secs_f64()));
+    "plimsoll_expected_wait_seconds", "What a request of the class would wait if it came now.",
+        Classes(|own| Some(own.deadline?.wait.as_secs_f64()));
+    "plimsoll_deadline_missed_total", "Requests that were started and released after their deadline.",
+        ClassCounts(|own| Some(own.deadline?.missed));
+    "plimsoll_type_service_seconds",
         "Mean service time of the type at the level, without bodies; of announced costs, of one second announced.",
-        |own| own.mean,
-    ),
-    kind(
-        "plimsoll_type_service_deviation_seconds",
+        Types(|own| own.mean);
+    "plimsoll_type_service_deviation_seconds",
         "Standard deviation of the same from request to request, with the doubt about the mean.",
-        |own| own.deviation,
-    ),
-    kind("plimsoll_type_block_seconds", "What each whole 64 KB of a request's body takes on top.", |own| {
-        own.block
-    }),
-    labelled(
-        "plimsoll_level_cost_seconds",
-        "Utilization seconds that one request takes at this level.",
-        level_costs,
-    ),
-    count("plimsoll_arrivals_total", "Requests that arrived.", |own| Some(own.counts.arrivals)),
-    count("plimsoll_bytes_total", "Body bytes delivered to clients.", |own| Some(own.counts.bytes)),
-    labelled("plimsoll_requests_total", "Decisions by reason.", reasons),
-    labelled(
-        "plimsoll_served_total",
-        "Requests started, by level; in observe mode by the level that would have been.",
-        served,
-    ),
-    labelled("plimsoll_departures_total", "Requests that departed, by outcome.", outcomes),
-    labelled(
-        "plimsoll_reloads_total",
+        Types(|own| own.deviation);
+    "plimsoll_type_block_seconds", "What each whole 64 KB of a request's body takes on top.",
+        Types(|own| own.block);
+    "plimsoll_level_cost_seconds", "Utilization seconds that one request takes at this level.",
+        Labelled(level_costs);
+    "plimsoll_arrivals_total", "Requests that arrived.", ClassCounts(|own| Some(own.counts.arrivals));
+    "plimsoll_bytes_total", "Body bytes delivered to clients.", ClassCounts(|own| Some(own.counts.bytes));
+    "plimsoll_requests_total", "Decisions by reason.", Labelled(reasons);
+    "plimsoll_served_total", "Requests started, by level; in observe mode by the level that would have been.",
+        Labelled(served);
+    "plimsoll_departures_total", "Requests that departed, by outcome.", Labelled(outcomes);
+    "plimsoll_reloads_total",
         "Times that the configuration was read again: applied, or refused because it is wrong.",
-        reloads,
-    ),
-    gateway(
-        "plimsoll_configuration_in_force_timestamp_seconds",
+        Labelled(reloads);
+    "plimsoll_configuration_in_force_timestamp_seconds",
         "When the configuration in force came into force, in Unix time.",
-        |all| Some(all.reloads.in_force_since.as_secs_f64()),
-    ),
-    gateway(
-        "plimsoll_log_lines_dropped_total",
-        "Lines of the log that could not be written, or not in time.",
-        |all| Some(all.log_lines_dropped as f64),
-    ),
-];
-
-const fn row(name: &'static str, help: &'static str, read: Read) -> Metric {
-    Metric { name, help, read }
-}
-
-const fn gateway(name: &'static str, help: &'static str, read: fn(&Scrape) -> Option<f64>) -> Metric {
-    row(name, help, Read::Gateway(read))
-}
-
-const fn plant(name: &'static str, help: &'static str, read: fn(&PlantStatus) -> Option<f64>) -> Metric {
-    row(name, help, Read::Plants(read))
-}
-
-const fn class(name: &'static str, help: &'static str, read: fn(&ClassStatus) -> Option<f64>) -> Metric {
-    row(name, help, Read::Classes(read))
-}
-
-const fn count(name: &'static str, help: &'static str, read: fn(&ClassStatus) -> Option<u64>) -> Metric {
-    row(name, help, Read::ClassCounts(read))
-}
-
-const fn times(
-    name: &'static str,
-    help: &'static str,
-    read: fn(&ClassStatus) -> &DurationHistogram,
-) -> Metric {
-    row(name, help, Read::Times(read))
-}
-
-const fn delay(name: &'static str, help: &'static str, read: fn(&DelayRow) -> Option<f64>) -> Metric {
-    row(name, help, Read::Delays(read))
-}
-
-const fn kind(name: &'static str, help: &'static str, read: fn(&TypeStatus) -> f64) -> Metric {
-    row(name, help, Read::Types(read))
-}
-
-const fn labelled(name: &'static str, help: &'static str, read: fn(&Scrape) -> Vec<Sample>) -> Metric {
-    row(name, help, Read::Labelled(read))
+        Gateway(|all| Some(all.reloads.in_force_since.as_secs_f64()));
+    "plimsoll_log_lines_dropped_total", "Lines of the log that could not be written, or not in time.",
+        Gateway(|all| Some(all.log_lines_dropped as f64));
 }
 
 fn modes(scrape: &Scrape) -> Vec<Sample> {

@@ -18,23 +18,6 @@ use std::time::{Duration, Instant};
 
 /// One upstream and two classes; one name needs escaping, one level's cost is not known.
 fn sample() -> Status {
-    let plant = PlantStatus {
-        name: "origin".to_owned(),
-        limit: 8,
-        pressure: 0.125,
-        workers: 8,
-        set_point: 0.85,
-        utilization: 0.84,
-        utilization_model: 0.83,
-        utilization_offered: 2.5,
-        service_level: 1.25,
-        trim: -0.01,
-        response_time_override: false,
-        in_service: 7,
-        waiting: 3,
-        service_time: Duration::from_millis(40),
-        ..PlantStatus::default()
-    };
     let mut counts = Counts { arrivals: 100, bytes: (1 << 53) + 1, unserved: 10, ..Counts::default() };
     counts.served[1..3].copy_from_slice(&[60, 20]);
     counts.reasons[Reason::Full as usize] = 20;
@@ -75,7 +58,7 @@ fn sample() -> Status {
         at: plimsoll_core::time::Instant::from_nanos(12_500_000_000),
         mode: Mode::Control,
         period: Duration::from_secs(1),
-        plants: vec![plant],
+        plants: vec![sample_plant()],
         sites: vec![SiteStatus {
             name: "shop".to_owned(),
             plant: 0,
@@ -87,6 +70,26 @@ fn sample() -> Status {
         plan: vec![sample_plan()],
         classes: vec![class, odd],
         rejection_cost_seconds: None,
+    }
+}
+
+fn sample_plant() -> PlantStatus {
+    PlantStatus {
+        name: "origin".to_owned(),
+        limit: 8,
+        pressure: 0.125,
+        workers: 8,
+        set_point: 0.85,
+        utilization: 0.84,
+        utilization_model: 0.83,
+        utilization_offered: 2.5,
+        service_level: 1.25,
+        trim: -0.01,
+        response_time_override: false,
+        in_service: 7,
+        waiting: 3,
+        service_time: Duration::from_millis(40),
+        ..PlantStatus::default()
     }
 }
 
