@@ -1,4 +1,4 @@
-//! Room: what decides beside an unmodified server (CA 4), whose requests do not pass through the agent.
+//! Room: decides beside an unmodified server (CA 4), whose requests do not pass through the agent.
 //!
 //! *In*: samples of the server's counters, and probes. *Out*: a [`Change`] of F, the fraction of clients at full quality.
 //! ```text
@@ -101,7 +101,7 @@ pub enum Why {
         /// The largest response time that is not too late.
         threshold: Duration,
     },
-    /// So many requests wait that one which comes now would be answered too late.
+    /// A request that comes now would be answered too late, because of the requests that wait.
     Queue {
         /// How many.
         waiting: u32,
@@ -136,7 +136,7 @@ pub struct Figures {
     pub overloaded: bool,
 }
 
-/// What a law is given.
+/// The inputs of a law.
 #[derive(Clone, Copy, Debug)]
 struct LawInput {
     /// Whether the server is in overload, by its probes or its queue.

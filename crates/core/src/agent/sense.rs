@@ -4,7 +4,7 @@
 //! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s. The server reports n at
 //! the moment of the question, so this samples the average; the model that uses it smooths.
 
-/// What a server's counters showed since the last look.
+/// A server's counters since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Requests completed.

@@ -1,7 +1,7 @@
-//! Rest: periods in which nothing comes, nothing is there and nobody is degraded. The loops would do nothing in them, so
-//! they are counted, and the loops are told of all of them when something happens again.
+//! Idle periods: no request comes, none is there, and no class is degraded. The loops would do nothing in such periods, so
+//! the engine counts them and passes the number to the loops when a request comes again.
 //!
-//! A shell of virtual time need not come for them at all: see [`Engine::put_off`].
+//! A simulator need not tick for idle periods at all: see [`Engine::put_off`].
 
 use super::Engine;
 use super::timers::Timer;
@@ -10,11 +10,10 @@ use crate::engine::state::PublishedPlant;
 use crate::time::{Duration, Instant};
 
 impl Engine {
-    /// For a shell that knows that nobody will arrive before `until`, and has no readings: a simulator. It may come at
-    /// the returned instant instead of at `next`, which [`tick`](Engine::tick) returned: at the end of the sample in which
-    /// somebody may arrive, or of a period, unless that one is of rest. Samples before it, all of nothing, are taken then.
-    /// What comes of it is the same, bit for bit; of a status that is asked for meanwhile only the plan may differ, in its
-    /// last bit, since it weighs by rates.
+    /// Returns when a simulator may tick next if no request arrives before `until` and there are no readings. `next` is the
+    /// instant that [`tick`](Engine::tick) returned. The result is the end of the sample in which a request may arrive, or
+    /// the end of a period that is not idle. The empty samples before that instant are taken at the next tick, so the
+    /// results are the same, bit for bit; only the plan of a status asked for meanwhile may differ in its last bit.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.timers.sample_every.as_nanos() as u64;
         let other_loops = self.timers.due(Timer::Response).min(self.timers.due(Timer::Budget));
@@ -40,7 +39,7 @@ impl Engine {
         if end(whole + 1) <= self.timers.due(Timer::Period) { end(whole + 1) } else { next.max(end(whole)) }
     }
 
-    /// Nothing has come or gone since the last period, nothing is there, and nobody is degraded: the loops would do nothing.
+    /// Whether no request came, left or is there since the last period, and no class is degraded.
     pub(super) fn rests(&self) -> bool {
         let lanes = self.sensors.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
@@ -50,7 +49,7 @@ impl Engine {
             && self.sensors.classes.is_current(lanes)
     }
 
-    /// So many periods of rest went by. The loops are told when it ends.
+    /// Counts idle periods; the loops get the number when a request comes.
     pub(super) fn rest(&mut self, periods: u32) {
         if self.idle.periods == 0 {
             self.sensors.classes.idle();

@@ -1,4 +1,4 @@
-//! Room: who runs the loops.
+//! Room: runs the loops.
 //!
 //! *In*: promises, ticks with readings, and through lanes the requests. *Out*: verdicts for requests that waited, and the
 //! published state that lanes read. The engine holds the loops, the timers, the sensors and that state; `lane` is one

@@ -50,7 +50,7 @@ pub(crate) struct Loops {
     pub(crate) responses: ResponseLoops,
     /// What requests cost and how fast work comes, where deadlines are promised.
     pub(crate) deadlines: Deadlines,
-    /// By plant: the search for the number of workers, where that is not promised.
+    /// By plant: the search for the number of workers, where no number is promised.
     pub(crate) searches: Vec<Option<Search>>,
     /// By plant: service that takes longer is not healthy; no more requests are started at once then.
     pub(crate) guards: Vec<Duration>,
@@ -58,12 +58,12 @@ pub(crate) struct Loops {
     pub(crate) samples_only_rates: bool,
 }
 
-/// Periods in which nothing happens.
+/// The idle periods.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// Nobody is degraded: while nothing comes either, the loops have nothing to do.
+    /// Whether no class is degraded. While no request comes either, the loops have nothing to do.
     pub(crate) may_rest: bool,
-    /// Periods of rest that the loops were not told of yet.
+    /// Idle periods that the loops do not know of yet.
     pub(crate) periods: u32,
 }
 

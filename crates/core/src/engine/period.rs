@@ -18,7 +18,7 @@ impl Engine {
             return;
         }
         let part_ns = self.timers.sample_every.as_nanos() as u64;
-        // Nothing came but in the last part.
+        // Requests came in the last part only.
         let whole = core::mem::take(&mut self.timers.is_put_off) && sampled_ns.is_multiple_of(part_ns);
         let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
         let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Looks for the number of workers, where it is not known.
+    /// Searches for the number of workers, where none is promised.
     fn search(&mut self, now: Instant) {
         for plant in 0..self.loops.searches.len() {
             if self.loops.searches[plant].is_none() {
@@ -47,7 +47,7 @@ impl Engine {
             let PublishedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             let slow = self.loops.utilization[plant].service_time() > self.loops.guards[plant];
-            // Nothing limits what is in service then, and a slow server looks like one of few workers.
+            // Without control nothing limits the number in service, and a slow server looks like one with few workers.
             if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.sensors.counters, plant, gate.is_waited_at(), slow);
             }
@@ -74,7 +74,7 @@ impl Engine {
             workers: &|plant: usize| state.plants[plant].capacity.workers(),
             line: &|plant: usize| self.registry.promises.plants[plant].set_point,
         };
-        // A rate that has just begun is not known yet.
+        // A rate is not known at its first sample.
         let due = self.loops.responses.run(&seen).min(now + self.timers.sample_every);
         self.timers.set(Timer::Response, due);
     }

@@ -4,12 +4,12 @@
 //! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
 //! are QM eq. 3.) Response time is `D_q + S`.
 //!
-//! A quota is dithered between whole numbers, so s need not be one: between two of them log C goes along a straight line.
-//! Below one worker and at a >= s everybody waits.
+//! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. Below one
+//! worker and at a >= s every request waits.
 
 use libm::{exp, fabs, log, pow};
 
-/// A class in front of workers of its own.
+/// The traffic of a class with its own workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     /// lambda (1/s).
@@ -63,7 +63,7 @@ impl Traffic {
         0.5 * (self.arrival_variability + self.service_variability)
     }
 
-    /// Mean response time (s) with so many workers.
+    /// Mean response time (s) with `servers` workers.
     pub fn response_seconds(&self, servers: f64) -> f64 {
         queue_delay(servers, self.service_seconds, self.rate, self.variability()) + self.service_seconds
     }
@@ -83,7 +83,7 @@ impl Traffic {
         }
         let waits = chance_to_wait(servers, load);
         let wait = (mean / (servers - load) * self.variability()).max(1e-9);
-        // Equal means are a limit of the formula; a hair apart they are numbers.
+        // The formula divides by the difference of the means, so keep them a hair apart.
         let wait = if fabs(wait - deviation) < 1e-4 * deviation { 1.0001 * deviation } else { wait };
         let (slow, own) = (exp(-left / wait), exp(-left / deviation));
         let both = (wait * slow - deviation * own) / (wait - deviation);

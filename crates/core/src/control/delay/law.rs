@@ -1,7 +1,7 @@
-//! The delay law: a model says how much of the actuator a delay takes, P or PI on the residual says what it forgot (QM 2).
+//! The delay law: a model predicts how much of the actuator a delay takes, and P or PI corrects the residual (QM 2).
 //!
 //! `u(k) = feed-forward(k) + U(k)`, and U is QM eq. 4, `U(k) = U(k-1) + g (e(k) - r e(k-1))`, e being measured minus wanted.
-//! The actuator is whatever shortens the delay when there is more of it: a quota of workers in the engine, the speed of
+//! More of the actuator shortens the delay: a quota of workers in the engine, the speed of
 //! the workers in the paper's experiments. g is in units of `1 / |slope|`, slope being dD/du of the model at D_ref, so
 //! that one pair of constants fits every load.
 //!
@@ -11,18 +11,18 @@
 //! up to g = M, where the paper takes k = 0.25 at a slope of -4, g = 1. What bounds g is the queue's own time to settle.
 //! g = 4 and r = 0.9 have a true gain margin above 3 with a queue that takes 3 updates (30 departures; tested), and QM's
 //! with one worker takes 1 to 2. One of 8 workers at a load of 0.9 takes 40, and no margin is claimed there. Short updates
-//! then do what QM Fig. 5 shows: what chance added to a window is taken back before it ends. By theory about 0.9 / g of
-//! the variance of the window's mean is left, of chance that is new with every update; measured a quarter at g = 4.
+//! have the effect of QM Fig. 5: noise in a window is corrected before the window ends. By theory about 0.9 / g of the
+//! variance of the window's mean is left if the noise is new with every update; a quarter was measured at g = 4.
 //!
 //! **The recent departures once more.** A queue that takes 400 departures to settle shows in a window of 1,000 when it is half
 //! over. So the error of the last twentieth, `e'`, is added with a gain g' of its own: `g e + g' e'` takes the place of `g e`.
-//! The long window remembers what is still to be made up for, the short one sees what is being added; together they are
-//! what a proportional and derivative part would be, without a difference of noisy means. With g' = 1 the true margin stays
+//! The long window holds the error still to be corrected, and the short one the error being added; together they act as a
+//! proportional and a derivative part, without a difference of noisy means. With g' = 1 the true margin stays
 //! above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a third of what g alone leaves
 //! (docs/measurements.md).
 //!
 //! **Per departure, not per update.** g and r are those of a loop that updates once a window (n = N). The part of P is the
-//! same at any n, what is integrated is not: 1 - r is multiplied by n / N.
+//! same at any n, but the integral part is not: 1 - r is multiplied by n / N.
 //!
 //! **Anti-windup.** The integral is a low-pass of what the actuator was really given, `I += (1 - r) (n/N) (applied -
 //! feed-forward - I)`. Where nothing is clamped, that is eq. 4; where something is, I comes to rest at what was applied. In
@@ -32,22 +32,22 @@
 //! delay D below D_ref may give back is bounded, `1/D_ref - 1/(D_ref + x)` for M/M/1, or the loop would take the queue's
 //! stability away to lengthen it. So P is linear upwards and follows that hyperbola downwards.
 
-/// What is added to the feed-forward.
+/// The feedback that is added to the feed-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
     /// The model alone.
     None,
-    /// A part of the error. What is lasting stays, 1 / (1 + g) of it.
+    /// A part of the error. Of a lasting error 1 / (1 + g) stays.
     P,
-    /// And what is lasting is integrated away.
+    /// A part of the error and its integral, so that no lasting error stays.
     #[default]
     PI,
 }
 
-/// What the law sees when a window is renewed.
+/// The law's inputs when a window is renewed.
 #[derive(Clone, Copy, Debug)]
 pub struct Residual {
-    /// What the model says D_ref takes, in units of the actuator.
+    /// The model's prediction for D_ref, in units of the actuator.
     pub feed_forward: f64,
     /// 1 / |dD/du| of the model at D_ref: units of the actuator per unit of delay.
     pub gain: f64,
@@ -63,7 +63,7 @@ pub struct Residual {
     pub least: f64,
     /// The most.
     pub most: f64,
-    /// The actuator was what limited: only then does the error say anything about it.
+    /// Whether the actuator limited the class; otherwise the error tells nothing about it.
     pub binding: bool,
 }
 
@@ -88,7 +88,7 @@ const R: f64 = 0.9;
 const G_RECENT: f64 = 1.0;
 
 impl DelayLaw {
-    /// With the constants that the module's text gives.
+    /// A law with the module's constants.
     pub fn new(feedback: Feedback) -> Self {
         DelayLaw { recent: G_RECENT, ..DelayLaw::with_gains(feedback, G, R) }
     }
@@ -98,13 +98,13 @@ impl DelayLaw {
         DelayLaw { feedback, g, r, recent: 0.0, integral: 0.0 }
     }
 
-    /// And with this gain for the error of the recent departures.
+    /// Sets the gain for the error of the recent departures.
     #[must_use]
     pub fn with_recent(self, recent: f64) -> Self {
         DelayLaw { recent, ..self }
     }
 
-    /// What the actuator is given next.
+    /// The next value of the actuator.
     pub fn next(&mut self, seen: &Residual) -> f64 {
         let bounded = |wanted: f64| wanted.clamp(seen.least, seen.most.max(seen.least));
         if self.feedback == Feedback::None {
@@ -125,7 +125,7 @@ impl DelayLaw {
         seen.gain * asked / (1.0 + short)
     }
 
-    /// What was integrated so far, in units of the actuator.
+    /// The integral part, in units of the actuator.
     pub fn integral(&self) -> f64 {
         self.integral
     }
@@ -255,7 +255,7 @@ mod tests {
         }
         assert!(fabs(law.integral() - 0.5) < 1e-3, "I is what was applied, {}", law.integral());
         assert!(law.next(&short(-0.5)) < 2.0, "and is left at once");
-        // Where something else limits, the error teaches nothing.
+        // Where the actuator does not limit, the error teaches nothing.
         let before = law.integral();
         law.next(&Residual { binding: false, ..seen(1.0) });
         assert_eq!(law.integral(), before);

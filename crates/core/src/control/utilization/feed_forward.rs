@@ -1,24 +1,23 @@
-//! The default law of the level loop: solve for m, and let PI trim what is left.
+//! The default law of the level loop: solve for m, and correct the residual by PI.
 //!
-//! Feed-forward: the highest m whose offered load, backlog included, is at most U* + trim. A step of the load is
-//! answered in the period after it shows, whatever its size, because nothing integrates its way there. The solution
+//! Feed-forward: the highest m whose offered load, backlog included, is at most U* + bias. A step of the load is
+//! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
 //! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
-//! Feedback: PI on `e = U* - measured`. The integral part, the trim, takes away what the model does not know (work that
-//! no request shows) and would stay as an offset. The proportional part gives back in the next period a quarter of what
-//! chance took in this one, so that means over several periods lie closer to U* than chance alone would have them; it
+//! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know (work that
+//! no request shows). The proportional part gives back in the next period a quarter of the error of this one, so that means over several periods lie closer to U* than chance alone would have them; it
 //! moves at most one client in 400. Seen from here the plant is `y_{k+1} = g u_k` with g near 1, the feed-forward having
 //! divided by p; K_p = 0.25 and K_i T = 0.1 have a true gain margin of 3.3 there (tested).
 //!
-//! Anti-windup: the trim stands still while m is at an end that it cannot leave, while the load steps, and while a
+//! Anti-windup: the bias stands still while m is at an end that it cannot leave, while the load steps, and while a
 //! backlog drains (the measurement then says nothing of the present m); it is bounded. A backlog that does not drain is
-//! evidence, and pulls the trim down.
+//! evidence, and pulls the bias down.
 //!
 //! Rules beside the formula:
-//! - Backlog alone rejects nobody. Where the lowest level carries the arriving load, m stays at least 1 and the
-//!   backlog drains with what is left, unless that would take longer than a request may wait.
-//! - A step up that only the period's last sample shows may be a burst: it degrades, but rejects nobody yet.
-//! - Calm stays calm: m does not leave the top while the plant is measured well below the line and nobody waits.
+//! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
+//!   backlog drains with the remaining capacity, unless that would take longer than a request may wait.
+//! - A step up that only the period's last sample shows may be a burst: it degrades, but rejects no request yet.
+//! - Calm stays calm: m does not leave the top while the plant is measured well below the line and no request waits.
 //! - Standing still: a change of m below the deadband is not made. (A bound on larger ones was tried: after a backlog has
 //!   drained it holds m away from where it must go.)
 
@@ -38,27 +37,28 @@ pub struct FeedForward {
     quiet: u32,
 }
 
-/// K_i T: what one period's error adds to the trim.
+/// K_i T: what one period's error adds to the bias.
 const INTEGRAL: f64 = 0.1;
 /// K_p: what one period's error adds to the next period's target.
 const PROPORTIONAL: f64 = 0.25;
-/// The most by which that moves m, from one period to the next too.
+/// The most by which the proportional part moves m, and changes that move from one period to the next.
 const PROPORTIONAL_REACH: f64 = 0.0025;
 /// An error beyond this is a transient, not an offset.
 const LARGEST_ERROR: f64 = 0.1;
 /// What one period's error adds while the response-time override holds, and on the way back from it: the model is then
 /// known to be wrong by much.
 const OVERRIDE: f64 = 0.5;
-/// The way back begins after as many periods without the override, or the two would hunt each other.
+/// The way back begins after this many periods without the override, or override and return would alternate.
 const QUIET: u32 = 5;
-/// Upwards. Downwards the trim may take nearly the whole set point: the override knows better than any model.
+/// The largest bias upwards. Downwards the bias may take nearly the whole set point: the override knows better than any
+/// model.
 const LARGEST_TRIM: f64 = 0.3;
 /// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
 /// where a service takes long.
 const ORDINARY_BACKLOG: f64 = 0.1;
-/// Where the load line is 1 and the queue turns away what would be late, what is held is the delay and no utilization. A
-/// little more than the plant carries is let in, so that chance leaves no worker idle, nor a cost or a number of workers that
-/// is an eighth off turns anybody away while there is room.
+/// The load admitted beyond the load line where the line is 1 and the queue rejects requests that would be late: there the
+/// delay is held and not the utilization. So chance leaves no worker idle, and a cost or a number of workers that is an
+/// eighth off rejects no request while there is room.
 const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
@@ -72,7 +72,7 @@ impl Default for FeedForward {
 }
 
 impl FeedForward {
-    /// Moves the trim; returns whether the measurement belongs to the present m.
+    /// Moves the bias; returns whether the measurement belongs to the present m.
     fn integrate(&mut self, seen: &Observation<'_>, backlog: f64) -> bool {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
@@ -90,7 +90,7 @@ impl FeedForward {
         if trustworthy && !at_an_end {
             self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
         } else if at_an_end && seen.level >= top {
-            // Calm: what was learned of the last overload fades.
+            // In calm the bias of the last overload fades.
             self.bias *= 1.0 - INTEGRAL;
         }
         self.was_steady = seen.steady;

@@ -2,24 +2,23 @@
 //!
 //! While n requests are in service the plant completes them at a rate `mu(n) = mu min(n, s)`: each worker adds one share
 //! until all are busy. Time and departures are counted by n, and s is fitted to them by the likelihood of Poisson counts,
-//! `L(s) = sum D_n ln min(n, s) - D ln sum T_n min(n, s)`. So it is found from the traffic itself; nobody is rejected to
-//! try something. What is started at once is the largest s that the evidence does not speak against: one too many waits a
-//! little in the server instead of here, one too few leaves a worker idle.
+//! `L(s) = sum D_n ln min(n, s) - D ln sum T_n min(n, s)`. So s is found from the traffic itself; no request is rejected for
+//! an experiment. The limit is the largest s that the evidence allows: a request started too soon waits a little in the
+//! server instead of here, but a limit that is one too low leaves a worker idle.
 //!
-//! Only differences between the rates of different n say something of s. When all rates move together the server became
-//! slower or faster, and the table is scaled to its present speed: a long incident neither looks like fewer workers nor
-//! becomes what is healthy. One that is many times faster or slower is another server, and the table is forgotten: what is left of
-//! the change in the block that says how much it is would stay in bins that are not visited. A bin ages with its own departures alone. Scaling by a speed that is half the old one and half
-//! the new is worse than none, since bins that are not visited keep it: so the table, what came since, and the block between
-//! them are kept apart.
+//! Only differences between the rates at different n tell s. When all rates move together the server became slower or
+//! faster, and the table is scaled to the present speed: so a long incident neither looks like fewer workers nor becomes
+//! the healthy state. A server that is many times faster or slower is another server, and the table is forgotten, because
+//! the error of the scale would stay in bins that are not visited: a bin ages with its own departures alone. For the same
+//! reason a scale must not mix the old speed with the new one, so the table, the recent block, and the block between them
+//! are kept apart.
 //!
-//! Where the traffic itself does not vary n, the limit does: up while throughput still rises with it and somebody waits,
-//! down, to what the evidence leaves or by a quarter, while it does not fall. It is not raised while service takes longer than
-//! the guard. The tests are looked at several times a second for good, so they ask for more than three deviations: at two, one
-//! server of eight in twenty was taken for one of five within a minute.
-//! What the server itself tells ends the search: then the limit is that number, and nothing is fitted.
-//! Why not the ratio of a response time to the least one seen (gradient limiters): the least drifts, and takes the limit
-//! with it.
+//! Where the traffic itself does not vary n, the limit does. It rises while throughput rises with it and requests wait. It
+//! falls, to what the evidence allows or by a quarter, while throughput does not fall. It does not rise while service takes
+//! longer than the guard. The tests run several times a second for ever, so they ask for more than three deviations: with
+//! two, one in twenty servers of eight workers was taken for one of five within a minute.
+//! If the server reports its number of workers, the limit is that number and nothing is fitted.
+//! Gradient limiters use the ratio of a response time to the least one seen; the least drifts and takes the limit with it.
 
 use crate::promises::WorkerBounds;
 use crate::telemetry::counters::{LOADS, LaneCounters, LoadCounters, bin_loads, load_bin};
@@ -28,37 +27,37 @@ use libm::{fabs, log, sqrt};
 
 /// Departures that a bin remembers.
 const MEMORY: f64 = 400.0;
-/// With fewer in all nothing is fitted.
+/// The fewest departures for a fit.
 const KNOWN: f64 = 20.0;
-/// A bin with fewer says nothing of the speed.
+/// The fewest departures with which a bin tells the speed.
 const FIRM: f64 = 100.0;
-/// Departures from which on the speed is compared, those of a block, and by how many deviations it must differ.
+/// The fewest departures to compare the speed, those of a block, and the deviations by which the speed must differ.
 const COMPARED: f64 = 40.0;
 const BLOCK: f64 = 200.0;
 const DIFFERENT: f64 = 4.5;
-/// A server so many times faster or slower is not the same one.
+/// A server this many times faster or slower is another server.
 const OTHER: f64 = 6.0;
-/// Half the square of three and a half deviations: less of a difference in L is chance.
+/// A smaller difference in L is chance: half the square of three and a half deviations.
 const EVIDENCE: f64 = 6.0;
-/// Departures at a limit before it is moved up; before it is moved down to try what is lower, or back from a try, since one
-/// too low leaves workers idle; and after which a higher one is tried again.
+/// Departures at a limit before it moves up; before it moves down, or back from a trial, which needs more since a limit that
+/// is too low leaves workers idle; and after which a higher limit is tried again.
 const SETTLED: f64 = 40.0;
 const SETTLED_LONG: f64 = 120.0;
 const TRIED: f64 = 2000.0;
 const UP: f64 = 1.25;
 const DOWN: f64 = 0.75;
-/// Until throughput was seen to stop to rise, the steps up are larger: a difference shows the sooner.
+/// The step up until throughput was seen to level off. It is larger, so that a difference shows sooner.
 const FIRST_UP: f64 = 2.0;
 
-/// What was counted since the last look.
+/// The counts since the last look.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
     /// Seconds by bin of the number in service.
     pub(crate) seconds: [f64; LOADS],
     pub(crate) departures: [f64; LOADS],
-    /// Somebody waits.
+    /// Whether requests wait.
     pub(crate) waits: bool,
-    /// Service takes longer than the guard.
+    /// Whether service takes longer than the guard.
     pub(crate) slow: bool,
 }
 
@@ -67,17 +66,17 @@ pub(crate) struct WorkersFinder {
     bounds: WorkerBounds,
     /// Departures and seconds, by how many were in service.
     bins: Vec<(f64, f64)>,
-    /// The same of this block and of the one before, which are not part of it yet.
+    /// The same for this block and the block before, which are not in `bins` yet.
     recent: Vec<(f64, f64)>,
     before: Vec<(f64, f64)>,
-    /// The speed is another one, and it is not known yet which.
+    /// Whether the speed has changed to one that is not known yet.
     changed: bool,
     limit: u32,
     workers: u32,
     found: bool,
-    /// The server says how many they are.
-    told: bool,
-    /// Departures at this limit; and since a higher one was tried.
+    /// Whether the server reports its number of workers.
+    reported: bool,
+    /// Departures at this limit, and departures since a higher limit was tried.
     settled: f64,
     untried: f64,
 }
@@ -86,7 +85,7 @@ pub(crate) struct WorkersFinder {
 struct Fit {
     best: u32,
     upper: u32,
-    /// Both ends are seen: throughput rose, and stopped to.
+    /// Whether throughput was seen to rise, and to level off.
     lower_seen: bool,
     flat: bool,
 }
@@ -103,7 +102,7 @@ impl WorkersFinder {
             limit: start,
             workers: start,
             found: false,
-            told: false,
+            reported: false,
             settled: 0.0,
             untried: 0.0,
         }
@@ -121,25 +120,24 @@ impl WorkersFinder {
         self.limit
     }
 
-    /// Throughput was seen to stop to rise.
+    /// Whether throughput was seen to level off.
     pub(crate) fn found(&self) -> bool {
         self.found
     }
 
-    /// The server says how many they are.
+    /// Takes the number of workers that the server reports.
     pub(crate) fn tell(&mut self, workers: u32) {
         self.workers = workers.clamp(self.bounds.least, self.bounds.most);
-        (self.limit, self.found, self.told) = (self.workers, true, true);
+        (self.limit, self.found, self.reported) = (self.workers, true, true);
     }
 
-    /// Whether it still says so is not known: the search goes on from there.
+    /// Goes on with the search from the reported number, which may not hold any more.
     pub(crate) fn doubt(&mut self) {
-        self.told = false;
+        self.reported = false;
     }
 
-    /// Takes what was counted.
     pub(crate) fn observe(&mut self, counted: &Counted) {
-        if self.told {
+        if self.reported {
             return;
         }
         for (bin, (d, t)) in self.recent.iter_mut().zip(counted.departures.iter().zip(&counted.seconds)) {
@@ -157,7 +155,7 @@ impl WorkersFinder {
         self.untried += ended;
         let Some(fit) = self.fit().filter(|_| stands) else { return };
         self.found = fit.flat;
-        // What is priced by it must neither take a seventh worker for the last nor the ninth for granted.
+        // Costs depend on this number, so take the middle between the likeliest and the largest that the evidence allows.
         self.workers = if fit.flat { (fit.best + fit.upper) / 2 } else { self.workers.max(fit.upper) };
         self.move_limit(&fit, bound, counted.slow);
     }
@@ -172,7 +170,7 @@ impl WorkersFinder {
                 next = up(fit.upper, UP);
                 self.untried = 0.0;
             } else if self.limit > next && self.settled < SETTLED_LONG && self.untried < SETTLED_LONG {
-                // A higher one is being tried.
+                // A higher limit is being tried.
                 next = self.limit;
             }
         } else if bound && fit.flat {
@@ -190,10 +188,10 @@ impl WorkersFinder {
         }
     }
 
-    /// Whether what is recent comes from a server that is many times faster than the one in the table, where the table knows
-    /// nothing but what its fit says: at fewer in service than it was ever seen at. Then all of it is forgotten. After an
-    /// incident in which a few requests fill the server for long, fewer are in service than in all of its time, so that
-    /// nothing could be compared, and rates that fall with the number in service look like one worker.
+    /// Whether the recent counts come from a server many times faster than the table's, at numbers in service that the table
+    /// never held. Then the table is forgotten. After an incident in which a few requests fill the server for long, fewer
+    /// requests are in service than ever during it, so no bin could be compared, and rates that fall with the number in
+    /// service would look like one worker.
     fn is_other(&mut self) -> bool {
         let s = f64::from(self.workers);
         let (mut work, mut done, mut expected, mut counted) = (0.0, 0.0, 0.0, 0.0);
@@ -215,12 +213,11 @@ impl WorkersFinder {
         other
     }
 
-    /// Whether all rates move together: then the server is slower or faster than it was, and the table is scaled. Returns
-    /// whether it stands.
+    /// Scales the table if all rates moved together, since the server is then slower or faster. Returns whether the table
+    /// holds.
     ///
-    /// What is recent is compared with what was known before the block before it: a change that came in the middle of a block
-    /// has spoiled neither side. When it shows, both blocks are dropped, and one that is all of the new speed says how much it
-    /// is.
+    /// The recent block is compared with the table, which excludes the block before: so a change in the middle of a block
+    /// spoils neither side. When a change shows, both blocks are dropped, and the next whole block gives the new speed.
     fn compare(&mut self) -> bool {
         let (mut predicted, mut counted, mut known, mut all) = (0.0, 0.0, 0.0, 0.0);
         for ((departures, seconds), (d, t)) in self.bins.iter().zip(&self.recent) {
@@ -250,8 +247,7 @@ impl WorkersFinder {
         !self.changed
     }
 
-    /// The table at another speed. Beyond [`OTHER`] it is one of another server: what one block says of its speed is off by
-    /// what the change itself left in it, and a bin that is not visited would keep that for good.
+    /// Scales the table to another speed, or clears it if the ratio is beyond [`OTHER`].
     fn rescale(&mut self, ratio: f64) {
         if (1.0 / OTHER..=OTHER).contains(&ratio) {
             self.bins.iter_mut().for_each(|(departures, _)| *departures *= ratio);
@@ -260,7 +256,7 @@ impl WorkersFinder {
         }
     }
 
-    /// What came before the last block is known from now on.
+    /// Moves the block before into the table and the recent block into its place.
     fn end_block(&mut self) {
         for (bin, before) in self.bins.iter_mut().zip(&self.before) {
             let (departures, seconds) = (bin.0 + before.0, bin.1 + before.1);
@@ -296,7 +292,7 @@ impl WorkersFinder {
         let likelihoods: Vec<(f64, f64)> = candidates.map(|s| (s, likelihood(s))).collect();
         let best = likelihoods.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let allowed = likelihoods.iter().rev().find(|(_, l)| best.1 - l <= EVIDENCE)?;
-        // Up to the highest that was tried nothing speaks against: throughput still rises, for all that is known.
+        // Unless the evidence rejects the highest number tried, throughput may still rise.
         let flat = best.1 - likelihoods.last()?.1 > EVIDENCE;
         let lower_seen = best.1 - likelihoods.first()?.1 > EVIDENCE;
         Some(Fit { best: best.0 as u32, upper: allowed.0 as u32, lower_seen, flat })
@@ -313,7 +309,7 @@ fn middle(bin: usize) -> f64 {
     f64::from(least + most) * 0.5
 }
 
-/// The finder of a plant, and what was counted of it until the last look.
+/// The finder of a plant, and the plant's counters at the last look.
 pub(crate) struct Search {
     pub(crate) finder: WorkersFinder,
     before: (Vec<u64>, Vec<u64>),
@@ -430,7 +426,6 @@ mod tests {
         assert!(!after(60, 64.0, 4.0).found());
     }
 
-    /// Looked at four times a second, chance has many chances.
     #[test]
     fn a_calm_plant_is_not_taken_for_a_smaller_one() {
         for seed in 1..=40 {
@@ -443,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_tells_is_believed_within_the_bounds() {
+    fn the_reported_number_is_used_within_the_bounds() {
         let bounds = WorkerBounds { least: 2, most: 20 };
         let mut finder = WorkersFinder::new(bounds, 16);
         let mut random = Random::new(9);

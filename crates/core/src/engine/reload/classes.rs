@@ -1,4 +1,4 @@
-//! What is known of classes, taken over to new promises.
+//! Takes over what was learned of classes to new promises.
 
 use crate::control::cost::class::ClassCosts;
 use crate::engine::Engine;
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// a and b of a site, where they were promised.
+    /// a and b of a site whose costs are promised.
     fn known_line(&self, site: &Site) -> LinearModel {
         let plant = &self.registry.promises.plants[site.plant];
         let workers = f64::from(plant.workers);
@@ -85,7 +85,7 @@ pub(super) fn plants_of(site: &Site) -> Vec<usize> {
     site.levels.iter().map(|level| level.plant.unwrap_or(site.plant)).collect()
 }
 
-/// m among the levels of now: between two that stay it keeps its place, and full stays full.
+/// m among the new levels: between two levels that stay it keeps its place, and full quality stays full.
 pub(super) fn moved(old: &[String], site: &Site, m: f64) -> f64 {
     let top = site.levels.len() as f64;
     if m >= old.len() as f64 {

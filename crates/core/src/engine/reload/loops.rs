@@ -31,7 +31,7 @@ impl Engine {
         }
     }
 
-    /// Where the number of workers is looked for; what was found stays, within bounds that stay.
+    /// The worker searches; a number that was found stays while the bounds stay.
     fn reload_searches(&mut self) {
         let plants = &self.registry.promises.plants;
         self.loops.searches.resize_with(plants.len(), || None);

@@ -1,9 +1,9 @@
 //! New promises for a running engine: validated whole, then swapped at once, keeping what was learned.
 //!
 //! Plants, sites and classes that stay, by name, keep their number, their counters, rates, costs, bias and heavy clients; m
-//! stays at the same place between levels of the same name. A level that stays with its plant keeps its cost. What is no
-//! longer promised keeps its number and its counters until the process ends, so that its last requests are accounted for;
-//! what comes back finds them again. Requests under way are not touched: see `lane`.
+//! stays at the same place between levels of the same name. A level that stays with its plant keeps its cost. A class, site or
+//! plant that is no longer promised keeps its number and its counters until the process ends, so that its last requests are
+//! accounted for; if it is promised again, it has both again. Requests under way are not touched: see `lane`.
 //!
 //! Two steps, because a shell has tables of its own that must know a number before the first request has it:
 //! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way, from

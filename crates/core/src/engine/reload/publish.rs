@@ -78,7 +78,7 @@ impl Engine {
         self.lane.follow();
     }
 
-    /// The token buckets of a site's contract: as it stands, if the contract does.
+    /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
     fn contract(&self, site: usize, before: &PublishedState) -> Option<Arc<TokenBucket>> {
         let guarantee = self.registry.promises.sites[site].guarantee?;
         let class = self.registry.sites[site].classes.first()?;
@@ -119,7 +119,7 @@ impl Engine {
     }
 }
 
-/// The words of that promise, as they stand if it does.
+/// The quota of a promise; an unchanged promise keeps its quota.
 fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, place);
     let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight)? };
@@ -133,7 +133,7 @@ fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass
     })
 }
 
-/// A plant's workers and the most in service: what was found stays found, within the bounds.
+/// A plant's workers and the most in service; a number that was found stays, within the bounds.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let most = plant.max_connections.min(MOST_IN_SERVICE);
     let Some(bounds) = plant.find_workers else {
