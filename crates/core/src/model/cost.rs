@@ -4,8 +4,8 @@
 //! constant of about five periods of traffic, so the mean of many requests stands behind a cost; a period that differs
 //! by more than four standard errors replaces it, because then the server or the content has changed.
 //!
-//! Why not a + b x for all: one line does not fit content whose costs differ by more than its size (a script is not a
-//! file). The line ([`LinearModel`](super::LinearModel)) is for contracts and for what a size not yet seen will cost.
+//! A line `a + b x` does not serve here, because the costs of contents differ by more than their sizes (a script is not a
+//! file). The line ([`LinearModel`](super::LinearModel)) prices contracts and sizes that were not seen yet.
 
 use core::ops::Add;
 
@@ -15,7 +15,7 @@ pub struct CostEstimate {
     weight: f64,
     seconds: f64,
     bytes: f64,
-    /// Of one request's work.
+    /// The variance of one request's work.
     variance: f64,
 }
 
@@ -55,7 +55,7 @@ impl CostEstimate {
         }
         let (seconds, bytes) = (served.work_seconds / n, served.bytes / n);
         if self.weight == 0.0 {
-            // Service as variable as an exponential's, until more is known.
+            // Until more is known, service times are taken as exponential.
             *self = CostEstimate { weight: n, seconds, bytes, variance: seconds * seconds };
             return true;
         }
@@ -64,7 +64,7 @@ impl CostEstimate {
         let step =
             n >= EVIDENCE && innovation * innovation > STEP_DEVIATIONS * STEP_DEVIATIONS * error_variance;
         self.variance += 0.125 * (n * innovation * innovation - self.variance);
-        // Never surer than 1 % of the mean: the next period's mix differs by that much.
+        // The standard error is at least 1 % of the mean, because the next period's mix differs by that much.
         self.variance = self.variance.max(1e-4 * self.seconds * self.seconds * n);
         self.weight = if step { n } else { REMEMBER * self.weight + n };
         self.seconds += n / self.weight * innovation;
@@ -72,8 +72,8 @@ impl CostEstimate {
         step
     }
 
-    /// The plant idles although this cost forbids more, and too few requests come to say otherwise: believe it less.
-    /// Without this, one slow episode could make a cost so large that nobody is admitted who would correct it.
+    /// Lowers a cost that keeps requests out of an idle plant. Otherwise one slow episode could make the cost so large
+    /// that no request is admitted to correct it.
     pub fn doubt(&mut self) {
         self.seconds *= REMEMBER;
         self.weight *= REMEMBER;

@@ -33,19 +33,19 @@ const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
 
-/// A period's samples, as far as the model needs them.
+/// The sums of a period's samples that the model needs.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct CostBatch {
     /// The estimate before it.
     theta: [f64; 2],
     information: [f64; 3],
     gradient: [f64; 2],
-    /// Of the errors.
+    /// The sum of the squared errors.
     squares: f64,
     count: f64,
 }
 
-impl Batch {
+impl CostBatch {
     /// Takes a sample; one without requests does not count.
     pub(crate) fn add(&mut self, sample: Served) {
         if sample.requests <= 0.0 {
@@ -92,12 +92,12 @@ impl LinearModel {
     }
 
     /// Begins a period's batch.
-    pub(crate) fn batch(&self) -> Batch {
-        Batch { theta: self.theta, ..Batch::default() }
+    pub(crate) fn batch(&self) -> CostBatch {
+        CostBatch { theta: self.theta, ..CostBatch::default() }
     }
 
     /// Takes a period's batch. Returns whether anything was learned.
-    pub(crate) fn take(&mut self, batch: &Batch) -> bool {
+    pub(crate) fn take(&mut self, batch: &CostBatch) -> bool {
         if batch.count == 0.0 {
             return false;
         }
@@ -115,7 +115,7 @@ impl LinearModel {
         true
     }
 
-    /// Believes its costs less: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
+    /// Lowers the costs: see [`CostEstimate::doubt`](super::CostEstimate::doubt).
     pub fn doubt(&mut self) {
         self.theta = self.theta.map(|cost| 0.8 * cost);
     }
@@ -150,7 +150,7 @@ impl LinearModel {
     fn solve(&self, vector: [f64; 2]) -> [f64; 2] {
         let [i00, i01, i11] = self.information;
         let determinant = i00 * i11 - i01 * i01;
-        // Collinear to rounding: the solution along the one direction that is known.
+        // Where the samples are collinear to rounding, solve along the one direction that is known.
         if determinant <= 1e-12 * i00 * i11 {
             let trace = i00 + i11;
             return [vector[0] / trace, vector[1] / trace];
@@ -159,7 +159,7 @@ impl LinearModel {
     }
 }
 
-/// The information that is left of `kept` before `batch` is added: see the module's text.
+/// What directional forgetting leaves of the information `kept` before `batch` is added.
 fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
     // kept = L L^T; whitened = L^-1 batch L^-T.
     let l00 = sqrt(kept[0]);
@@ -168,7 +168,7 @@ fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
     let w00 = batch[0] / (l00 * l00);
     let w01 = (batch[1] / l00 - l10 * w00) / l11;
     let w11 = (batch[2] - 2.0 * l10 * batch[1] / l00 + l10 * l10 * w00) / (l11 * l11);
-    // Its eigenvectors (c, s), (-s, c), by the double angle, and what of the identity is left along them.
+    // The eigenvectors of the whitened matrix are (c, s) and (-s, c), found by the double angle.
     let (difference, spread) = (w00 - w11, sqrt((w00 - w11) * (w00 - w11) + 4.0 * w01 * w01));
     let (double, cs) = if spread > 0.0 { (difference / spread, w01 / spread) } else { (1.0, 0.0) };
     let (cc, ss) = (0.5 * (1.0 + double), 0.5 * (1.0 - double));

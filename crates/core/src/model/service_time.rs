@@ -1,20 +1,20 @@
 //! How long one type of requests takes: mean and variance, learned (AC 3.2).
 //!
-//! The mean of many is slow and that of few is noisy, so there are three: of the last [`LONG`] requests or so, of the last
-//! [`MIDDLE`], of the last [`SHORT`]. The long one is believed, until a shorter one is so far off that chance does not do
-//! it; then the type's cost has changed, and the shorter one takes its place with its own small weight. With a standard
-//! deviation d of one request, the mean of the last M weighted so has `d / sqrt(2 M)`: the middle one must be
-//! [`MIDDLE_OFF`] d off (4 of its deviations), the short one [`SHORT_OFF`] d (8, since one outlier, clipped at
-//! [`CLIP`] d, moves it by 2.5).
+//! A mean of many requests is slow and a mean of few is noisy, so three are kept: over about the last [`LONG`] requests,
+//! the last [`MIDDLE`], and the last [`SHORT`]. The long mean is the estimate until a shorter mean differs from it by more
+//! than chance; then the type's cost has changed, and the shorter mean takes its place with its own small weight. If one
+//! request has the standard deviation d, an exponential mean over M requests has `d / sqrt(2 M)`. So the middle mean must
+//! be [`MIDDLE_OFF`] d off (4 of its deviations) and the short mean [`SHORT_OFF`] d (8 of its deviations, since one outlier,
+//! clipped at [`CLIP`] d, moves it by 2.5).
 //!
-//! Nothing seen: the prior, as variable as an exponential's. With little seen the variance is drawn to that, and the doubt
-//! about the mean is part of it.
+//! Before any request was seen, the prior stands, with the variance of an exponential law. While few requests were seen
+//! the variance is drawn to the prior's and includes the uncertainty of the mean.
 //!
-//! What a request's body takes is not in it: see [`SizeLaw`](super::SizeLaw).
+//! The time that a request's body takes is learned by [`SizeLaw`](super::SizeLaw).
 
 use libm::{fabs, pow, sqrt};
 
-/// What was seen of one type since the last look.
+/// The requests of one type since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Requests released.
@@ -29,11 +29,11 @@ pub struct Batch {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceTime {
     mean: f64,
-    /// Of one request, about the mean.
+    /// The variance of one request about the mean.
     variance: f64,
-    /// Requests that the mean is of.
+    /// The number of requests behind the mean.
     weight: f64,
-    /// The squared coefficient of variation that is expected.
+    /// The prior squared coefficient of variation.
     expected: f64,
     middle: f64,
     short: f64,
@@ -43,25 +43,25 @@ pub struct ServiceTime {
 const LONG: f64 = 400.0;
 const MIDDLE: f64 = 32.0;
 const SHORT: f64 = 4.0;
-/// How far off, in deviations of one request, a shorter mean takes the place of the longer.
+/// How many deviations of one request a shorter mean must differ by to replace the long mean.
 const MIDDLE_OFF: f64 = 0.5;
 const SHORT_OFF: f64 = 3.0;
-/// What is further off than so many deviations counts as if it were not.
+/// A request's time is clipped at this many deviations above the mean.
 const CLIP: f64 = 10.0;
-/// What each request leaves of the variance that was expected. That so many of an exponential law look alike by chance is
-/// soon absurd; with a weight of a few requests for the prior, as is usual, a type that takes half of a deadline and varies
-/// little was taken for too wild for hundreds of requests, and refused.
+/// The part of the prior variance that each request leaves. It falls quickly, because requests of an exponential law
+/// seldom look alike by chance. A prior worth a few requests faded so slowly that a type that takes half of its deadline
+/// and varies little was refused for hundreds of requests.
 const PRIOR: f64 = 0.5;
-/// A deviation is at least this part of the mean: no two requests are the same.
+/// A deviation is at least this part of the mean, since no two requests are the same.
 const LEAST_DEVIATION: f64 = 0.002;
 
 impl ServiceTime {
-    /// Before anything was seen.
+    /// The estimate before any request was seen.
     pub fn expected(mean: f64) -> Self {
         ServiceTime::varying(mean, 1.0)
     }
 
-    /// Before anything was seen, where the deviation is expected to be this part of the mean.
+    /// The estimate before any request was seen, with a deviation of this part of the mean.
     pub fn varying(mean: f64, variation: f64) -> Self {
         let expected = variation * variation;
         ServiceTime {
@@ -74,22 +74,22 @@ impl ServiceTime {
         }
     }
 
-    /// Whether anything was seen.
+    /// Whether any request was seen.
     pub fn is_known(&self) -> bool {
         self.weight > 0.0
     }
 
-    /// Requests that the mean is of.
+    /// The number of requests behind the mean.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Of one request.
+    /// The mean time of one request.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Of the next request about the mean, the doubt about the mean included.
+    /// The standard deviation of the next request's time, including the uncertainty of the mean.
     pub fn deviation(&self) -> f64 {
         let expected = self.expected * self.mean * self.mean;
         let own = self.variance + pow(PRIOR, self.weight) * (expected - self.variance);
@@ -114,7 +114,7 @@ impl ServiceTime {
             *self = ServiceTime { mean, variance, weight: n, middle: mean, short: mean, ..*self };
             return true;
         }
-        // About the short mean, so that a change is not taken for variance.
+        // Squares are taken about the short mean, so that a change of the mean is not taken for variance.
         let about = self.short;
         let squared = (batch.squares / n - 2.0 * about * mean + about * about).max(0.0);
         let deviation = self.deviation();
@@ -123,7 +123,7 @@ impl ServiceTime {
         follow(&mut self.middle, MIDDLE);
         follow(&mut self.short, SHORT);
         let off = |shorter: f64| fabs(shorter - self.mean) / deviation;
-        // A mean of fewer than it is to be of has not settled.
+        // A mean over fewer requests than its memory has not settled.
         let enough = |memory: f64| self.weight + n >= 2.0 * memory;
         let step = if enough(SHORT) && off(self.short) > SHORT_OFF {
             Some((self.short, SHORT))
@@ -133,7 +133,7 @@ impl ServiceTime {
             None
         };
         if let Some((mean, weight)) = step {
-            // The shape stays.
+            // The coefficient of variation stays.
             let ratio = mean / self.mean.max(f64::MIN_POSITIVE);
             self.variance *= ratio * ratio;
             (self.mean, self.weight) = (mean, weight);
@@ -154,7 +154,7 @@ mod tests {
     use crate::random::Random;
     use alloc::vec::Vec;
 
-    /// Requests one by one, clipped as the door does.
+    /// Takes requests one by one, clipped as at their release.
     fn learn(one: &mut ServiceTime, times: impl Iterator<Item = f64>, together: usize) -> Vec<f64> {
         let times: Vec<f64> = times.collect();
         let each = |some: &[f64]| {

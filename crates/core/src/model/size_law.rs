@@ -1,25 +1,25 @@
 //! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq. 1).
 //!
-//! Of one type. a is the type's own [`ServiceTime`](super::ServiceTime), of what is left of each request after its blocks. b and c
-//! are not told apart: n, the processes of the server, is what it is, and what is learned is the slope `b + c n` there. It is
-//! the least squares' one, from sums that forget:
+//! Each type has its own law. a is the type's [`ServiceTime`](super::ServiceTime) after the time of the blocks is taken off. The
+//! number n of server processes is fixed, so b and c cannot be told apart, and the law learns the slope `b + c n`. The slope
+//! is that of least squares, from sums that forget:
 //!
 //! ```text
 //! slope = (sum of b t - sum of b sum of t / n) / (sum of b^2 - (sum of b)^2 / n)
 //! ```
 //!
-//! with b blocks and t what a request took. Where sizes differ too little to tell, it is what it was. Never below nothing.
+//! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative.
 //!
-//! Only the size of a request's body is known before the service; that of a response is not, and for it the type stands.
+//! Only the size of a request's body is known before service. The size of the response is not, so the type stands for it.
 
 use libm::pow;
 
-/// What was seen of one type since the last look.
+/// The sized requests of one type since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sized {
     /// Requests, whatever their size.
     pub requests: f64,
-    /// The sum of what they took.
+    /// The sum of their times.
     pub took: f64,
     /// The sum of their blocks.
     pub blocks: f64,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Requests of 2 ms and 3 ms for each block, or for none.
+    /// Requests that take 2 ms and 3 ms more for each block.
     fn seen(random: &mut Random, count: u32, most: u64) -> Sized {
         let mut seen = Sized::default();
         for _ in 0..count {
@@ -96,7 +96,7 @@ mod tests {
             law.learn(&seen(&mut random, 5, 40));
         }
         assert!((2.8..3.2).contains(&law.slope()), "{law:?}");
-        // Of what has no size nothing is learned, and nothing forgotten.
+        // Requests without a size teach nothing, and nothing is forgotten.
         for _ in 0..1000 {
             law.learn(&seen(&mut random, 5, 0));
         }

@@ -19,7 +19,7 @@ pub struct Tracker {
     mean: f64,
     variance: f64,
     samples: u32,
-    /// Samples that the mean is of: since the last step, with those that were it.
+    /// Samples behind the mean: those since the last step, and those that made the step.
     since: u32,
     rose: bool,
     run: Run,
@@ -34,22 +34,22 @@ struct Run {
     seconds: f64,
 }
 
-/// Of a sample of at least [`AMPLE`] requests; with fewer, less, since what a client sees of the noise is the change of
-/// m, and at the lowest rates one request more or less must not look like half as much load again.
+/// The gain for a sample of at least [`AMPLE`] requests. With fewer requests the gain is smaller, because noise in the rate
+/// moves m, and at the lowest rates one request more must not look like half as much load again.
 const GAIN: f64 = 0.06;
 const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
-/// Below so many the gain is the smallest.
+/// Below this many requests the gain is the smallest.
 const FEW: f64 = AMPLE * (SMALLEST_GAIN / GAIN) * (SMALLEST_GAIN / GAIN);
-/// So many samples from a step on are simply averaged, four periods: a mean of more would be slow where the load goes on to rise.
+/// The samples of four periods after a step are averaged plainly. A longer mean would be slow where the load goes on to rise.
 const FRESH: u32 = 4 * Tracker::SAMPLES_PER_PERIOD;
 const VARIANCE_GAIN: f64 = 1.0 / 64.0;
 const STEP_DEVIATIONS: f64 = 4.5;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
 impl Tracker {
-    /// How often a period is sampled: a load that came, or a burst that went, in the middle of a period is then known
-    /// by its own rate, not by its mean with what was before or after.
+    /// Samples in a period. A load that comes or a burst that ends in the middle of a period is then known by its own rate,
+    /// not by a mean with the rate before or after.
     pub const SAMPLES_PER_PERIOD: u32 = 4;
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
@@ -62,14 +62,14 @@ impl Tracker {
         self.take(count, seconds)
     }
 
-    /// Takes so many counts of nothing, each over `seconds`; returns whether the rate stepped.
+    /// Takes `times` counts of zero, each over `seconds`; returns whether the rate stepped.
     #[inline]
     pub fn count_nothing(&mut self, times: u64, seconds: f64) -> bool {
         times > 0 && self.take_nothing(times, seconds)
     }
 
     fn take_nothing(&mut self, times: u64, seconds: f64) -> bool {
-        // A copy of its own stays in registers.
+        // A local copy stays in registers.
         let (mut after, mut stepped, mut left) = (self.clone(), false, times);
         while left > 0 {
             if after.knows_nothing() {
@@ -114,7 +114,7 @@ impl Tracker {
         taken
     }
 
-    /// Nothing ever came: where nothing comes then, a run below a mean of zero means nothing.
+    /// Whether no request ever came. Then a run at a mean of zero means nothing.
     fn knows_nothing(&self) -> bool {
         self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
     }
@@ -149,12 +149,12 @@ impl Tracker {
         step.is_some()
     }
 
-    /// That of the latest of the samples that are averaged.
+    /// The gain of the latest of the samples that are averaged after a step.
     fn fresh_gain(&self) -> f64 {
         if self.since > FRESH { 0.0 } else { 1.0 / f64::from(self.since.max(1)) }
     }
 
-    /// How far the run's rate is off the mean, if that is a step.
+    /// How far the run's rate differs from the mean, if the difference is a step.
     fn step(&self) -> Option<f64> {
         let Run { samples, requests, seconds, .. } = self.run;
         if self.samples > 0 && Self::is_near(requests, self.mean * seconds) {
@@ -167,13 +167,13 @@ impl Tracker {
         (off * off > LIMIT * variance || self.samples == 0).then_some(off)
     }
 
-    /// One request more than expected is never a step: the variance is at least that of one. So what is no more deviations
-    /// of that off needs no second look; at low rates that is nearly every sample.
+    /// Whether a run is too near the mean to be a step. The variance is at least that of one request, so a count within
+    /// that many deviations needs no square root; at low rates nearly every sample is.
     fn is_near(requests: f64, expected: f64) -> bool {
         fabs(requests - expected) < STEP_DEVIATIONS - 0.1
     }
 
-    /// The rate rose by a step in the last sample: no second one has confirmed it.
+    /// Whether the rate rose by a step in the last sample, which no second sample has confirmed.
     pub fn rose(&self) -> bool {
         self.rose
     }
@@ -228,7 +228,7 @@ mod tests {
         assert!(tracker.mean() < 30.0);
     }
 
-    /// 28 requests in a sample, and more in the first: a second after it the mean is of all that came.
+    /// Samples of 28 requests with more in the first: one second later the mean is over all of them.
     #[test]
     fn the_first_sample_after_a_step_is_one_of_several() {
         let mut tracker = Tracker::default();

@@ -1,5 +1,5 @@
-//! What a class's loop sees: the last N departures, looked at anew after every n of them (QM 2.2: a long window of
-//! observation, a short one of control). Sums of counters at the updates, so that nothing is kept by request.
+//! The last N departures of a class, renewed after every n of them (QM 2.2: a long window of observation, a short one of
+//! control). The window keeps sums of counters at the updates, so nothing is kept by request.
 
 use crate::request::Reason;
 use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
@@ -30,33 +30,33 @@ pub(crate) struct Window {
     recent: (f64, f64, f64),
 }
 
-/// What the window says.
+/// The figures of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// Departures in it.
+    /// Departures in the window.
     pub(crate) departures: f64,
-    /// Of them, those since the last update.
+    /// Departures since the last update.
     pub(crate) fresh: f64,
     /// Mean response time (s).
     pub(crate) response: f64,
     /// The same of the last [`RECENT`] or so (s).
     pub(crate) recent_response: f64,
-    /// The sum of those since the last update (s).
+    /// The sum of the response times since the last update (s).
     pub(crate) fresh_sum: f64,
-    /// The share over D_ref, or dropped after waiting.
+    /// The share of requests that took longer than D_ref or were dropped after waiting.
     pub(crate) late: f64,
-    /// S (s), of fewer departures than the rest: a server that slows down is not to be seen a window late.
+    /// S (s), over fewer departures than the other figures, so that a server that slows down shows before a window is over.
     pub(crate) service: f64,
     pub(crate) service_variability: f64,
-    /// 1 while too little is known.
+    /// c_a^2; 1 while too little is known.
     pub(crate) arrival_variability: f64,
 }
 
-/// c_a^2 of a Pareto process below a shape of 2 has no bound.
+/// The bound of c_a^2, which has none for a Pareto process with a shape below 2.
 const MOST_VARIABILITY: f64 = 8.0;
 /// Departures that count as recent.
 const RECENT: f64 = 50.0;
-/// Fewer say nothing of a variance.
+/// The fewest samples that give a variance.
 const ENOUGH: f64 = 30.0;
 
 impl Window {
@@ -128,7 +128,7 @@ fn seen(first: &Sums, last: &Sums) -> Seen {
     let seconds = last.at.since(first.at).as_secs_f64();
     let mean = |sum: f64| if released > 0.0 { sum / released } else { 0.0 };
     let service = mean(difference(|s| s.service_ns) * 1e-9);
-    // Of squares, with a count and a mean: c^2.
+    // c^2 from a sum of squares, a count and a mean.
     let variability = |squares: f64, count: f64, mean: f64| {
         if count < ENOUGH || mean <= 0.0 {
             return 1.0;

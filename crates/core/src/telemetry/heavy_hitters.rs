@@ -1,11 +1,11 @@
 //! The clients of a class that carry more than a tenth of its load.
 //!
-//! One hash for everybody behind one address would make the fraction F a switch, so such clients are served by chance,
-//! request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over the whole period,
+//! All requests behind one address have one hash, so for a heavy address the fraction F would be a switch. Such clients
+//! are served by chance instead, request by request. They are found in a sample: each lane notes every 2^k-th arrival, spread over the whole period,
 //! and `tick` adds the notes to decaying counts of about [`MEMORY`] samples. A share counts as more than a tenth when it
 //! exceeds that by two standard errors, so that of twenty equal clients none is taken for one; it is kept down to 0.07.
 //!
-//! Why not exact counts: they would be a table write per request, for a question that 300 samples answer.
+//! Exact counts would cost a table write per request for a question that 300 samples answer.
 
 use crate::telemetry::counters::{LaneCounters, RECENT};
 use alloc::{sync::Arc, vec::Vec};
@@ -21,7 +21,7 @@ const STAY: f64 = 0.07;
 const ENOUGH: u64 = 32;
 /// Samples that are remembered.
 const MEMORY: f64 = 300.0;
-/// Fewer samples say nothing.
+/// The fewest samples that tell heavy clients from others.
 const FEWEST: f64 = 30.0;
 /// Arrivals in one lane that are worth a look; fewer are left for the next. The notes hold many more, and fewer would not
 /// tell.
@@ -48,7 +48,7 @@ pub(crate) struct Scratch {
     fresh: Vec<u64>,
     /// The samples with them.
     merged: Vec<(u64, f64)>,
-    /// Who was found heavy, and how heavy.
+    /// The heavy clients found, and their shares.
     heavy: Vec<(f64, u64)>,
 }
 
@@ -94,7 +94,7 @@ impl HeavyHitters {
         for (lane, before) in lanes.iter().zip(&mut self.arrivals) {
             let counters = &lane.classes[class];
             let arrivals = counters.arrivals.get();
-            // Noted are the arrivals whose number is a multiple of 2^k.
+            // A lane notes the arrivals whose number is a multiple of 2^k.
             let (first, end) = (before.div_ceil(1 << shift), arrivals.div_ceil(1 << shift));
             let first = first.max(end.saturating_sub(RECENT as u64));
             let note = |number: u64| counters.recent[number as usize % RECENT].load(Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl HeavyHitters {
     fn remember(&mut self, Scratch { fresh, merged, .. }: &mut Scratch) {
         let came = fresh.len() as f64;
         let keep = (MEMORY / (self.total + came)).min(1.0);
-        // Both are in order, so that one walk takes them together.
+        // Both lists are in order, so one walk merges them.
         fresh.sort_unstable();
         let mut fresh = fresh.iter().copied().peekable();
         merged.clear();
@@ -148,7 +148,7 @@ impl HeavyHitters {
     }
 }
 
-/// One more of a client that comes last in their order.
+/// Adds one sample of a client that comes last in the order.
 fn add(samples: &mut Vec<(u64, f64)>, client: u64) {
     match samples.last_mut() {
         Some((last, count)) if *last == client => *count += 1.0,

@@ -1,6 +1,6 @@
-//! What the engine knows, as plain data: for `/status`, `/metrics`, the demo's screen and the simulator's traces.
+//! The engine's figures as plain data: for `/status`, `/metrics`, the demo's screen and the simulator's traces.
 //!
-//! Counters count from the engine's start. Everything else is of the last control period.
+//! Counters count from the engine's start. All other figures belong to the last control period.
 
 use crate::promises::plan::PlantPlan;
 use crate::promises::{MAX_LEVELS, Mode};
@@ -39,7 +39,7 @@ pub struct PlantStatus {
     pub removed: bool,
     /// s.
     pub workers: u32,
-    /// Where s is looked for: whether it was found. Until then nobody is degraded or rejected for the load.
+    /// Whether s was found, where it is searched for. Until then no request is degraded or rejected for the load.
     pub workers_found: Option<bool>,
     /// The most requests in service at once.
     pub limit: u32,
@@ -53,9 +53,9 @@ pub struct PlantStatus {
     pub utilization_offered: f64,
     /// m, 0..=M; classes with fewer levels clamp it.
     pub service_level: f64,
-    /// What PI adds to the set point.
+    /// The bias that PI adds to the set point.
     pub trim: f64,
-    /// By what part its load line is lowered, for delays that it misses although all workers could keep them.
+    /// The part by which the load line is lowered for delays that are missed although all workers could keep them.
     pub pressure: f64,
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
@@ -63,7 +63,7 @@ pub struct PlantStatus {
     pub in_service: u32,
     /// Requests waiting now.
     pub waiting: u32,
-    /// Work that was taken on and is not done, in seconds of one worker; `None` where no deadline is promised.
+    /// Unfinished work, in seconds of one worker; `None` where no deadline is promised.
     pub unfinished_seconds: Option<f64>,
     /// Mean service time of the last period; zero if nothing was served.
     pub service_time: Duration,
@@ -83,26 +83,26 @@ pub struct SiteStatus {
     pub utilization: f64,
     /// The share of the last period's arrivals that was inside the contract; 0 without one.
     pub guaranteed_share: f64,
-    /// What its types cost, where one of its plants has deadlines to keep.
+    /// The costs of the site's types, where one of its plants has deadlines to keep.
     pub types: Vec<TypeStatus>,
 }
 
-/// What requests of one type cost at one level.
+/// The cost of requests of one type at one level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeStatus {
     /// The type's name.
     pub name: String,
     /// The level's name.
     pub level: String,
-    /// Of requests whose cost was announced: mean and deviation are of what a second announced really takes.
+    /// Whether the requests announced their cost. Then mean and deviation are the real time of one announced second.
     pub announced: bool,
-    /// Requests that it was learned from.
+    /// Requests that the cost was learned from.
     pub requests: u64,
     /// Mean service time (s), without what bodies take.
     pub mean: f64,
-    /// Its standard deviation from request to request, with the doubt about the mean (s).
+    /// Standard deviation of the service time, including the uncertainty of the mean (s).
     pub deviation: f64,
-    /// What each whole 64 KB of a request's body takes on top (s).
+    /// Additional time for each whole 64 KB of a request's body (s).
     pub block: f64,
 }
 
@@ -111,7 +111,7 @@ pub struct TypeStatus {
 pub struct DeadlineStatus {
     /// The relative deadline.
     pub deadline: Duration,
-    /// What a request would wait if it came now.
+    /// The wait of a request that came now.
     pub wait: Duration,
     /// Released too late, from the start.
     pub missed: u64,
@@ -134,7 +134,7 @@ pub struct ResponseStatus {
     pub infeasible: bool,
     /// delta, for a class with a ratio.
     pub ratio: Option<f64>,
-    /// The delta that the class has: its mean response time, in units of the site's mean normalized one.
+    /// The delta reached: the class's mean response time in units of the site's mean normalized response time.
     pub ratio_reached: Option<f64>,
     /// The weight of its normalized response time, for a class with a ratio.
     pub weight: Option<f64>,
@@ -155,7 +155,8 @@ pub struct ClassStatus {
     pub levels: Vec<String>,
     /// m as applied to this class.
     pub service_level: f64,
-    /// m_site: what the site's own contract carries; m lies above it where there is excess. `None` without a contract.
+    /// m_site: the m that the site's own contract carries; m lies above m_site where there is excess. `None` without a
+    /// contract.
     pub site_level: Option<f64>,
     /// R: arrivals per second.
     pub request_rate: f64,

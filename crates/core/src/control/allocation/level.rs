@@ -3,7 +3,7 @@
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
 
-/// m does not move by less: a five-hundredth of the clients.
+/// The deadband of m: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
 
 /// The next m of clients with this demand, after `m`.

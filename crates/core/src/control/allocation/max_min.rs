@@ -1,27 +1,27 @@
-//! Who gets how much of a plant: contracts first, by priority inside each site, and what is left by weight.
+//! Shares a plant's load among sites: contracts first, by priority inside each site, then the excess by weight.
 //!
-//! The law of the plant says how much it may carry in the next period, T: its load line and what the trim makes of it.
-//! That is shared out each period anew, by what arrives:
+//! The plant's law gives the load T that the plant may carry in the next period: the load line and the bias. T is shared
+//! anew in each period, according to the arrivals:
 //!
 //! 1. *Fixed*: requests inside a contract, and exempt ones, are served at full quality whatever is decided here.
 //! 2. *Contracts* (UC 5.1): a site may spend `U*_i = a R_max + b W_max`; what is fixed counts against it. The highest m
 //!    that this carries is its m_site.
 //! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend
 //!    `U*_j = U* - sum of higher groups, at the level that they are given - sum of rejecting all lower ones`.
-//! 4. *Excess* (UC 5.3): what T leaves goes to those who want more, by weighted max-min fairness over all that a site gets:
+//! 4. *Excess* (UC 5.3): what T leaves goes to the sites that want more, by weighted max-min fairness over all that a site gets:
 //!    there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
-//!    site without a contract has U* = 0 and lives of this. What a site has then is spent by priority again. So m is never
-//!    below m_site, and this is UC's max(m_site, m_best_effort), with a m_best_effort for each site where UC has one for
-//!    all: whose contract carries more than its share of the plant is held to it as long as others are overloaded, and
-//!    takes what they leave. (One m for all would give most to the site that asks most.)
+//!    site without a contract has U* = 0 and lives of the excess. A site spends its total by priority again. So m is
+//!    never below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose
+//!    contract carries more than its share of the plant is held to the contract while others are overloaded, and takes
+//!    what they leave. (One m_best_effort for all sites would give most to the site that asks most.)
 //!
-//! No site has an integrator: m_site and m follow from rates and costs each period anew, and the one trim of the plant
-//! moves T. So nothing winds up while the other governs, and there is nothing to track (the paper's loops must). A trim
-//! takes from the excess first, and from what contracts spend beyond what is fixed only when there is no excess left:
-//! then all by the same factor.
+//! No site has an integrator: m_site and m follow from rates and costs in each period, and the plant's one bias moves T. So
+//! no integrator winds up while another one acts, and none must track another as in the paper. A negative bias takes from
+//! the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the same
+//! factor.
 //!
-//! Of two resources (UC eq. 9) each group counts with what it takes more of. The sum of maxima is at least the maximum of
-//! sums: where sites differ in their bottleneck, a little of the plant stays unused.
+//! Where a plant has two resources (UC eq. 9), each group counts with the one that it uses more. The sum of maxima is at
+//! least the maximum of sums, so where sites differ in their bottleneck a little of the plant stays unused.
 
 use crate::control::Demand;
 use crate::control::utilization::view::SiteView;
@@ -31,14 +31,14 @@ use core::ops::Range;
 /// What a site may spend.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
-    /// U*_i; 0 of a site without a contract.
+    /// U*_i; 0 for a site without a contract.
     pub(crate) promised: f64,
-    /// What is served whatever is decided here.
+    /// The load that is served in any case.
     pub(crate) fixed: f64,
     pub(crate) weight: f64,
-    /// It may take of the excess.
+    /// Whether the site may take from the excess.
     pub(crate) shares: bool,
-    /// Its groups, highest priority first.
+    /// The site's groups, highest priority first.
     pub(crate) groups: Range<usize>,
 }
 
@@ -50,10 +50,10 @@ impl Claim {
     }
 }
 
-/// What a group gets: classes of one site and one priority, which have one m.
+/// The share of a group: the classes of one site and one priority, which have one m.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct GroupShare {
-    /// The load that it may bring.
+    /// The load that the group may bring.
     pub(crate) load: f64,
     /// m_site: the m that the site's own contract carries.
     pub(crate) site_level: f64,
@@ -70,7 +70,7 @@ pub(crate) fn share_out(
 ) {
     let rejecting: Vec<f64> = claims.iter().map(|claim| at_level(groups, claim, 0.0, |_| 0.0)).collect();
     let own = |(claim, rejecting): (&Claim, &f64)| {
-        // What waits is drained within the budget. A site's own backlog takes nothing from the others.
+        // A backlog is drained within its site's budget, so it takes nothing from other sites.
         let spent = own_levels(claim, groups, drain, |group, m| shares[group].site_level = m);
         spent.min((claim.promised - claim.fixed).max(*rejecting))
     };
@@ -100,7 +100,7 @@ pub(crate) fn share_out(
         }
     }
     for (claim, spent) in claims.iter().zip(spent) {
-        // What is wanted exactly must not fall short by rounding.
+        // A site that gets exactly what it wants must not fall short by rounding.
         let budget = spent * (1.0 + 1e-9) + 1e-12;
         spend(claim, groups, budget, drain, |group, load, _| shares[group].load = load);
     }
@@ -129,8 +129,7 @@ fn spend(
     drain: f64,
     mut tell: impl FnMut(usize, f64, f64),
 ) -> f64 {
-    // Lower groups count with what arrives only: what waits of them comes after everything of higher ones, and takes
-    // nothing from those.
+    // Lower groups count with their arrivals only: their backlog comes after all requests of higher groups.
     let own = &groups[claim.groups.clone()];
     let mut rejecting_lower: f64 = own.iter().map(|demand| demand.offered(0.0, 0.0)).sum();
     let mut spent = 0.0;
@@ -144,7 +143,7 @@ fn spend(
     spent
 }
 
-/// What a site gets at least, and wants at most.
+/// The least that a site gets and the most that it wants.
 struct Need {
     least: f64,
     most: f64,
@@ -157,9 +156,9 @@ impl Need {
     }
 }
 
-/// Weighted max-min fairness: the level at which all together get `total`, or everybody has what they want.
+/// The level of weighted max-min fairness: all sites together get `total`, or each has what it wants.
 fn fill(needs: &[Need], total: f64) -> f64 {
-    // What all get is piecewise linear in the level: a site begins to gain at one point and has enough at another.
+    // The total is piecewise linear in the level: a site begins to gain at one point and has enough at another.
     let mut bends: Vec<(f64, f64)> = (needs.iter())
         .flat_map(|need| [(need.least / need.weight, need.weight), (need.most / need.weight, -need.weight)])
         .collect();
@@ -222,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn who_exceeds_its_contract_is_held_to_it_and_takes_what_others_leave() {
+    fn a_site_beyond_its_contract_is_held_to_it_and_takes_what_others_leave() {
         let mut groups = [group(2.0, 0.0), group(2.0, 0.0)];
         let share =
             |claims: &[Claim; 2], groups: &[Demand; 2]| taken(groups, &shared(claims, groups, 0.9, 0.0));
@@ -234,15 +233,15 @@ mod tests {
         let claims = [claim(0.3, 0..1), claim(0.0, 1..2)];
         let got = share(&claims, &groups);
         assert!(close(got[0], 0.45) && close(got[1], 0.45), "{got:?}");
-        // Reader to it on an idle plant too, if it does not share.
+        // A site that does not share is held to its contract on an idle plant too.
         let policed = [Claim { shares: false, ..claims[0].clone() }, claims[1].clone()];
         let got = share(&policed, &groups);
         assert!(close(got[0], 0.3) && close(got[1], 0.6), "{got:?}");
-        // What is fixed counts against the contract.
+        // The fixed load counts against the contract.
         let fixed = [Claim { fixed: 0.25, ..policed[0].clone() }, claims[1].clone()];
         let got = share(&fixed, &groups);
         assert!(close(got[0], 0.05) && close(got[1], 0.6), "{got:?}");
-        // The other wants little: the rest is the first one's.
+        // The other site wants little, so the first has the rest.
         groups[1] = group(0.1, 0.0);
         let got = share(&claims, &groups);
         assert!(close(got[0], 0.8) && close(got[1], 0.1), "{got:?}");
@@ -296,7 +295,7 @@ mod tests {
         assert!(equal(given(&[], 1.0), &[]));
     }
 
-    /// Whatever is offered: nothing beyond the capacity, m at least m_site, and nothing left while somebody wants more.
+    /// For any load: nothing beyond the capacity, m at least m_site, and nothing left while a site wants more.
     #[test]
     fn properties_of_every_sharing() {
         let mut random = crate::random::Random::new(11);

@@ -19,7 +19,7 @@ use max_min::{Claim, GroupShare, share_out};
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// What the plant can carry is not known yet, so nobody is degraded: all classes have `level`, which is M.
+    /// The plant's capacity is not known yet, so no class is degraded: all have `level`, which is M.
     held: bool,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
@@ -38,7 +38,7 @@ impl Allocation {
         }
     }
 
-    /// The allocation of the next period: what brings the target. Unless `capacity_known`, the highest level.
+    /// The allocation that brings the target in the next period; the highest level unless `capacity_known`.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -93,12 +93,12 @@ impl Allocation {
         plant.is_shared.then(|| self.groups[class.group])
     }
 
-    /// Goes on from this m of a class.
+    /// Sets the m of a class from which the allocation goes on.
     pub(crate) fn set_group_level(&mut self, plant: &PlantView, class: &ClassView, m: f64) {
         self.groups[class.group] = m.min(plant.groups[class.group] as f64);
     }
 
-    /// m_site of a class whose site has a contract: what the contract alone carries.
+    /// m_site of a class whose site has a contract: the m that the contract alone carries.
     pub(crate) fn site_level(&self, plant: &PlantView, class: &ClassView) -> Option<f64> {
         let has_contract = plant.is_shared && plant.sites[class.site].guarantee.is_some();
         has_contract.then(|| self.shares[class.group].site_level)

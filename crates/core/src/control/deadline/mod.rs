@@ -1,11 +1,9 @@
-//! What `tick` does for deadlines: learns what each type costs (`types.rs`), and what higher ranks take of a plant (`rates.rs`).
+//! The control side of deadlines: learns the cost of each type (`types`) and the work that higher ranks bring (`rates`).
 //!
-//! Admission itself is at the door (`unfinished.rs`): it is decided at each arrival, and there is no budget per period that
-//! could be used up or carried over. So there is no backup queue either: what AC's holds, work that a period left over, is
-//! counted here as what it is, unfinished work.
+//! Admission (`admission::unfinished_work`) decides at each arrival. It has no budget per period, so nothing is used up or
+//! carried over, and no backup queue is needed: the work that AC's backup queue holds counts as unfinished work.
 //!
-//! An expert may have AC's budget all the same: `budget.rs` is its formula, `trend.rs` its prediction, both the paper's own
-//! door's too (the comparator in the simulator); `periods.rs` is what `tick` does for it.
+//! An expert may choose AC's budget instead (`admission::aces`); its periods are ended here.
 
 mod rates;
 mod types;
@@ -23,20 +21,20 @@ use alloc::{sync::Arc, vec::Vec};
 use rates::PlantRates;
 use types::{SiteTypes, Told};
 
-/// What is learned where deadlines are promised.
+/// The estimates of plants and sites with deadlines.
 #[derive(Default)]
 pub(crate) struct Deadlines {
-    /// Of sites with a plant that has deadlines to keep.
+    /// The types of each site that has a plant with deadlines.
     types: Vec<SiteTypes>,
     /// By plant.
     rates: Vec<PlantRates>,
-    /// By plant, of admission by budget; and what was known before.
+    /// By plant: the periods of admission by budget; and the rate forecasts from before.
     periods: Vec<Periods>,
     known: RateForecasts,
 }
 
 impl Deadlines {
-    /// New promises; what is known of the costs of types that stay is kept.
+    /// Takes new promises; the costs of types that stay are kept.
     pub(crate) fn promise(&mut self, registry: &Registry) {
         let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
@@ -57,7 +55,7 @@ impl Deadlines {
         let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
-        // What a plant that is gone has learned is not forgotten.
+        // Keep the forecasts of plants that are gone.
         self.known = self.trends();
         self.periods.resize_with(promises.plants.len(), Periods::default);
         for (periods, plant) in self.periods.iter_mut().zip(&promises.plants) {

@@ -1,4 +1,4 @@
-//! What higher ranks take of a plant.
+//! The part of a plant that higher ranks take.
 
 use crate::admission::unfinished_work::{Taken, UnfinishedWork};
 use alloc::vec::Vec;
@@ -10,26 +10,26 @@ pub(crate) struct PlantRates {
     slots: Vec<SlotRates>,
 }
 
-/// Of one rank.
+/// The rates of one rank.
 #[derive(Clone, Default)]
 struct SlotRates {
     /// Started work (us) and its squares (us^2) at the last look.
     last: [u64; 2],
-    /// How fast both grow (1/s), by the last looks and by the last ten or so.
+    /// How fast both grow (1/s), as a short and a long mean.
     fast: [f64; 2],
     slow: [f64; 2],
 }
 
-/// What one look counts for against all before.
+/// The gains of the short and the long mean.
 const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
-/// Deviations of the quick mean that chance does not do.
+/// The short mean counts once it is this many deviations above the long one.
 const RISEN: f64 = 2.5;
 
 impl PlantRates {
-    /// Looks at what was started in the last `seconds`, and says to each rank what the higher ones take. The mean of the last
-    /// looks takes the place of the longer one where it is so far above that chance does not do it: a load that rises is
-    /// seen at once. As the mean of a few looks it is unsure, more so than that of many.
+    /// Takes the work started in the last `seconds`, and tells each rank what the higher ranks take. The short mean replaces
+    /// the long one where it exceeds it by more than chance, so that a rising load shows at once; its larger uncertainty is
+    /// passed on.
     pub(crate) fn follow(&mut self, unfinished: &UnfinishedWork, seconds: f64, workers: u32) {
         let slots = unfinished.slots();
         self.slots.resize(slots.len(), SlotRates::default());
@@ -47,7 +47,8 @@ impl PlantRates {
             let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
             let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;
             let (fast, slow) = (sum(|own| own.fast[0]) / s, sum(|own| own.slow[0]) / s);
-            // Of compound Poisson arrivals the variance in w is w times the rate of squares; and s workers do it.
+            // With compound Poisson arrivals the variance of the work in a time w is w times the rate of squares, and s
+            // workers share it.
             let noise_us = sum(|own| own.slow[1]).max(sum(|own| own.fast[1])) / (s * s);
             let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
             let has_risen = fast - slow > RISEN * unsure(FAST);

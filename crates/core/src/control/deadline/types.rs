@@ -1,8 +1,8 @@
-//! What the types of one site cost: learned from what was released since the last look, and published for the door.
+//! The costs of one site's types: learned from the requests released, and published for admission.
 //!
-//! A type never seen costs its quantum of what those cost that were seen. One that takes too long even alone would never be
-//! seen again, and a wrong estimate would last for ever: so one of it is let in now and then, the more seldom the better
-//! it is known (`TIMES_KNOWN`).
+//! A type never seen costs its quantum times the cost of the types that were seen. A type that takes too long even alone
+//! would never be admitted again, and a wrong estimate would last for ever: so one of its requests is let in now and then,
+//! the more seldom the better its cost is known (`TIMES_KNOWN`).
 
 use crate::admission::estimates::Estimates;
 use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
@@ -26,11 +26,11 @@ pub(crate) struct SiteTypes {
     learners: Vec<ServiceTime>,
     sizes: Vec<SizeLaw>,
     requests: Vec<u64>,
-    /// For how long (s) nobody came for it.
+    /// The time (s) since a request of the type came.
     absent: Vec<f64>,
-    /// The part of all that was refused of late.
+    /// The part of recent requests that was refused.
     turned_away: f64,
-    /// For how long (s) all who came were too dear.
+    /// The time (s) for which every request of the type was too dear.
     refused: Vec<f64>,
 }
 
@@ -45,18 +45,18 @@ pub(crate) struct Told {
 
 /// Room is kept for types that came in the last so many seconds.
 const OF_LATE: f64 = 60.0;
-/// A type that takes too long even alone is let in once in so many times what it takes, for each request that is known of
-/// it, and no more seldom than once in [`RARELY`] times: so that one per cent of a worker goes into looking.
+/// A type that takes too long even alone is let in once in this many times its own service time, for each request that
+/// its cost was learned from, and at least once in [`RARELY`] times, which takes one per cent of a worker.
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
-/// Room for the dearest is kept as far as requests are refused, and wholly from this part of them on: a queue that
-/// overflows now and then loses more by being short than anybody gains.
+/// Room for the dearest type is kept in proportion to the requests that are refused, and wholly from this part on: a queue
+/// that overflows seldom loses more by being short than any type gains.
 const REFUSED: f64 = 0.1;
-/// What one look counts for against all before.
+/// The gain of the running mean of refusals.
 const LOOK: f64 = 0.2;
-/// A second announced is a second, until it is known better; in millionths.
+/// The real time of an announced second until it is learned, in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
-/// Who announces a cost is taken to know it so well, until it is known better.
+/// The relative deviation of an announced cost, until it is learned.
 const ANNOUNCED_VARIES: f64 = 0.05;
 
 impl SiteTypes {
@@ -102,7 +102,7 @@ impl SiteTypes {
         let refused = alloc::vec![0.0; learners.len()];
         let types = SiteTypes {
             absent,
-            // Nothing is known: what costs less than it is expected to has room, as have mistakes.
+            // Before the cost is learned, a type that costs less than expected has room.
             turned_away: 1.0,
             site,
             kinds,
@@ -127,7 +127,7 @@ impl SiteTypes {
             row.set(cost);
             row.set_block(self.sizes[number].slope());
             let announced = number >= self.kinds.len() * self.levels.len();
-            // For one that takes too long even alone no room is kept.
+            // No room is kept for a type that takes too long even alone.
             let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
             let of_late = self.absent[number] < OF_LATE;
             if !announced && of_late && fits {
@@ -148,7 +148,7 @@ impl SiteTypes {
             self.absent[number] = if came { 0.0 } else { self.absent[number] + seconds };
             let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
             let size = &mut self.sizes[number];
-            // The sum is of what was left after the blocks.
+            // The sum excludes the time of the blocks.
             let took = seen.sum_us as f64 + blocks * size.slope();
             size.learn(&Sized { requests: seen.requests as f64, took, blocks, squares, products });
             let learner = &mut self.learners[number];
@@ -178,7 +178,7 @@ impl SiteTypes {
         self.estimates.fade();
     }
 
-    /// A type never seen costs its quantum of what those cost that were seen.
+    /// A type never seen costs its quantum times the cost of the types that were seen.
     fn expect(&mut self) {
         let levels = self.levels.len();
         for level in 0..levels {

@@ -1,4 +1,4 @@
-//! The delays: each class's law asks for workers, and a plant's go round by rank.
+//! The loops of promised delays: each class's law asks for workers, and a plant's workers go to its classes by rank.
 
 use crate::control::response::{Now, Promise, Promised, UPDATE, WINDOW};
 use crate::control::{DelayLaw, Feedback, Residual};
@@ -12,37 +12,41 @@ use libm::{log, sqrt};
 
 /// The fewest departures whose mean or share is evidence of a miss.
 const EVIDENCE: f64 = 100.0;
-/// A promise counts as missed beyond these: of a mean its multiple, of a share of late ones too.
+/// A promise counts as missed beyond this multiple of the promised mean, or of the share that may be late.
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
-/// A quota is never less, nor less than carries the class's load: a class without traffic is served when it comes.
+/// The least quota, in workers and as a multiple of the class's load: a class without traffic is served when it comes.
 const LEAST: f64 = 0.05;
 const LEAST_SPARE: f64 = 1.03;
-/// Of the share that may be late: lateness comes in bursts, which more workers than there are cannot make up for.
+/// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
+/// all workers are used.
 const AIM: f64 = 0.9;
-/// More than so many times too long is a transient.
+/// The largest error: a response time that exceeds the promise by more is a transient.
 const MOST_ERROR: f64 = 8.0;
-/// g and r of the law, per window, where a share was promised: below the law's own, since lateness comes in bursts, and what is
-/// lent makes the slope at D_ref larger than the slope there is.
+/// g and r of the law, per window, where a share was promised. They are below the law's own, since lateness comes in bursts
+/// and lent workers make the real slope smaller than the model's at D_ref.
 const SHARE_GAIN: f64 = 2.0;
 const SHARE_ZERO: f64 = 0.5;
-/// A longer pause than so many mean ones counts as that: the queue is empty long before it ends, and what c_a^2 would make of it
-/// is no wait. Of Poisson's none is that long; of a Pareto with a shape below 2 the variance is all in those.
+/// The longest gap between arrivals, in mean gaps; a longer gap counts as this. The queue is empty long before such a gap
+/// ends, so its square in c_a^2 stands for no wait. Poisson arrivals have no gap that long; in a Pareto process with a shape
+/// below 2 such gaps make up the variance.
 const MOST_GAP: f64 = 20.0;
-/// A class below with less of its rate is nobody who could yield.
+/// A class below with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
-/// What an error of 1 adds to the pressure: over a window, or over the time in which the levels follow, if that is longer.
+/// What an error of 1 adds to the set-point reduction over a window, or over the time in which the levels follow if that
+/// is longer.
 const PRESSED: f64 = 1.0;
 const FOLLOWED_SECONDS: f64 = 5.0;
-/// What it loses over that time while nobody is in the way; with such a part of the workers left to ask for, as much as it may gain.
+/// What the set-point reduction loses over that time while no other class is in the way. With a part `MUCH_IDLE` of the
+/// workers left, it loses as much as it may gain.
 const EASED: f64 = 0.02;
 const MUCH_IDLE: f64 = 0.4;
-/// A class from which nothing was heard in the time of so many updates is gone.
+/// A class without departures in the time of this many updates is gone.
 const SILENT_UPDATES: f64 = 100.0;
-/// The load line leaves so many times the work of the classes with a delay.
+/// The load line leaves room for this multiple of the work of the classes with a delay.
 const OWN_SPARE: f64 = 1.05;
 
-/// All of them, in the order of their ranks.
+/// The loops of all plants, in the order of the classes' ranks.
 #[derive(Default)]
 pub(crate) struct Delays {
     loops: Vec<DelayLoop>,
@@ -52,24 +56,25 @@ struct DelayLoop {
     promised: Promised,
     delay: Delay,
     parts: DelayParts,
-    /// What was predicted when the first window was full, and the gain at it: where nothing else is.
+    /// The prediction and its gain when the first window was full, where feedback runs alone.
     offset: Option<(f64, f64)>,
     law: DelayLaw,
     window: Window,
     /// Workers that the law asks for, and the least it may ask for.
     wanted: f64,
     least: f64,
-    /// Arrivals per second; the share of the workers that their work takes, and the same followed as slowly as the pressure.
+    /// Arrivals per second; the share of the workers that their work takes, and that share smoothed as slowly as the
+    /// set-point reduction.
     rate: f64,
     load: f64,
     share: f64,
-    /// All workers would give what was promised: if it is missed, others are in the way.
+    /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
     possible: bool,
-    /// The part by which it lowers the load line.
+    /// The part by which the class lowers the load line.
     pressure: f64,
-    /// When enough of its requests had ended for an update.
+    /// The time of the last update.
     updated: Instant,
-    /// Nobody ranks below it who could yield: its late requests are answered instead of started.
+    /// Whether no class below could yield. Then the class's late requests are rejected instead of started.
     lowest: bool,
     status: ResponseStatus,
 }
@@ -142,13 +147,13 @@ impl Delays {
     }
 }
 
-/// Of one plant, on the way down its ranks.
+/// The workers of one plant that are left on the way down the ranks.
 #[derive(Default)]
 struct Left {
     plant: Option<usize>,
-    /// Workers that nobody above asks for.
+    /// Workers that no class above asks for.
     workers: f64,
-    /// What the work of those above takes, of all workers.
+    /// The share of all workers that the work of the classes above takes.
     share: f64,
 }
 
@@ -184,7 +189,7 @@ impl DelayLoop {
         }
     }
 
-    /// Asks for as many workers as the promise takes, if an update is due. Before anything is known, for all.
+    /// Asks for the workers that the promise takes, if an update is due; for all workers before anything is known.
     fn update(&mut self, now: &Now<'_>, workers: f64) -> Option<Seen> {
         let class = self.promised.class;
         let seen = self.window.observe(now.at, now.lanes, class)?;
@@ -212,8 +217,8 @@ impl DelayLoop {
             Some(late) => {
                 let servers = traffic.servers_for_share(target, late, workers);
                 let late = AIM * late;
-                // Not in logarithms: it is the mean share that was promised, and lateness comes in bursts.
-                // One in twenty of the recent ones is a few, and says nothing.
+                // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
+                // The recent departures hold too few late requests to count.
                 (
                     servers,
                     gain(servers, |s| traffic.late_share(s, target) / late),
@@ -237,14 +242,14 @@ impl DelayLoop {
             fresh: seen.fresh / WINDOW as f64,
             least: self.least,
             most: workers,
-            // Idle workers are lent: a quota that does not limit goes down to its least, and no further.
+            // Idle workers are lent, so a quota that does not limit goes down to its least.
             binding: true,
         });
         self.bound_waits(&seen);
         Some(seen)
     }
 
-    /// The prediction, or what it was once.
+    /// The prediction; where feedback runs alone, the one of the first full window.
     fn around(&mut self, seen: &Seen, predicted: (f64, f64)) -> (f64, f64) {
         if self.parts == DelayParts::Feedback && self.offset.is_none() && seen.departures >= WINDOW as f64 {
             self.offset = Some(predicted);
@@ -252,8 +257,8 @@ impl DelayLoop {
         self.offset.unwrap_or(predicted)
     }
 
-    /// Of a percentile, who waited as long as leaves only the service time that the promise allows for is due at once; and of the lowest
-    /// class, who could be in time only by luck is answered instead of started.
+    /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
+    /// class a request that could be in time only by luck is rejected instead of started.
     fn bound_waits(&self, seen: &Seen) {
         let target = self.delay.target.as_secs_f64();
         let deviation = seen.service * sqrt(seen.service_variability);
@@ -261,7 +266,8 @@ impl DelayLoop {
             let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
             self.delay.percentile.filter(|_| seen.service > 0.0).map(|_| Duration::from_secs_f64(wait))
         };
-        // The rarer it may be late, the sooner this steps in; of one in twenty the quota decides alone until then.
+        // The rarer a request may be late, the sooner it becomes urgent: the service-time allowance is the mean at one in
+        // twenty, and grows with the deviation from there.
         let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         self.promised.quota.set_urgent(left(within));
         self.promised.quota.set_bound(left(3.0).filter(|_| self.lowest));
@@ -278,7 +284,7 @@ impl DelayLoop {
         (self.status.response, self.status.late) = (seen.response, seen.late);
     }
 
-    /// By what part of it the promise is missed.
+    /// The part of the promise by which it is missed.
     fn error(&self, seen: &Seen) -> f64 {
         let reached = match self.late() {
             None => seen.response / self.delay.target.as_secs_f64(),
@@ -287,10 +293,10 @@ impl DelayLoop {
         reached - 1.0
     }
 
-    /// With all workers its own, what it is late by is for others in service: the load line is lowered until it is in time. An
-    /// integral that is slower than the window it looks at, and than the levels that follow the line; and no lower than
-    /// leaves room for the work of all that were promised a delay, or they would be degraded themselves. Of a class that has `idle`
-    /// of the workers left to ask for nobody is in the way, whatever the window remembers.
+    /// If a class holds every worker and is still late, lower the plant's load line until the class is in time. The
+    /// reduction is an integral that is slower than the window and than the levels that follow the line. The line leaves
+    /// room for the work of all classes with a delay, or they would be degraded themselves. While a part `idle` of the
+    /// workers is left to ask for, no other class is in the way.
     fn press(&mut self, seen: &Seen, idle: Option<f64>, most: f64) {
         let followed = seen.fresh / (FOLLOWED_SECONDS * self.rate);
         let windows = (seen.fresh / WINDOW as f64).min(followed);
@@ -325,7 +331,7 @@ mod tests {
     use crate::scheduling::rank::Rank;
     use alloc::sync::Arc;
 
-    /// Of 100 ms, with nobody below it yet.
+    /// A loop that was promised 100 ms, with no class below.
     fn promised(parts: DelayParts) -> DelayLoop {
         let delay = Delay { target: Duration::from_millis(100), percentile: None };
         let promised = Promised {
@@ -340,7 +346,7 @@ mod tests {
         DelayLoop::new(promised, delay, parts)
     }
 
-    /// What the feedback goes around while the prediction grows, before the first window is full and after it.
+    /// The prediction used while predictions grow, before the first window is full and after it.
     fn around(parts: DelayParts) -> [(f64, f64); 3] {
         let mut one = promised(parts);
         let mut at = |departures: u64, predicted| {
@@ -357,8 +363,8 @@ mod tests {
         }
     }
 
-    /// A class that needs half of the workers, has them all or such a part left to ask for, and takes so long (s); the pressure
-    /// after so many seconds at 200/s.
+    /// The set-point reduction after `seconds` at 200/s, for a class that needs half of the workers, has the part `idle`
+    /// left to ask for, and answers in `response` (s).
     fn pressed(one: &mut DelayLoop, idle: Option<f64>, response: f64, seconds: u32) -> f64 {
         (one.rate, one.load) = (200.0, 0.5);
         let seen = Seen { departures: 1000.0, fresh: 10.0, response, ..Seen::default() };
@@ -367,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_with_all_workers_presses_until_it_is_in_time_and_no_longer_than_it_needs_them() {
+    fn a_class_that_is_late_with_all_workers_lowers_the_line_until_it_is_in_time() {
         let mut one = promised(DelayParts::Both);
         one.possible = true;
         let slowly = pressed(&mut one, None, 0.11, 5);

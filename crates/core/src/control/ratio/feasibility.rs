@@ -1,22 +1,22 @@
-//! What of a ratio's error no turn can mend: whether the ratio can be had at this load without leaving work undone.
+//! Whether a ratio can be reached at this load without leaving work undone.
 //!
-//! What can be had is bounded by a conservation law. While no work is left undone, `sum rho_i W_i` is the same for every
+//! A conservation law bounds the ratios that can be reached. While no work is left undone, `sum rho_i W_i` is the same for every
 //! order of service that does not look at service times, and for every set A of classes `sum over A` of it is at least what
-//! strict priority for A gives. So of the targets `T_i = c delta_i` one c is left over, `c = sum rho_i T_i / sum rho_i
-//! delta_i`, and they can be had if for every set of the first classes `c sum rho_i delta_i` is no less than under strict
+//! strict priority for A gives. So the targets `T_i = c delta_i` leave one c, `c = sum rho_i T_i / sum rho_i
+//! delta_i`, and they can be reached if for every set of the first classes `c sum rho_i delta_i` is no less than under strict
 //! priority. A model could say so from rates and service times, but only as well as it knows `1 - rho`, and only for
-//! Poisson arrivals. What the law itself meets knows neither:
+//! Poisson arrivals. The law's own errors need neither:
 //!
-//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be had, their sum stays where the weights
+//! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be reached, their sum stays where the weights
 //! are right. Where it cannot, the weights come to their end and x keeps a mean d, so that the sum grows by d with every
-//! window. Here it is bounded to +-[`SLACK`]; since what is bounded does not grow, **what the bound cuts off is d on the
-//! mean**, exactly, whatever chance does meanwhile. Chance alone is cut off on both sides and cancels. d is x in steady
+//! window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **the bound cuts off d on the mean**,
+//! exactly, for any noise. Noise alone is cut off on both sides and cancels. d is x in steady
 //! state, and `d_i / share_i` the part by which class i's normalized response time is off: if two classes differ by more
-//! than [`TOLERANCE`], the ratio cannot be had.
+//! than [`TOLERANCE`], the ratio cannot be reached.
 //!
-//! Invariants: an error that the weights mend in time is not counted, whatever its size was; one that lasts is, whatever its
-//! size is, only later. Not the weights' being at their end: chance moves them back from there, and close to the limit the
-//! remaining error is less than the chance of one window.
+//! Invariants: an error that the weights mend in time is not counted, whatever its size; a lasting error is counted,
+//! whatever its size, but a small one later. The test is not that a weight is at its end, because chance moves weights back
+//! from there, and close to the limit the remaining error is less than the noise of one window.
 
 use libm::fabs;
 
@@ -25,17 +25,17 @@ use libm::fabs;
 const SLACK: f64 = 0.43;
 /// Windows over which what is cut off is averaged.
 const MEMORY: f64 = 20.0;
-/// Of a ratio: what the law is to reach where it can.
+/// The largest relative error of a ratio that counts as reached.
 const TOLERANCE: f64 = 0.05;
-/// A class off by more is remembered as so far off, or it would take long to forget.
+/// The largest error of a class that is remembered; a larger one would take long to forget.
 const MOST: f64 = 2.0 * TOLERANCE;
-/// A sum that is back from its end by three quarters of it has turned: the weights do mend the error.
+/// A sum that has come back from its end to this has turned: the weights do mend the error.
 const TURNED: f64 = 0.25 * SLACK;
 
-/// Of one class.
+/// The error of one class that the weights do not mend.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unmet {
-    /// The bounded sum of what is integrated.
+    /// The bounded sum of the errors.
     sum: f64,
     /// What the bound cut off per window, over the class's share of the departures.
     cut: f64,
@@ -50,7 +50,7 @@ impl Unmet {
         self.cut = (self.cut * (1.0 - fresh / MEMORY).max(0.0) + cut).clamp(-MOST, MOST);
     }
 
-    /// The part by which the class is off, and stays so.
+    /// The lasting part by which the class is off.
     fn lasting(&self) -> f64 {
         if fabs(self.sum) >= TURNED { self.cut } else { 0.0 }
     }

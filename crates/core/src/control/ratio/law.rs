@@ -1,18 +1,18 @@
-//! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by who is served next instead of by shares of workers.
+//! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by the order of service instead of by shares of workers.
 //!
 //! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
 //! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios come out right only as the load goes to 1: below,
-//! requests that did not wait pull all means together. So what was reached is fed back, T_i / delta_i above that of the others;
-//! positive asks for more. (The printed error has the sign of positive feedback.) The proportional part looks at a short
-//! window, so that chance of one window is made up for in the same one: a class whose mean lags has a head start, in the unit
-//! of the normalized response time itself. That is hybrid proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (As a factor
-//! of the weight it moved those who waited long and not those who had just come: the spread of windows was wider by half.) The
+//! requests that did not wait pull all means together. So the law feeds back by how much T_i / delta_i exceeds that of the other
+//! classes; a positive error asks for more. (The printed error has the sign of positive feedback.) The proportional part looks at a short
+//! window, so that noise in one window is made up for in the same window: a class whose mean lags has a head start, in the unit
+//! of the normalized response time itself. That is hybrid proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (A factor
+//! of the weight instead moved the requests that waited long and not the recent ones: windows spread wider by half.) The
 //! integral part finds the weights that this load needs. PR's own law, quotas of processes with PID around the M/M/1
 //! allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues do not know of
 //! each other varies by several times as much.
 //!
 //! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
-//! their range and stay, and the error that lasts says so (`unmet.rs`).
+//! their range and stay, and the error that lasts says so (`feasibility.rs`).
 //!
 //! **With `strict`** the slower classes are then held, `hold` after their arrival, for as long as the ratio takes: an integral
 //! of the same errors. Turns come first. A class is held only while some weight is so high that turns are nearly those of
@@ -41,11 +41,11 @@ pub struct Reached {
 /// What the law says of one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
-    /// Of its normalized response time.
+    /// The weight of the class's normalized response time.
     pub weight: f64,
-    /// What is added to that (s).
+    /// The head start that is added to the normalized response time (s).
     pub start: f64,
-    /// It starts no sooner after its arrival (s).
+    /// The least time from arrival to start (s).
     pub hold: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct RatioLaw {
     /// The mean normalized response time, followed slowly (s).
     unit: f64,
     strict: bool,
-    /// What turns cannot mend.
+    /// The errors that the order of service does not mend.
     unmet: Vec<Unmet>,
 }
 
@@ -65,13 +65,13 @@ use alloc::vec::Vec;
 
 /// What an error of 1 over a whole long window adds to ln w.
 const INTEGRAL: f64 = 3.5;
-/// What is made up for of each second by which a class's mean lags.
+/// The head start for each second by which a class's mean lags.
 const PROPORTIONAL: f64 = 20.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
 /// ln w of two classes this far apart is strict priority.
 const REACH: f64 = 3.0;
-/// From here on it nearly is; where ratios cannot be had weights go so much further, and no more.
+/// From here on the order is nearly strict priority; where ratios cannot be reached, weights go no further than this.
 const NEARLY: f64 = 0.5 * REACH;
 const SPENT: f64 = 0.9;
 /// What an error of 1 over a whole window adds to a hold, in mean response times.
@@ -80,7 +80,7 @@ const HOLD: f64 = 0.5;
 const FORGOTTEN: f64 = 0.05;
 
 impl RatioLaw {
-    /// Of so many classes.
+    /// The law for `classes` classes.
     pub fn new(classes: usize, strict: bool) -> Self {
         let zeros = alloc::vec![0.0; classes];
         let unmet = alloc::vec![Unmet::default(); classes];
@@ -94,7 +94,7 @@ impl RatioLaw {
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
         let steps = steps(reached, self.unit, window);
-        // Where they cannot be had the end of the range brings little, and is a long way back.
+        // Where the ratios cannot be reached, the end of the range brings little and is a long way back.
         let reach = if self.is_infeasible() { NEARLY + SPENT } else { REACH };
         for ((own, unmet), (one, step)) in
             self.integral.iter_mut().zip(&mut self.unmet).zip(reached.iter().zip(&steps))
@@ -113,7 +113,7 @@ impl RatioLaw {
         reached.iter().zip(&self.integral).zip(lag.iter().zip(&self.hold)).map(turn).collect()
     }
 
-    /// Whoever is faster than its ratio allows, although turns can do no more for the others, waits.
+    /// Holds a class that is faster than its ratio allows, once the order of service can do no more for the others.
     fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
         let spent = self.is_spent();
         let classes = self.hold.iter_mut().zip(&self.integral);
@@ -124,12 +124,12 @@ impl RatioLaw {
         }
     }
 
-    /// The ratios cannot be had at this load without leaving work undone.
+    /// Whether the ratios cannot be reached at this load without leaving work undone.
     pub fn is_infeasible(&self) -> bool {
         self.is_spent() && feasibility::any(&self.unmet)
     }
 
-    /// Turns are nearly those of strict priority for somebody.
+    /// Whether some class is served nearly by strict priority.
     fn is_spent(&self) -> bool {
         self.integral.iter().any(|own| *own >= NEARLY)
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
+    fn a_class_that_is_too_slow_gets_more_and_the_integral_stays_when_it_is_not() {
         let mut law = RatioLaw::new(2, false);
         let (_, start) = favour(&law.next(&reached([0.2, 0.3]), 1000.0));
         assert!((1.9..2.1).contains(&start), "0.1 s behind: {start}");

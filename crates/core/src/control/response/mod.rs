@@ -1,14 +1,9 @@
 //! The loops of promised response times: delays by quotas of workers (QM), ratios by turns (PR).
 //!
-//! | file | holds |
-//! |---|---|
-//! | `window.rs` | the last N departures of a class, after every n |
-//! | `ratio.rs` | the law of the ratios |
-//! | `unmet.rs` | whether a ratio can be had at this load |
-//!
-//! They run on departures, not on time: an update every [`UPDATE`] of a class, over a window of [`WINDOW`]. A plant's
-//! workers go to its delays in the order of their ranks, each as many as its law asks for, while there are any. What is
-//! promised and cannot be kept so presses on the plant's load line: the lowest classes are degraded, then rejected.
+//! The loops run on departures, not on time: one update for every [`UPDATE`] departures of a class, over a window of
+//! [`WINDOW`]. A plant's workers go to its classes with a delay in the order of their ranks, each as many as its law asks
+//! for, while there are any. A promise that cannot be kept so lowers the plant's load line: the lowest classes are degraded,
+//! then rejected.
 
 use crate::control::delay::loops::Delays;
 use crate::control::ratio::law::{RatioLaw, Reached};
@@ -35,7 +30,7 @@ pub(crate) struct Promised {
     pub(crate) class: usize,
     pub(crate) site: usize,
     pub(crate) plant: usize,
-    /// Of its line in the queue.
+    /// The rank of the class's line in the queue.
     pub(crate) rank: crate::scheduling::rank::Rank,
     pub(crate) promise: Promise,
     pub(crate) quota: Arc<Quota>,
@@ -43,7 +38,7 @@ pub(crate) struct Promised {
     pub(crate) below: Vec<usize>,
 }
 
-/// What it was promised.
+/// The promise of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Promise {
     /// D_ref.
@@ -57,7 +52,7 @@ pub(crate) enum Promise {
     },
 }
 
-/// What the loops know at a tick.
+/// The loops' inputs at a tick.
 pub(crate) struct Now<'a> {
     pub(crate) at: Instant,
     pub(crate) lanes: &'a [Arc<LaneCounters>],
@@ -92,7 +87,7 @@ struct Member {
 }
 
 impl ResponseLoops {
-    /// Of these classes; loops whose promise stays go on.
+    /// Sets the classes with promises; a loop with an unchanged promise goes on.
     pub(crate) fn promise(&mut self, promised: Vec<Promised>, parts: DelayParts) {
         let mut groups: Vec<Group> = Vec::new();
         let mut delays = Vec::new();
@@ -148,7 +143,7 @@ impl ResponseLoops {
         self.delays.pressure(plant)
     }
 
-    /// Whether the queue of a plant itself turns away what would be late.
+    /// Whether a plant's queue itself rejects requests that would be late.
     pub(crate) fn sheds(&self, plant: usize) -> bool {
         self.delays.sheds(plant)
     }
@@ -166,7 +161,7 @@ impl Group {
         self.members.iter().map(own).collect()
     }
 
-    /// As for heavy traffic, until something is known.
+    /// The weights of heavy traffic, which hold until response times are known.
     fn start(&mut self) {
         let strict = matches!(self.members[0].promised.promise, Promise::Ratio { strict: true, .. });
         self.law = RatioLaw::new(self.members.len(), strict);

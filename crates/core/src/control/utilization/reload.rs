@@ -71,7 +71,7 @@ impl UtilizationLoop {
     /// The present allocation among the classes and levels of another view.
     fn moved(&self, view: &PlantView, m: impl Fn(usize, f64) -> f64) -> Allocation {
         let (present, old_top, new_top) = (self.allocation.level, self.view.top(), view.top());
-        // Of the classes that the loop moved, one with the most levels has its m unclamped.
+        // Among the classes that the loop moved, one with the most levels has its m unclamped.
         let stays = |before: &&ClassView| {
             before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)
         };
