@@ -136,13 +136,6 @@ impl Gateway {
         self.shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).collect()
     }
 
-    /// Connections to a plant's upstream open now, busy and idle; zero for a folder.
-    pub fn upstream_connections(&self, plant: usize) -> usize {
-        let tables = self.shared.tables.current();
-        let upstream = tables.upstreams.get(plant).and_then(Option::as_ref);
-        upstream.map_or(0, |upstream| upstream.open_connections())
-    }
-
     /// How long the settings in force let requests under way take after the order to stop.
     pub fn drain_timeout(&self) -> Duration {
         self.shared.tables.current().settings.timeouts.drain

@@ -32,7 +32,8 @@ pub(super) fn of(name: &[u8]) -> ContentType {
     let name = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let mut parts = name.rsplitn(2, |&byte| byte == b'.');
     let (Some(ending), Some(_)) = (parts.next(), parts.next()) else { return UNKNOWN };
-    let is = |(known, _): &&(&str, &str)| known.as_bytes().eq_ignore_ascii_case(ending);
+    let is =
+        |(known, _): &&(&str, &str)| known.split(' ').any(|one| one.as_bytes().eq_ignore_ascii_case(ending));
     if let Some(&(_, text)) = COMPRESSIBLE.iter().find(is) {
         return ContentType { text, compressible: true };
     }
@@ -42,26 +43,18 @@ pub(super) fn of(name: &[u8]) -> ContentType {
     }
 }
 
-/// The commonest types come first: the table is searched in order, once per change of a file.
+/// The endings of each type. The commonest types come first: the table is searched in order, once per change of a file.
 const COMPRESSIBLE: &[(&str, &str)] = &[
-    ("html", "text/html; charset=utf-8"),
+    // Where a program makes a page at full quality, a content tree has a page of the same name.
+    ("html htm php cgi asp aspx jsp", "text/html; charset=utf-8"),
     ("css", "text/css; charset=utf-8"),
-    ("js", "text/javascript; charset=utf-8"),
-    ("mjs", "text/javascript; charset=utf-8"),
-    ("json", "application/json"),
+    ("js mjs", "text/javascript; charset=utf-8"),
+    ("json map", "application/json"),
     ("svg", "image/svg+xml"),
     ("ico", "image/x-icon"),
     ("txt", "text/plain; charset=utf-8"),
     ("xml", "text/xml; charset=utf-8"),
-    ("htm", "text/html; charset=utf-8"),
     ("xhtml", "application/xhtml+xml"),
-    // Where a program makes a page at full quality, a content tree has a page of the same name.
-    ("php", "text/html; charset=utf-8"),
-    ("cgi", "text/html; charset=utf-8"),
-    ("asp", "text/html; charset=utf-8"),
-    ("aspx", "text/html; charset=utf-8"),
-    ("jsp", "text/html; charset=utf-8"),
-    ("map", "application/json"),
     ("webmanifest", "application/manifest+json"),
     ("jsonld", "application/ld+json"),
     ("geojson", "application/geo+json"),
@@ -73,15 +66,13 @@ const COMPRESSIBLE: &[(&str, &str)] = &[
     ("ics", "text/calendar; charset=utf-8"),
     ("vcf", "text/vcard; charset=utf-8"),
     ("vtt", "text/vtt; charset=utf-8"),
-    ("yaml", "application/yaml"),
-    ("yml", "application/yaml"),
+    ("yaml yml", "application/yaml"),
     ("toml", "application/toml"),
     ("pdf", "application/pdf"),
     ("rtf", "application/rtf"),
     ("ps", "application/postscript"),
     ("bmp", "image/bmp"),
-    ("tif", "image/tiff"),
-    ("tiff", "image/tiff"),
+    ("tif tiff", "image/tiff"),
     ("ttf", "font/ttf"),
     ("otf", "font/otf"),
     ("eot", "application/vnd.ms-fontobject"),
@@ -97,8 +88,7 @@ const COMPRESSIBLE: &[(&str, &str)] = &[
 
 const PACKED: &[(&str, &str)] = &[
     ("png", "image/png"),
-    ("jpg", "image/jpeg"),
-    ("jpeg", "image/jpeg"),
+    ("jpg jpeg", "image/jpeg"),
     ("gif", "image/gif"),
     ("webp", "image/webp"),
     ("avif", "image/avif"),
@@ -107,27 +97,22 @@ const PACKED: &[(&str, &str)] = &[
     ("apng", "image/apng"),
     ("woff2", "font/woff2"),
     ("woff", "font/woff"),
-    ("mp4", "video/mp4"),
-    ("m4v", "video/mp4"),
+    ("mp4 m4v", "video/mp4"),
     ("webm", "video/webm"),
     ("mov", "video/quicktime"),
     ("avi", "video/x-msvideo"),
-    ("mpg", "video/mpeg"),
-    ("mpeg", "video/mpeg"),
+    ("mpg mpeg", "video/mpeg"),
     ("ogv", "video/ogg"),
     ("ts", "video/mp2t"),
     ("m4s", "video/iso.segment"),
     ("mp3", "audio/mpeg"),
     ("m4a", "audio/mp4"),
     ("aac", "audio/aac"),
-    ("ogg", "audio/ogg"),
-    ("oga", "audio/ogg"),
-    ("opus", "audio/ogg"),
+    ("ogg oga opus", "audio/ogg"),
     ("flac", "audio/flac"),
     ("weba", "audio/webm"),
     ("zip", "application/zip"),
-    ("gz", "application/gzip"),
-    ("tgz", "application/gzip"),
+    ("gz tgz", "application/gzip"),
     ("bz2", "application/x-bzip2"),
     ("xz", "application/x-xz"),
     ("zst", "application/zstd"),
@@ -167,7 +152,8 @@ mod tests {
 
     #[test]
     fn each_ending_stands_once() {
-        let mut endings: Vec<_> = COMPRESSIBLE.iter().chain(PACKED).map(|(ending, _)| ending).collect();
+        let mut endings: Vec<_> =
+            COMPRESSIBLE.iter().chain(PACKED).flat_map(|(endings, _)| endings.split(' ')).collect();
         let count = endings.len();
         endings.sort_unstable();
         endings.dedup();

@@ -38,6 +38,7 @@ pub(crate) struct Upstream {
     most_kept: AtomicUsize,
     /// Whether it is out of use: no connection is kept then.
     retired: AtomicBool,
+    /// Connections open now, busy and idle.
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,
@@ -150,11 +151,6 @@ impl Upstream {
         }
     }
 
-    /// Connections open now, busy and idle.
-    pub(crate) fn open_connections(&self) -> usize {
-        self.open.load(Acquire)
-    }
-
     fn idle_of(&self, thread: usize) -> MutexGuard<'_, Vec<Idle>> {
         self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,7 +176,7 @@ impl Upstream {
 
     /// Keeps a connection that can serve another request, on the list of `thread`.
     pub(super) fn put_idle(&self, thread: usize, now: Instant, lease: Lease) {
-        if self.open_connections() > self.most_kept.load(Relaxed) {
+        if self.open.load(Acquire) > self.most_kept.load(Relaxed) {
             return;
         }
         let mut idle = self.idle_of(thread);
