@@ -11,10 +11,10 @@ pub struct Readings {
     /// CPU time that the gateway's process has used since its start, divided by the machine's cores: for the cost c of a
     /// rejection, in seconds of the whole machine.
     pub gateway_cpu: Option<Duration>,
-    /// How many workers plants say that they have: their index and the number. It holds until another is told, where workers
-    /// are to be found, and within the bounds of that.
+    /// The index of each plant that reports its number of workers, and the number. It holds until the plant reports another,
+    /// where the number is searched for, within the bounds of the search.
     pub workers: Vec<(usize, u32)>,
-    /// The time since midnight, where rates are predicted by the hour of day. Nothing: the origin of time was at midnight.
+    /// The time since midnight, where rates are predicted by the hour of day. `None`: the origin of time was at midnight.
     pub time_of_day: Option<Duration>,
 }
 

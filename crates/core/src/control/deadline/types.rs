@@ -43,7 +43,7 @@ pub(crate) struct Told {
     pub(crate) least_deadline_us: f64,
 }
 
-/// Room is kept for types that came in the last so many seconds.
+/// Room is kept for types with a request in the last seconds.
 const OF_LATE: f64 = 60.0;
 /// A type that takes too long even alone is let in once in this many times its own service time, for each request that
 /// its cost was learned from, and at least once in [`RARELY`] times, which takes one per cent of a worker.

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Two classes of one half each, whose ratio is off by this and by chance, for so many windows of 100 updates.
+    /// Two classes of one half each, whose ratio is off by `off` and by chance, over windows of 100 updates.
     fn after(classes: &mut [Unmet; 2], windows: u32, off: f64, random: &mut Random) {
         for _ in 0..100 * windows {
             let chance = 0.2 * (random.uniform() - 0.5);

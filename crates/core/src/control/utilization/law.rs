@@ -73,6 +73,6 @@ pub trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
 
-    /// Lets what fades with time fade: for so many periods nothing came and nothing was there, with m at M.
+    /// Lets the terms fade over idle periods: no request came or was there, with m at M.
     fn rest(&mut self, periods: u32, set_point: f64);
 }
