@@ -26,7 +26,7 @@ deps: ## install the Debian packages that the tests and the benchmark need, with
 check: ## format, lints, licences, sources and advisories, documentation, purity and layers of the core
 	$(CARGO) fmt --all --check
 	.ci/purity
-	.ci/layers layers entries
+	.ci/layers
 	python3 -m unittest discover --quiet -s bench
 	$(CARGO) clippy --quiet --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(CARGO) doc --quiet --workspace --no-deps --locked --document-private-items

@@ -329,7 +329,7 @@ fn a_log_may_tell_the_servers_own_times() {
             n % 50
         )
     };
-    // Of twenty requests a second one is answered without the server, one by the second that was tried.
+    // Twenty requests a second: one is answered without the server, one by the second server that was tried.
     let times = |n: u32| ["-", "0.030, 0.030"].get(n as usize % 20).copied().unwrap_or("0.040");
     let text: String = (0..1200).map(|n| line(n, times(n))).collect();
     let log = temporary("times.log", &text);

@@ -1,6 +1,6 @@
 //! What adaptation is worth: the savings study of CA 3.
 //!
-//! Of a site with h pages and d objects embedded in them, let Emb be the mean number of objects in a page,
+//! A site has h pages and d objects embedded in them. Let Emb be the mean number of objects in a page,
 //! `Emb_min = d / h`, H the mean size of a page and I that of an object (byte). With a server's cost a for a request (s)
 //! and b for a byte (s), one page without a cache costs `a (1 + Emb) + b (H + I Emb)` (CA 3.1); one page of a visit that
 //! sees the whole site, with a cache that loses nothing, the same with Emb_min (CA 3.2). The ratio of this at full to

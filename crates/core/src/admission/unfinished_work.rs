@@ -1,5 +1,4 @@
-//! Unfinished work: what a plant has taken on and not yet done, by which requests with a deadline are admitted (AC 3.1;
-//! design.md, *Deadlines*).
+//! Unfinished work: what a plant has taken on and not yet done, by which requests with a deadline are admitted (AC 3.1).
 //!
 //! Waiting work is summed by *slot*, one for each rank (priority and relative deadline). Work in service is one sum
 //! ([`ResidualWork`]). The wait that follows from them is in `wait.rs`. Within a priority the earlier deadline goes

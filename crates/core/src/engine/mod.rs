@@ -31,8 +31,8 @@ use parts::{ClassRow, Idle, Loops, Sensors};
 use state::{PublishedPlant, PublishedState};
 use timers::{Timer, Timers};
 
-/// The engine: built from promises, driven by [`tick`](Engine::tick), which alone moves set points. The thread that ticks
-/// owns it.
+/// The engine: built from promises, driven by [`tick`](Engine::tick), which alone moves set points. One thread
+/// at a time drives it.
 pub struct Engine {
     registry: Registry,
     /// By class number.

@@ -13,12 +13,12 @@ use plimsoll_core::time::Duration;
 
 /// The moments of a process, in order.
 pub(super) struct Moments {
-    process: Process,
+    process: IntervalProcess,
     cursor: Cursor,
     random: Random,
 }
 
-enum Process {
+enum IntervalProcess {
     Poisson,
     Deterministic,
     Pareto { least: f64, exponent: f64 },
@@ -42,14 +42,14 @@ impl Moments {
     /// The process from the first phase on.
     pub(super) fn new(process: workload::Process, rate: &[Phase], mut random: Random) -> Self {
         let process = match process {
-            workload::Process::Poisson => Process::Poisson,
-            workload::Process::Deterministic => Process::Deterministic,
+            workload::Process::Poisson => IntervalProcess::Poisson,
+            workload::Process::Deterministic => IntervalProcess::Deterministic,
             // Mean 1: least x shape / (shape - 1).
             workload::Process::Pareto { shape } => {
-                Process::Pareto { least: (shape - 1.0) / shape, exponent: -1.0 / shape }
+                IntervalProcess::Pareto { least: (shape - 1.0) / shape, exponent: -1.0 / shape }
             }
             workload::Process::SelfSimilar { hurst, sources } => {
-                Process::SelfSimilar(OnOff::new(hurst, sources, &mut random))
+                IntervalProcess::SelfSimilar(OnOff::new(hurst, sources, &mut random))
             }
             workload::Process::Modulated { ratio, burst, calm } => {
                 Modulation::process(ratio, burst, calm, &mut random)
@@ -62,11 +62,11 @@ impl Moments {
     pub(super) fn next(&mut self) -> Option<f64> {
         let random = &mut self.random;
         let area = match &mut self.process {
-            Process::Poisson => exponential(random),
-            Process::Deterministic => 1.0,
-            Process::Pareto { least, exponent } => *least * (1.0 - random.uniform()).powf(*exponent),
-            Process::SelfSimilar(sources) => sources.interval(random),
-            Process::Modulated(modulation) => return modulation.next(&mut self.cursor, random),
+            IntervalProcess::Poisson => exponential(random),
+            IntervalProcess::Deterministic => 1.0,
+            IntervalProcess::Pareto { least, exponent } => *least * (1.0 - random.uniform()).powf(*exponent),
+            IntervalProcess::SelfSimilar(sources) => sources.interval(random),
+            IntervalProcess::Modulated(modulation) => return modulation.next(&mut self.cursor, random),
         };
         match self.cursor.advance(area, f64::INFINITY) {
             Reached::Arrival(time) => Some(time),
@@ -77,17 +77,22 @@ impl Moments {
 
 impl Modulation {
     /// The state at the beginning is drawn as if it had gone on for ever.
-    fn process(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> Process {
+    fn process(ratio: f64, burst: Duration, calm: Duration, random: &mut Random) -> IntervalProcess {
         let stays = [calm.as_secs_f64(), burst.as_secs_f64()];
         let cycle = stays[0] + stays[1];
         let mean = (stays[0] + ratio * stays[1]) / cycle;
         // No state lasts any time: no state to be in. (NaN is caught too.)
         if !(cycle > 0.0 && mean > 0.0) {
-            return Process::Poisson;
+            return IntervalProcess::Poisson;
         }
         let burst = random.uniform() * cycle < stays[1];
         let until = random.exponential(stays[usize::from(burst)]);
-        Process::Modulated(Modulation { multipliers: [1.0 / mean, ratio / mean], stays, burst, until })
+        IntervalProcess::Modulated(Modulation {
+            multipliers: [1.0 / mean, ratio / mean],
+            stays,
+            burst,
+            until,
+        })
     }
 
     fn next(&mut self, cursor: &mut Cursor, random: &mut Random) -> Option<f64> {

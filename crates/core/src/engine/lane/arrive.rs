@@ -15,7 +15,7 @@ use crate::telemetry::counters::RECENT;
 use crate::time::{Duration, Instant};
 use core::sync::atomic::Ordering;
 
-/// A request as far as its level depends on it.
+/// What the level of a request depends on.
 #[derive(Clone, Copy)]
 pub(super) struct LevelQuery {
     pub(super) class: u16,
@@ -119,6 +119,7 @@ impl Lane {
             Err(wait) if !target.exempt => wait,
             _ => return Ok(()),
         };
+        // A request of a type that is refused for its cost alone is let in now and then, to learn whether it still costs that.
         if wait.is_none() && estimates.is_invited(features, permit.level) {
             return Ok(());
         }
