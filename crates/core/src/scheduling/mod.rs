@@ -11,3 +11,4 @@ mod model_check;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;
+mod turns;

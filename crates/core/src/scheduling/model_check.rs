@@ -312,7 +312,7 @@ fn a_quota_counts_exactly_beside_others() {
 #[test]
 fn a_held_request_is_found_again_and_holds_up_no_other() {
     loom::model(|| {
-        let (gate, quota) = promised(TurnRule::Weight);
+        let (gate, quota) = promised(TurnRule::Weight { site: 0 });
         quota.set_hold(LATER.since(NOW));
         assert!(gate.enter(NOW, LIMIT).is_some());
         let held = {

@@ -10,8 +10,8 @@
 //!    request that would be late if it waited longer belongs here too, whatever the quota, because a loop needs
 //!    departures to learn of a step;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one, each by
-//!    priority; within a rank by deadline, then by arrival. Among classes with a ratio, the longest normalized response
-//!    time;
+//!    priority; within a rank by deadline, then by arrival. The classes of one site with a ratio exchange their turns
+//!    (`turns.rs`): the longest normalized response time uses the next one;
 //! 4. classes with a delay whose quota is in service: idle workers are lent, busy ones are not.
 //!
 //! A quota need not be whole. At each choice with exactly the whole part of its quota in service a class earns the
@@ -28,6 +28,7 @@ use crate::request::work::Work;
 use crate::scheduling::line::{Line, Order};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
+use crate::scheduling::turns::{Groups, Turn};
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 
@@ -52,6 +53,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Queue {
     /// In the order of their ranks. A line is made when the first request of its rank, or of its class, waits.
     lines: Vec<Line>,
+    /// The turns of classes with a ratio.
+    groups: Groups,
     by_class: Vec<u32>,
     /// For each class, its quota if it was promised a delay or a ratio.
     quotas: Vec<Option<Arc<Quota>>>,
@@ -66,7 +69,7 @@ const LINE_SHIFT: u32 = 48;
 impl Queue {
     pub(crate) fn new(classes: usize) -> Self {
         let (by_class, quotas) = (alloc::vec![0; classes], alloc::vec![None; classes]);
-        Queue { lines: Vec::new(), by_class, quotas, owned: 0, live: 0 }
+        Queue { lines: Vec::new(), groups: Groups::default(), by_class, quotas, owned: 0, live: 0 }
     }
 
     /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their lines.
@@ -100,7 +103,9 @@ impl Queue {
             Err(place) => {
                 let own = own.zip(quota.cloned());
                 self.owned += usize::from(own.is_some());
-                self.lines.insert(place, Line::new(waiting.rank, own, self.lines.len() as u16));
+                let mut line = Line::new(waiting.rank, own, self.lines.len() as u16);
+                line.join(&mut self.groups);
+                self.lines.insert(place, line);
                 place
             }
         };
@@ -109,29 +114,46 @@ impl Queue {
             && !Arc::ptr_eq(known, quota)
         {
             *known = quota.clone();
+            self.regroup();
         }
         let line = &mut self.lines[place];
+        if let Some(group) = line.group {
+            self.groups.add(group, Turn::new(waiting.rank, waiting.arrived));
+        }
         u64::from(line.number) << LINE_SHIFT | line.push(waiting)
+    }
+
+    /// Gives each request of a class with a ratio its turn again, for a promise that changed.
+    fn regroup(&mut self) {
+        self.groups.clear();
+        for line in &mut self.lines {
+            line.join(&mut self.groups);
+            let turns = line.group.into_iter().flat_map(|group| line.turns().map(move |turn| (group, turn)));
+            turns.for_each(|(group, turn)| self.groups.add(group, turn));
+        }
     }
 
     /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         let mut best: Option<(Order, usize)> = None;
         for (place, line) in self.lines.iter_mut().enumerate() {
-            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.rank.band < line.rank.band) {
+            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < line.rank.band) {
                 break;
             }
-            let Some(order) = line.order(now) else { continue };
+            let Some(order) = line.order(now, &self.groups) else { continue };
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
                 best = Some((order, place));
             }
         }
         let (_, place) = best?;
         let waiting = self.lines[place].pop();
+        if let Some(group) = self.lines[place].group {
+            self.groups.advance(group);
+        }
         if self.owned > 0 {
             self.lines.iter_mut().enumerate().for_each(|(other, line)| line.settle(other == place));
         }
-        self.forget(waiting)
+        self.count_out(waiting)
     }
 
     /// When the first of the held requests may start.
@@ -158,7 +180,7 @@ impl Queue {
                     break;
                 }
                 let waiting = self.lines[place].pop();
-                if let Some(waiting) = self.forget(waiting) {
+                if let Some(waiting) = self.forget(place, waiting) {
                     drop(waiting);
                 }
             }
@@ -179,17 +201,25 @@ impl Queue {
     pub(crate) fn displace(&mut self, rank: Rank) -> Option<Waiting> {
         let lowest = self.lowest_below(rank)?;
         let waiting = self.lines[lowest].pop();
-        self.forget(waiting)
+        self.forget(lowest, waiting)
     }
 
     pub(crate) fn remove(&mut self, ticket: u64) -> bool {
         let number = (ticket >> LINE_SHIFT) as u16;
-        let line = self.lines.iter_mut().find(|line| line.number == number);
-        let waiting = line.and_then(|line| line.remove(ticket & (u64::MAX >> (64 - LINE_SHIFT))));
-        self.forget(waiting).is_some()
+        let Some(place) = self.lines.iter().position(|line| line.number == number) else { return false };
+        let waiting = self.lines[place].remove(ticket & (u64::MAX >> (64 - LINE_SHIFT)));
+        self.forget(place, waiting).is_some()
     }
 
-    fn forget(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
+    /// Forgets a request that leaves its line without a start.
+    fn forget(&mut self, line: usize, waiting: Option<Waiting>) -> Option<Waiting> {
+        if let (Some(group), Some(gone)) = (self.lines[line].group, waiting) {
+            self.groups.give_up(group, Turn::new(gone.rank, gone.arrived));
+        }
+        self.count_out(waiting)
+    }
+
+    fn count_out(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
         if let Some(gone) = waiting {
             self.live -= 1;
             self.by_class[usize::from(gone.class)] -= 1;
@@ -201,7 +231,10 @@ impl Queue {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
     use crate::scheduling::quota::TurnRule;
+
+    const RATIO: TurnRule = TurnRule::Weight { site: 0 };
 
     fn at(ms: u64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -297,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_longest_normalized_response_is_next_and_a_held_request_is_not() {
-        let (first, second) = (quota(TurnRule::Weight), quota(TurnRule::Weight));
+        let (first, second) = (quota(RATIO), quota(RATIO));
         first.set_weight(1.0, 0.0, 0.01);
         second.set_weight(0.25, 0.0, 0.01);
         let mut queue = queue(&[&first, &second]);

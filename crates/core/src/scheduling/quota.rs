@@ -18,8 +18,12 @@ pub(crate) enum TurnRule {
     /// A delay: the class comes before all others while fewer requests than its quota are in service, after all others
     /// else.
     Quota,
-    /// A ratio: the class whose first request has the longest normalized response time comes first.
-    Weight,
+    /// A ratio: among the classes of this site with a ratio, the one whose first request has the longest normalized
+    /// response time comes first.
+    Weight {
+        /// The site's number.
+        site: u16,
+    },
 }
 
 /// The words of one class.

@@ -1,4 +1,4 @@
-//! Classes of one site in front of one server, and how long each request took.
+//! Classes of one or several sites in front of one server, and how long each request took.
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
 use plimsoll_core::promises::{Class, Condition, Delay, DelayParts, Mode, Plant, Promises, Site};
@@ -13,10 +13,12 @@ use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A class and its load. The last one is the site's `default`.
+/// A class and its load. The last one of a site may be its `default`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) class: Class,
+    /// 0 is the scene's `site`; the others are `more_sites`.
+    pub(crate) site: usize,
     pub(crate) rate: Vec<Phase>,
     pub(crate) process: Process,
     /// Mean service time, where it is not the scene's.
@@ -28,12 +30,18 @@ impl Flow {
         let paths = vec![format!("/{name}")];
         let class = Class::new(name, Condition { paths, ..Condition::default() });
         let rate = vec![Phase { from: Duration::ZERO, rate, to: None }];
-        Flow { class, rate, process: Process::Poisson, service: None }
+        Flow { class, site: 0, rate, process: Process::Poisson, service: None }
     }
 
     /// Another rate from a second on.
     pub(crate) fn then(mut self, second: f64, rate: f64) -> Self {
         self.rate.push(Phase { from: Duration::from_secs_f64(second), rate, to: None });
+        self
+    }
+
+    /// At the n-th of the scene's `more_sites`, from 1 on.
+    pub(crate) fn at_site(mut self, n: usize) -> Self {
+        self.site = n;
         self
     }
 
@@ -66,6 +74,8 @@ pub(crate) struct Scene {
     pub(crate) faults: Vec<Fault>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) site: Site,
+    /// Sites beside it on the same server, each with its host.
+    pub(crate) more_sites: Vec<Site>,
     pub(crate) mode: Mode,
     pub(crate) delay_law: DelayParts,
     pub(crate) seconds: f64,
@@ -75,6 +85,7 @@ pub(crate) struct Scene {
 /// One request, answered or turned away.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
+    /// The number of its flow in the scene.
     pub(crate) class: usize,
     pub(crate) arrived: f64,
     pub(crate) ended: f64,
@@ -91,6 +102,8 @@ impl Answer {
 
 #[derive(Default)]
 struct Clocks {
+    /// The flow of each class.
+    flows: BTreeMap<u16, usize>,
     open: BTreeMap<u64, (usize, f64, u8)>,
     answers: Vec<Answer>,
 }
@@ -100,7 +113,7 @@ impl Watch for Clocks {
         let ended = now.as_secs_f64();
         let (token, completed) = match *event {
             Event::Arrived { token, class, decision, .. } => {
-                let class = usize::from(class);
+                let class = self.flows.get(&class).copied().unwrap_or(usize::from(class));
                 let level = match decision {
                     Decision::Start(start) => start.level,
                     Decision::Wait => 0,
@@ -157,6 +170,7 @@ impl Scene {
             faults: Vec::new(),
             flows,
             site: Site::new("site", &["full"]),
+            more_sites: Vec::new(),
             mode: Mode::Control,
             delay_law: DelayParts::default(),
             seconds,
@@ -164,21 +178,42 @@ impl Scene {
         }
     }
 
+    fn sites(&self) -> impl Iterator<Item = &Site> {
+        std::iter::once(&self.site).chain(&self.more_sites)
+    }
+
     pub(crate) fn promises(&self) -> Promises {
-        let mut site = self.site.clone();
-        let own = self.flows.iter().filter(|flow| flow.class.name != "default");
-        site.classes = own.map(|flow| flow.class.clone()).collect();
-        let mut promises =
-            Promises { plants: vec![self.plant.clone()], sites: vec![site], ..Promises::default() };
+        let mut sites: Vec<Site> = self.sites().cloned().collect();
+        for (n, site) in sites.iter_mut().enumerate() {
+            let own = self.flows.iter().filter(|flow| flow.site == n && flow.class.name != "default");
+            site.classes = own.map(|flow| flow.class.clone()).collect();
+        }
+        let mut promises = Promises { plants: vec![self.plant.clone()], sites, ..Promises::default() };
         promises.control.mode = self.mode;
         promises.control.delay_law = self.delay_law;
         promises
     }
 
+    /// The flow of each class, by the class's number. A site's classes are followed by `default` and `exempt`.
+    fn flow_of_class(&self) -> BTreeMap<u16, usize> {
+        let mut flows = BTreeMap::new();
+        let mut next = 0;
+        for (site, promised) in self.promises().sites.iter().enumerate() {
+            let of_site = self.flows.iter().enumerate().filter(|(_, flow)| flow.site == site);
+            let (default, own): (Vec<_>, Vec<_>) =
+                of_site.partition(|(_, flow)| flow.class.name == "default");
+            flows.extend((next..).zip(own.into_iter().map(|(flow, _)| flow)));
+            next += promised.classes.len() as u16;
+            flows.extend(default.into_iter().map(|(flow, _)| (next, flow)));
+            next += 2;
+        }
+        flows
+    }
+
     /// A lower level costs what the site says of it.
-    fn versions(&self) -> Vec<Version> {
+    fn versions(&self, site: &Site) -> Vec<Version> {
         let mut cost = 1.0;
-        let from_the_top = self.site.levels.iter().rev().map(|level| {
+        let from_the_top = site.levels.iter().rev().map(|level| {
             let version = Version { cost: Some(cost * level.cost_ratio.unwrap_or(1.0)), bytes: 1.0 };
             cost = version.cost.unwrap_or(1.0);
             version
@@ -191,7 +226,12 @@ impl Scene {
     fn workload(&self) -> Workload {
         let page = |flow: &Flow| Page {
             method: "GET".to_owned(),
-            host: String::new(),
+            host: self
+                .sites()
+                .nth(flow.site)
+                .and_then(|site| site.hosts.first())
+                .cloned()
+                .unwrap_or_default(),
             path: flow.class.condition.paths.first().cloned().unwrap_or_else(|| "/".to_owned()),
             headers: Vec::new(),
             weight: 1.0,
@@ -227,7 +267,7 @@ impl Scene {
         Workload {
             streams: self.flows.iter().enumerate().map(stream).collect(),
             plants: vec![plant],
-            versions: vec![self.versions()],
+            versions: self.sites().map(|site| self.versions(site)).collect(),
             duration: Some(Duration::from_secs_f64(self.seconds)),
         }
     }
@@ -241,7 +281,7 @@ impl Scene {
     /// With any front.
     pub(crate) fn run_with(&self, front: &mut dyn Front) -> Heard {
         let (promises, workload) = (self.promises(), self.workload());
-        let mut clocks = Clocks::default();
+        let mut clocks = Clocks { flows: self.flow_of_class(), ..Clocks::default() };
         let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
         let run = setup.run_with(front, &mut clocks).expect("it runs");
         let busy = run.rows.iter().map(|row| row.plants[0].utilization).collect();

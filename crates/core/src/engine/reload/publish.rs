@@ -48,8 +48,8 @@ impl Engine {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
             let contract = contract.as_ref().map(|(_, contract)| contract.clone());
-            let quota = quota(site, place, exempt, before.classes.get(class));
             let number = self.registry.sites[site_number].site;
+            let quota = quota((number, site), place, exempt, before.classes.get(class));
             let fresh = PublishedClass {
                 contract,
                 quota,
@@ -120,9 +120,15 @@ impl Engine {
 }
 
 /// The quota of a promise; an unchanged promise keeps its quota.
-fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
+fn quota(
+    (number, site): (u16, &Site),
+    place: usize,
+    exempt: bool,
+    before: Option<&PublishedClass>,
+) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, place);
-    let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight)? };
+    let turn =
+        if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
     let target_ns = fresh.target_ns;

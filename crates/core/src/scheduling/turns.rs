@@ -1,0 +1,94 @@
+//! Turns that classes with a ratio exchange among themselves.
+//!
+//! Each request comes with a turn: its rank, its absolute deadline and its arrival. The classes of one site with a ratio
+//! are a group, and so are their turns: whenever the group's first turn comes, the class with the longest normalized
+//! response time uses it. So a ratio decides who of the group is served, and never when the group is served. The rest
+//! of the queue waits exactly as if the group were first come, first served.
+
+use crate::scheduling::rank::Rank;
+use crate::time::Instant;
+use alloc::{collections::VecDeque, vec::Vec};
+
+/// When a request is served if requests keep their order: the least is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    /// The rank with its deadline made absolute.
+    pub(super) rank: Rank,
+    arrived: Instant,
+}
+
+impl Turn {
+    pub(super) fn new(rank: Rank, arrived: Instant) -> Self {
+        let deadline_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
+        Turn { rank: Rank { deadline_ns, ..rank }, arrived }
+    }
+}
+
+/// The groups of a queue: their sites and bands, and for each as many turns as it has requests, in order.
+#[derive(Default)]
+pub(super) struct Groups(Vec<((u16, u16), VecDeque<Turn>)>);
+
+impl Groups {
+    /// The number of the group of a site in a band.
+    pub(super) fn group(&mut self, site: u16, band: u16) -> usize {
+        let known = self.0.iter().position(|(own, _)| *own == (site, band));
+        known.unwrap_or_else(|| {
+            self.0.push(((site, band), VecDeque::new()));
+            self.0.len() - 1
+        })
+    }
+
+    pub(super) fn first(&self, group: usize) -> Option<Turn> {
+        self.0[group].1.front().copied()
+    }
+
+    pub(super) fn add(&mut self, group: usize, turn: Turn) {
+        let turns = &mut self.0[group].1;
+        let place = if turns.back().is_none_or(|last| *last <= turn) {
+            turns.len()
+        } else {
+            turns.partition_point(|other| *other <= turn)
+        };
+        turns.insert(place, turn);
+    }
+
+    /// Uses the first turn, for whichever request of the group starts.
+    pub(super) fn advance(&mut self, group: usize) {
+        self.0[group].1.pop_front();
+    }
+
+    /// Takes out the turn of a request that leaves without a start; if another request has used it, the next one.
+    pub(super) fn give_up(&mut self, group: usize, turn: Turn) {
+        let turns = &mut self.0[group].1;
+        let place = turns.partition_point(|other| *other < turn);
+        turns.remove(place.min(turns.len().saturating_sub(1)));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.iter_mut().for_each(|(_, turns)| turns.clear());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn turn(ms: u64) -> Turn {
+        Turn::new(Rank::ordinary(1, None), Instant::from_nanos(ms * 1_000_000))
+    }
+
+    #[test]
+    fn a_turn_is_used_once_and_a_request_that_leaves_takes_the_next_one_with_it() {
+        let mut groups = Groups::default();
+        let group = groups.group(0, 1);
+        assert_ne!(group, groups.group(1, 1));
+        [30, 10, 20].iter().for_each(|ms| groups.add(group, turn(*ms)));
+        assert_eq!(groups.first(group), Some(turn(10)));
+        groups.advance(group);
+        // The request that came at 10 ms still waits, since another one used its turn.
+        groups.give_up(group, turn(10));
+        assert_eq!(groups.first(group), Some(turn(30)));
+        groups.give_up(group, turn(40));
+        assert_eq!(groups.first(group), None);
+    }
+}
