@@ -43,6 +43,6 @@ pub struct Configuration {
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
     syntax::understand(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
-        gateway::file::resolve(file, name, findings)
+        Some(gateway::file::resolve(file, name, findings))
     })
 }

@@ -121,20 +121,9 @@ impl fmt::Display for HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    let read = crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
+    crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)
-    })?;
-    // Nothing was found wrong, so nothing is missing.
-    read.ok_or_else(|| unreachable_without_findings(source, name))
-}
-
-/// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
-fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
-    let mut findings = crate::diagnostic::Findings::of(<keys::AgentKeys as crate::syntax::Section>::shape);
-    let complaint =
-        crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
-    findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);
-    findings.into_diagnostics(source, name)
+    })
 }
 
 /// What docs/agent-keys.md says before the keys.

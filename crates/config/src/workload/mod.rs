@@ -76,7 +76,7 @@ pub fn parse_workload_as(
     reading: Reading<'_>,
 ) -> Result<Understood, Diagnostics> {
     crate::syntax::understand(source, name, |file: &keys::WorkloadKeys, findings| {
-        resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
+        Some(resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings))
     })
 }
 
