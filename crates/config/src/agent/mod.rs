@@ -125,23 +125,3 @@ pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
         resolve::resolve(file, name, findings)
     })
 }
-
-/// What docs/agent-keys.md says before the keys.
-pub(crate) const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/agent/keys.rs: do not edit. Rewrite it with
-     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
-# The agent's file
-
-What `plimsoll agent FILE` reads. [agent.md](agent.md) says what it is good for, and what to write into nginx and Apache;
-[agent.toml](../examples/agent.toml) is a file to start from.
-
-An editor completes keys and shows their meaning if the file begins with
-`#:schema ./plimsoll-agent.schema.json`, the path of what `plimsoll schema agent` prints.
-
-## How values are written
-
-- A *duration* has a unit: ns, us, ms, s, min (or m), h, d. `\"250ms\"`, `\"10s\"`.
-- A *rate* has a unit: bit/s, kbit/s, Mbit/s, Gbit/s, or a size per second. `\"100 Mbit/s\"`.
-- A relative path is taken from the folder of the file.
-
-";
