@@ -5,12 +5,10 @@
 pub(crate) mod adapt;
 pub(crate) mod agent;
 pub(crate) mod check;
-pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod impact;
-pub(crate) mod manual;
 pub(crate) mod profile;
+pub(crate) mod reference;
 pub(crate) mod run;
-pub(crate) mod schema;
 pub(crate) mod simulate;

@@ -1,6 +1,8 @@
 //! How a command fails: what is printed, and the exit code.
 
 use crate::service::log;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not do what was asked.
@@ -12,7 +14,16 @@ pub(crate) enum Failure {
     Failed(String),
 }
 
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::not_written(path, &error))
+}
+
 impl Failure {
+    pub(crate) fn not_written(path: &Path, error: &io::Error) -> Failure {
+        Failure::Failed(format!("cannot write {}: {error}", path.display()))
+    }
+
     /// What is printed.
     pub(crate) fn text(&self) -> &str {
         match self {
