@@ -1,7 +1,7 @@
 //! The show on a terminal: both sides beside each other while they run. For a log, one line a second.
 
-use super::moments::Moment;
 use super::plant::SET_POINT;
+use super::side::Moment;
 use crate::output::units::{Unit, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};

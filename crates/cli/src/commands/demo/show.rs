@@ -2,13 +2,12 @@
 
 use super::facts::{seen, times};
 use super::machine;
-use super::moments::Moment;
 use super::page;
 use super::plant::{Crowd, PERIOD, SET_POINT, Server};
 use super::screen::Show;
-use super::side::{Seen, Side, Which};
+use super::side::{Moment, Seen, Side, Which};
 use crate::output::facts::{Facts, compare};
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
 use crate::output::text;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_report::Table;
@@ -62,7 +61,7 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     drop(screen);
     let table = table(&crowd_seen);
     let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
-    page::write(&path, &page::page(&show.moments, table.clone()))?;
+    failure::write(&path, &page::page(&show.moments, table.clone()).to_html())?;
     let crowd = match crowd_seen[0].ended() {
         0 => "It ended before the crowd came.\n".to_owned(),
         _ => format!("While the crowd was there:\n\n{}", text::table(&table)),

@@ -1,9 +1,8 @@
 //! The demo in virtual time, from the same files, seen with the same eyes.
 
 use super::figures::Course;
-use super::moments::Moment;
 use super::plant::{PERIOD, Server};
-use super::side::{DemoPeriod, Seen, Which};
+use super::side::{DemoPeriod, Moment, Seen, Which};
 use super::step::Step;
 use crate::output::failure::Failure;
 use plimsoll_core::promises::Mode;

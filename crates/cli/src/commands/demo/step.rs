@@ -1,17 +1,16 @@
 //! One step from nothing to the load, unattended: with the gateway, then without it.
 
-use super::facts::{Conditions, StepReport};
+use super::facts::{self, Conditions};
 use super::figures::{Course, Figures, Machine};
 use super::machine::{self, sleep_until};
-use super::moments::Moment;
 use super::page;
 use super::plant::{CLIENTS, Crowd, PERIOD, SET_POINT, Server};
-use super::side::{Ended, Side, Which};
+use super::side::{Ended, Moment, Side, Which};
 use super::simulated::simulated;
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
+use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,16 +51,15 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
         );
     }
     let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);
-    let report = StepReport::of(&conditions, &all);
-    match json {
-        true => json::print(&report)?,
-        false => text::print(format_args!(
-            "{}\n{}",
-            headline(&conditions, busy),
-            text::table(&report.table()).trim_end()
-        ))?,
+    let sides = all.each_ref().map(facts::side);
+    let table = facts::table(&sides);
+    json::print_or(json, &facts::step(&conditions, &sides), || {
+        format!("{}\n{}", headline(&conditions, busy), text::table(&table))
+    })?;
+    match step.report {
+        Some(path) => failure::write(path, &page::page(&moments, table).to_html()),
+        None => Ok(()),
     }
-    step.report.map_or(Ok(()), |path| page::write(path, &page::page(&moments, report.table())))
 }
 
 /// One side's course.
@@ -69,30 +67,18 @@ fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failur
     let steps = vec![(Duration::from_secs(step.seconds), step.load * step.server.capacity())];
     let mut side = Side::start(which, step.server, steps, crowd)?;
     let mut periods = Vec::new();
+    let line = ProgressLine::new(Duration::ZERO);
+    let name = if which == Which::WithGateway { "with the gateway" } else { "without it" };
     for second in 1..=step.seconds {
         sleep_until(side.started() + PERIOD * second as u32);
         periods.push(side.period());
-        progress(which, second, step.seconds);
+        let done = second as f64 / step.seconds as f64;
+        line.show(Some(done), || format!("{name}: {second}/{} s", step.seconds));
     }
     let Ended { tally, rest, origin_lateness, cpu_share } = side.end();
     let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
     let machine = Machine { client_lateness: tally.lateness, origin_lateness, cpu_share };
     Ok(Course { periods, arrivals, rest, machine: Some(machine) })
-}
-
-/// Shows how far the step is, on a terminal only.
-fn progress(which: Which, second: u64, seconds: u64) {
-    let mut stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return;
-    }
-    let side = if which == Which::WithGateway { "with the gateway" } else { "without it" };
-    let done = (second * 30 / seconds) as usize;
-    let bar = format!("[{:30}]", "#".repeat(done));
-    let text =
-        if second == seconds { String::new() } else { format!("{side:20} {bar} {second}/{seconds} s") };
-    // The bar is decoration: a terminal that is gone does not matter.
-    let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
 }
 
 fn headline(conditions: &Conditions, busy: f64) -> String {

@@ -61,7 +61,7 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let created = File::create_new(file).and_then(|mut created| created.write_all(text.as_bytes()));
     created.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(file),
-        _ => Failure::Failed(format!("cannot write {}: {error}", file.display())),
+        _ => Failure::not_written(file, &error),
     })
 }
 

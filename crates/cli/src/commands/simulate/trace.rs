@@ -1,14 +1,13 @@
 //! Every decision of a simulation, as JSON lines.
 
+use crate::output::facts::{Facts, hidden};
 use crate::output::failure::Failure;
 use crate::output::json;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::Event;
-use plimsoll_sim::front::{Decision, Order, Start};
-use serde::Serialize;
+use plimsoll_sim::front::{Decision, Order};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// The file of a trace, and the first error in writing it.
@@ -21,9 +20,6 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// Makes a new file.
-    ///
-    /// # Errors
-    /// The file cannot be made.
     pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
         let file = super::create(path)?;
         Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })
@@ -34,74 +30,44 @@ impl Trace {
         run.clone_into(&mut self.run);
     }
 
-    /// Writes one line.
+    /// Writes one line: a decision about a request, or its end.
     pub(crate) fn note(&mut self, now: Instant, event: &Event<'_>) {
         if self.result.is_err() {
             return;
         }
-        let mut line = Line { run: &self.run, seconds: now.as_secs_f64(), ..Line::default() };
-        match event {
-            Event::Arrived { token, request, class, decision } => {
-                line.request = token.0;
-                match decision {
-                    Decision::Start(start) => line.start(*start),
-                    Decision::Wait => line.event = "wait",
-                    Decision::Reject(reason) => (line.event, line.reason) = ("reject", Some(reason.as_str())),
-                }
-                line.class = Some(*class);
-                line.client = Some(request.client);
-                line.method = Some(&request.method);
-                line.host = Some(&request.host);
-                line.path = Some(&request.path);
+        let (token, what, level, reason) = match event {
+            Event::Arrived { token, decision: Decision::Start(start), .. }
+            | Event::Ordered(Order::Start(token, start)) => {
+                (token, "start", Some(start.level), Some(start.reason))
             }
-            Event::Ordered(Order::Start(token, start)) => {
-                line.request = token.0;
-                line.start(*start);
-            }
-            Event::Ordered(Order::Drop(token, reason)) => {
-                line.request = token.0;
-                (line.event, line.reason) = ("reject", Some(reason.as_str()));
-            }
-            Event::Ended { token, outcome } => (line.request, line.event) = (token.0, outcome.as_str()),
+            Event::Arrived { token, decision: Decision::Wait, .. } => (token, "wait", None, None),
+            Event::Arrived { token, decision: Decision::Reject(reason), .. }
+            | Event::Ordered(Order::Drop(token, reason)) => (token, "reject", None, Some(*reason)),
+            Event::Ended { token, outcome } => (token, outcome.as_str(), None, None),
+        };
+        let mut line = vec![
+            hidden("run", self.run.as_str()),
+            hidden("seconds", now.as_secs_f64()),
+            hidden("request", token.0),
+            hidden("event", what),
+        ];
+        line.extend(level.map(|level| hidden("level", u32::from(level))));
+        line.extend(reason.map(|reason| hidden("reason", reason.as_str())));
+        if let Event::Arrived { request, class, .. } = event {
+            line.extend([
+                hidden("class", u32::from(*class)),
+                hidden("client", request.client.to_string()),
+                hidden("method", &*request.method),
+                hidden("host", &*request.host),
+                hidden("path", &*request.path),
+            ]);
         }
-        self.result = writeln!(self.file, "{}", json::line(&line));
+        self.result = writeln!(self.file, "{}", json::line(&Facts(line)));
     }
 
-    /// Writes what is left.
-    ///
-    /// # Errors
-    /// Something could not be written.
+    /// Writes what is left, and fails if anything could not be written.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let result = self.result.and_then(|()| self.file.flush());
-        result.map_err(|error| super::not_written(&self.path, &error))
-    }
-}
-
-/// A decision about a request, or its end.
-#[derive(Default, Serialize)]
-struct Line<'a> {
-    run: &'a str,
-    seconds: f64,
-    request: u64,
-    event: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    class: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<IpAddr>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    method: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<&'a str>,
-}
-
-impl Line<'_> {
-    fn start(&mut self, start: Start) {
-        (self.event, self.level, self.reason) = ("start", Some(start.level), Some(start.reason.as_str()));
+        result.map_err(|error| Failure::not_written(&self.path, &error))
     }
 }

@@ -20,15 +20,11 @@ const STEPS: f64 = 10_000.0;
 
 /// The file with `split_clients`, and the nginx that reads it.
 pub(super) struct NginxSplit {
-    nginx: Nginx,
-    trees: Trees,
+    pub(super) nginx: Nginx,
+    pub(super) trees: Trees,
 }
 
 impl NginxSplit {
-    pub(super) fn new(nginx: Nginx, trees: Trees) -> NginxSplit {
-        NginxSplit { nginx, trees }
-    }
-
     /// Tells nginx to read its configuration again.
     fn reload(&self) -> io::Result<()> {
         kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
@@ -182,7 +178,7 @@ mod tests {
     #[test]
     fn without_a_reload_the_file_stays_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let mut split = NginxSplit::new(nginx(folder.path()), trees());
+        let mut split = NginxSplit { nginx: nginx(folder.path()), trees: trees() };
         let (first, _) = text(1.0, &split.nginx, &split.trees);
         fs::write(&split.nginx.file, &first).unwrap();
         assert!(split.set(0.5).is_err_and(|error| error.to_string().contains("nginx.pid")));
