@@ -3,7 +3,7 @@
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::runtime::clock::Clock;
+use crate::runtime::Clock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PublishedTables, Tables};
@@ -32,12 +32,6 @@ pub struct Gateway {
     operator: Option<Operator>,
     threads: Vec<JoinHandle<()>>,
     local_addrs: Vec<SocketAddr>,
-}
-
-impl std::fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway").field("local_addrs", &self.local_addrs).finish_non_exhaustive()
-    }
 }
 
 impl Gateway {

@@ -14,7 +14,7 @@ use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
 
 /// Reads a file again and again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) file: PathBuf,
     pub(crate) gateway: Reloader,

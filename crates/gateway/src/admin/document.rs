@@ -150,7 +150,7 @@ document! {
 
 document! {
     /// A delay that was promised, and what the plan says about it.
-    pub DelayDocument<'a>(row: &'a DelayRow) {
+    DelayDocument<'a>(row: &'a DelayRow) {
         site: &'a str = &row.site,
         class: &'a str = &row.class,
         delay_seconds: f64 = row.delay.target.as_secs_f64(),

@@ -65,7 +65,7 @@ struct VariantKind {
 
 /// What changes when a file changes. The time of status change reveals a copy that kept size and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     size_bytes: u64,
@@ -75,7 +75,7 @@ struct Stamp {
 
 impl Stamp {
     /// The stamp of a file or a folder, and whether it is a folder. Anything else is an error.
-    fn of(file: &File) -> Result<(Stamp, bool), Errno> {
+    pub(super) fn of(file: &File) -> Result<(Stamp, bool), Errno> {
         let metadata = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if !(metadata.is_file() || metadata.is_dir()) {
             return Err(Errno::NOENT);

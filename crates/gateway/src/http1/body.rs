@@ -119,19 +119,13 @@ impl<'a> Decoder<'a> {
                 DecoderState::UntilClose => {
                     return Ok(BodyStep { taken: input.len(), payload: at..input.len() });
                 }
-                DecoderState::Length(left) => {
+                DecoderState::Length(left) | DecoderState::Data(left) => {
                     let end = (at as u64).saturating_add(*left).min(input.len() as u64) as usize;
                     *left -= (end - at) as u64;
-                    if *left == 0 {
-                        self.state = DecoderState::Done;
-                    }
-                    return Ok(BodyStep { taken: end, payload: at..end });
-                }
-                DecoderState::Data(left) => {
-                    let end = (at as u64).saturating_add(*left).min(input.len() as u64) as usize;
-                    *left -= (end - at) as u64;
-                    if *left == 0 {
-                        self.state = DecoderState::DataCr;
+                    match self.state {
+                        DecoderState::Length(0) => self.state = DecoderState::Done,
+                        DecoderState::Data(0) => self.state = DecoderState::DataCr,
+                        _ => {}
                     }
                     return Ok(BodyStep { taken: end, payload: at..end });
                 }

@@ -24,12 +24,6 @@ pub struct Reloader {
     pub(crate) ticker: Option<Thread>,
 }
 
-impl std::fmt::Debug for Reloader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reloader").finish_non_exhaustive()
-    }
-}
-
 /// How often a gateway was told to reload, and since when its settings have been in force.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloads {

@@ -1,7 +1,6 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
 use crate::runtime::worker::Shared;
-use crate::settings::Backend;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
@@ -80,17 +79,11 @@ impl Senses {
             std::mem::take(&mut *shared.reported_workers.lock().unwrap_or_else(PoisonError::into_inner));
         readings.time_of_day = Some(time_of_day());
         let tables = shared.tables.current();
-        for (plant, backend) in tables.settings.backends.iter().enumerate() {
-            if !tables.reported.get(plant).copied().unwrap_or(false) {
-                continue;
-            }
-            let utilization = match (backend, &tables.upstreams[plant]) {
-                (_, Some(upstream)) => upstream.reports.take(),
+        for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
+            let utilization = match &row.upstream {
+                Some(upstream) => upstream.reports.take(),
                 // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
-                (Backend::Files(_), None) if elapsed > 0.0 => {
-                    Some((own / f64::from(tables.workers[plant].max(1))).clamp(0.0, 1.0))
-                }
-                _ => None,
+                None => (elapsed > 0.0).then(|| (own / f64::from(row.workers.max(1))).clamp(0.0, 1.0)),
             };
             readings.utilization.extend(utilization.map(|value| (plant, value)));
         }

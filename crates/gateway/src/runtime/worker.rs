@@ -3,7 +3,7 @@
 //! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
 //! path of a request but the engine's words and the lists of idle upstream connections.
 
-use super::clock::Clock;
+use super::Clock;
 use super::mailbox::{Mailbox, Message};
 use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
@@ -188,7 +188,7 @@ impl Worker {
         self.shared.spare[self.index].report(now);
         self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
-        for upstream in tables.upstreams.iter().flatten() {
+        for upstream in tables.plants.iter().filter_map(|row| row.upstream.as_ref()) {
             upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
         }
         crate::request::buffers::trim();

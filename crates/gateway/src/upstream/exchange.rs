@@ -15,6 +15,7 @@ use super::pool::{Lease, Upstream};
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
+use super::retry;
 use crate::http1::Refusal;
 use crate::request::client::Client;
 use crate::request::permit_guard::PermitGuard;
@@ -207,7 +208,7 @@ impl Exchange<'_> {
             }
             return Some(End::Absent);
         }
-        if fault == Fault::Silent && lease.reused && self.request.may_repeat() {
+        if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request) {
             return Some(End::Retry);
         }
         if self.response.is_committed() {
@@ -235,7 +236,7 @@ impl Exchange<'_> {
     fn client_owes(&self) -> bool {
         self.request.is_starved()
             && !self.request.is_refused()
-            && (self.response.has_begun() || !self.request.awaits_continue())
+            && (self.response.has_begun() || !self.request.awaits_continue)
     }
 
     fn waits(&self) -> Waits {

@@ -2,38 +2,31 @@
 //! of the levels above it, in this order. All are written before the first is sent, since the client's own head is gone by
 //! then.
 
-use std::ops::Range;
-
 /// The heads, one behind the other in a buffer that the connection keeps.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderVariants {
     bytes: Vec<u8>,
-    /// Where the first head ends. `more` has the ends of the others; it is empty for a level that does not fall back.
-    first: usize,
-    more: Vec<usize>,
+    ends: Vec<usize>,
 }
 
 impl HeaderVariants {
     /// Begins anew with the head that `write` appends.
     pub(crate) fn begin(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.clear();
-        self.more.clear();
-        write(&mut self.bytes);
-        self.first = self.bytes.len();
+        self.ends.clear();
+        self.then(write);
     }
 
     /// Adds the head that is sent if the one before finds nothing.
     pub(crate) fn then(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
-        self.more.push(self.bytes.len());
+        self.ends.push(self.bytes.len());
     }
 
     /// The `number`th head, from 0.
     pub(crate) fn get(&self, number: usize) -> Option<&[u8]> {
-        let end =
-            |number: usize| if number == 0 { Some(self.first) } else { self.more.get(number - 1).copied() };
-        let range: Range<usize> = number.checked_sub(1).map_or(Some(0), end)?..end(number)?;
-        self.bytes.get(range)
+        let start = number.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
+        self.bytes.get(*start..*self.ends.get(number)?)
     }
 
     /// Gives the memory of a large request back.

@@ -3,7 +3,7 @@
 //! In: a request that holds a place at its plant, with the heads that it may be sent under. Out: its response in the
 //! client's outbox, the place released, or a refusal in place of a response.
 //!
-//! [`retries`] carries a request through one exchange or several; [`exchange`] moves bytes between client and server on
+//! [`retry`] carries a request through one exchange or several, and has the rule of which are tried again; [`exchange`] moves bytes between client and server on
 //! one connection, with a [`request`] half and a [`response`] half, held to a [`pace`]. [`pool`] owns the connections
 //! of all threads, [`health`] says which address to try, [`load_report`] reads what servers report of themselves.
 
@@ -16,4 +16,4 @@ pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod request;
 pub(crate) mod response;
-pub(crate) mod retries;
+pub(crate) mod retry;

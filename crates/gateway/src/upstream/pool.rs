@@ -14,7 +14,7 @@
 use super::health::{AddressHealth, choose};
 use super::load_report::LoadReports;
 use crate::http1::Refusal;
-use crate::runtime::clock::Clock;
+use crate::runtime::Clock;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;

@@ -18,15 +18,14 @@ pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
     head_sent: usize,
     body: Decoder<'a>,
-    has_body: bool,
     /// Bytes at the front of the client's inbox that are checked and not yet sent.
     ready: usize,
     total: u64,
     limit: u64,
     /// The client waits for `100 Continue`, and no byte of its body has come.
-    awaits_continue: bool,
-    idempotent: bool,
-    /// Some byte reached the upstream's socket.
+    pub awaits_continue: bool,
+    /// Sending it twice does no harm ([`retry`](super::retry)).
+    pub is_repeatable: bool,
     touched: bool,
     /// The upstream takes no more bytes; its response may come all the same.
     refused: bool,
@@ -37,26 +36,15 @@ impl<'a> RequestSide<'a> {
         RequestSide {
             head,
             head_sent: 0,
-            has_body: !body.is_done(),
             body,
             ready: 0,
             total: 0,
             limit,
             awaits_continue: false,
-            idempotent: false,
+            is_repeatable: false,
             touched: false,
             refused: false,
         }
-    }
-
-    /// Whether sending the request twice does no harm.
-    pub(crate) fn idempotent(self, idempotent: bool) -> Self {
-        RequestSide { idempotent, ..self }
-    }
-
-    /// Whether the client waits for `100 Continue` before it sends the body.
-    pub(crate) fn awaiting_continue(self, awaits_continue: bool) -> Self {
-        RequestSide { awaits_continue, ..self }
     }
 
     /// Sends another head, in place of the one that found nothing. Only for a request without a body.
@@ -65,15 +53,14 @@ impl<'a> RequestSide<'a> {
         self.rewind();
     }
 
-    /// Begins again, on another connection. Only right if [`may_repeat`](Self::may_repeat).
+    /// Begins again, on another connection.
     pub(crate) fn rewind(&mut self) {
         (self.head_sent, self.refused, self.touched) = (0, false, false);
     }
 
-    /// Whether the request may be sent on another connection: no byte of it was written, or sending it twice does no harm
-    /// and the gateway still has all of it.
-    pub(crate) fn may_repeat(&self) -> bool {
-        !self.touched || (self.idempotent && !self.has_body)
+    /// Whether some byte reached the upstream's socket.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched
     }
 
     /// Whether the client has sent all of the request.
@@ -84,11 +71,6 @@ impl<'a> RequestSide<'a> {
     /// Whether the upstream has all of the request.
     pub(crate) fn is_sent(&self) -> bool {
         self.head_sent == self.head.len() && self.ready == 0 && self.body.is_done()
-    }
-
-    /// Whether no byte of the body came because the client waits for `100 Continue`.
-    pub(crate) fn awaits_continue(&self) -> bool {
-        self.awaits_continue
     }
 
     pub(crate) fn is_refused(&self) -> bool {
