@@ -15,7 +15,6 @@ use plimsoll_core::request::RequestView;
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
 use std::net::IpAddr;
 
-/// Explains a request.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);

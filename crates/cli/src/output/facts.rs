@@ -14,7 +14,6 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts(pub(crate) Vec<Figure>);
 
-/// One figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     key: Cow<'static, str>,
@@ -24,7 +23,6 @@ pub(crate) struct Figure {
     is_trouble: bool,
 }
 
-/// The value of a figure.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// JSON's `null`; a dash in text.
@@ -129,7 +127,6 @@ impl Value {
     }
 }
 
-/// What a value is made from.
 macro_rules! values {
     ($($from:ty: $own:ident => $value:expr;)+) => {
         $(impl From<$from> for Value {

@@ -14,7 +14,6 @@ pub(crate) enum Failure {
     Failed(String),
 }
 
-/// Writes a file.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(path, text).map_err(|error| Failure::not_written(path, &error))
 }
@@ -24,7 +23,6 @@ impl Failure {
         Failure::Failed(format!("cannot write {}: {error}", path.display()))
     }
 
-    /// What is printed.
     pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Input(text) | Failure::Failed(text) => text,

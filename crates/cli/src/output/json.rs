@@ -35,7 +35,6 @@ pub(crate) fn print_or(
     if is_json { print(facts) } else { text::print(text().trim_end()) }
 }
 
-/// Prints facts over several lines.
 pub(crate) fn print_indented(facts: &impl Serialize) -> Result<(), Failure> {
     text::print(written(facts, PrettyFormatter::new()))
 }

@@ -10,6 +10,7 @@ use crate::output::{promised, text};
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
+use plimsoll_gateway::admin::mode_word;
 use plimsoll_gateway::settings::Rewrite;
 use plimsoll_report::{Cell, Table};
 
@@ -23,22 +24,13 @@ pub(crate) fn facts(configuration: &Configuration) -> Facts {
     let addresses = gateway.settings.listen.iter().map(ToString::to_string);
     let sites = promises.sites.iter().zip(&gateway.settings.rewrites);
     let sites = sites.map(|(site, rewrites)| site_facts(site, rewrites, &promises.plants));
+    let law = match promises.control.law {
+        UtilizationLaw::FeedForward => "feed-forward",
+        UtilizationLaw::Paper { .. } => "paper",
+    };
     Facts(vec![
-        hidden(
-            "mode",
-            match promises.control.mode {
-                Mode::Control => "control",
-                Mode::Observe => "observe",
-                Mode::Off => "off",
-            },
-        ),
-        hidden(
-            "law",
-            match promises.control.law {
-                UtilizationLaw::FeedForward => "feed-forward",
-                UtilizationLaw::Paper { .. } => "paper",
-            },
-        ),
+        hidden("mode", mode_word(promises.control.mode)),
+        hidden("law", law),
         hidden("period_seconds", promises.control.period.as_secs_f64()),
         hidden("listen", addresses.collect::<Vec<_>>()),
         hidden("admin", gateway.settings.admin.map(|admin| admin.to_string())),
@@ -49,12 +41,10 @@ pub(crate) fn facts(configuration: &Configuration) -> Facts {
     ])
 }
 
-/// Whether every plant states its costs.
 fn is_verified(promises: &Promises) -> bool {
     promises.plants.iter().all(|plant| plant.costs.is_some())
 }
 
-/// The plan as text.
 pub(crate) fn text(configuration: &Configuration) -> String {
     let promises = &configuration.promises;
     let upstreams = upstreams(configuration);
@@ -97,9 +87,6 @@ fn plans(promises: &Promises) -> Vec<PlantPlan> {
 }
 
 /// Refuses promises that cannot be kept.
-///
-/// # Errors
-/// [`Failure::Input`] with the table of which site takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
     let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
@@ -149,19 +136,13 @@ fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
         (Feasibility::Exceeds, None) => fitting,
         _ => "all".to_owned(),
     };
+    let megabits = Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits));
+    let utilization = row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from);
     Facts(vec![
         figure("site", "guarantee", row.site.as_str()),
         figure("requests_per_second", "requests/s", Value::Number(rate, Unit::Plain(0))),
-        figure(
-            "bandwidth_bytes_per_second",
-            "Mbit/s",
-            Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits)),
-        ),
-        figure(
-            "utilization",
-            "of the upstream",
-            row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from),
-        ),
+        figure("bandwidth_bytes_per_second", "Mbit/s", megabits),
+        figure("utilization", "of the upstream", utilization),
         figure("", "would fit", would_fit),
     ])
 }
@@ -184,41 +165,32 @@ fn upstreams(configuration: &Configuration) -> Vec<Facts> {
 }
 
 fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
-    let workers = Value::from(plant.workers);
+    let kind = match backend {
+        Backend::Upstream { .. } => "servers",
+        Backend::Files { .. } => "folder",
+    };
     let bounds = plant.find_workers;
+    let workers = match bounds {
+        Some(bounds) => {
+            Value::from(plant.workers).said(format!("found, {} to {}", bounds.least, bounds.most))
+        }
+        None => plant.workers.into(),
+    };
+    let sense = match plant.sense {
+        Sense::Gap => "gap",
+        Sense::Reported => "reported",
+    };
     let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64());
     let rate = carried(plant);
     let carries = rate.map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s"));
+    let bounds = bounds.map(|bounds| Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]));
     Facts(vec![
         figure("name", "upstream", plant.name.as_str()),
-        figure(
-            "kind",
-            "kind",
-            match backend {
-                Backend::Upstream { .. } => "servers",
-                Backend::Files { .. } => "folder",
-            },
-        ),
-        figure(
-            "workers",
-            "workers",
-            match bounds {
-                Some(bounds) => workers.said(format!("found, {} to {}", bounds.least, bounds.most)),
-                None => workers,
-            },
-        ),
-        hidden(
-            "find_workers",
-            bounds.map(|bounds| Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)])),
-        ),
+        figure("kind", "kind", kind),
+        figure("workers", "workers", workers),
+        hidden("find_workers", bounds),
         figure("load_line", "load line", Value::Number(plant.set_point, Unit::Plain(2))),
-        hidden(
-            "sense",
-            match plant.sense {
-                Sense::Gap => "gap",
-                Sense::Reported => "reported",
-            },
-        ),
+        hidden("sense", sense),
         figure("max_connections", "max connections", plant.max_connections),
         figure("max_waiting", "may wait", Value::from(plant.queue.max_waiting).said(may_wait)),
         hidden("max_wait_seconds", plant.queue.max_wait.as_secs_f64()),
@@ -234,6 +206,11 @@ fn carried(plant: &Plant) -> Option<f64> {
 }
 
 fn site_facts(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Facts {
+    let client = match &site.identity {
+        Identity::Address => "address".to_owned(),
+        Identity::Header(name) => format!("header:{name}"),
+        Identity::Cookie(name) => format!("cookie:{name}"),
+    };
     Facts(vec![
         hidden("name", site.name.as_str()),
         hidden("hosts", site.hosts.clone()),
@@ -242,14 +219,7 @@ fn site_facts(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Facts {
         hidden("promises", promised::of(site).map(|promised| promised.facts()).collect::<Vec<_>>()),
         hidden("strict_ratios", site.strict_ratios),
         hidden("exempt", site.exempt.len()),
-        hidden(
-            "client",
-            match &site.identity {
-                Identity::Address => "address".to_owned(),
-                Identity::Header(name) => format!("header:{name}"),
-                Identity::Cookie(name) => format!("cookie:{name}"),
-            },
-        ),
+        hidden("client", client),
     ])
 }
 

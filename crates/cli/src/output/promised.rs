@@ -36,7 +36,6 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
 }
 
 impl Promised<'_> {
-    /// Whether the class has neither delay nor ratio nor deadline.
     fn is_empty(&self) -> bool {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }

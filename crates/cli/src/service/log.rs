@@ -34,7 +34,6 @@ pub(crate) fn start(_blocked: Signals) {
     }
 }
 
-/// Lines that were lost so far.
 pub(crate) fn dropped() -> u64 {
     LOG.get().map_or(0, LossyWriter::dropped)
 }

@@ -9,9 +9,6 @@ use std::io;
 const OWN_FILES: u64 = 1000;
 
 /// Raises this process's limit of open files to the hard limit and returns it.
-///
-/// # Errors
-/// The system refuses, as a sandbox may; the old limit is then still in force.
 pub(crate) fn raise_open_files() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

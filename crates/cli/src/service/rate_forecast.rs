@@ -24,9 +24,6 @@ struct Place {
 }
 
 /// What a file keeps; nothing if it does not exist yet.
-///
-/// # Errors
-/// It cannot be read, its content is wrong, or there is no folder to write it to.
 pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     let name = path.display();
     match fs::read_to_string(path) {
@@ -55,9 +52,6 @@ impl ForecastFile {
     }
 
     /// What the file at `path` keeps; nothing if it is the same file as before.
-    ///
-    /// # Errors
-    /// As [`read`].
     pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
         let same = self.place().path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()
@@ -85,7 +79,6 @@ impl ForecastFile {
     }
 }
 
-/// Hours since 1970.
 fn hour() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / 3600
 }

@@ -48,9 +48,6 @@ impl WorkerCounts {
     }
 
     /// Asks again and again, as long as the process runs.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub(crate) fn start(self, gateway: Reloader) -> io::Result<()> {
         let ask = move || {
             loop {

@@ -32,7 +32,7 @@ pub(super) fn classes(status: &Status) -> impl Iterator<Item = &ClassStatus> {
 }
 
 /// The configuration's word for a mode.
-pub(super) const fn mode_word(mode: Mode) -> &'static str {
+pub const fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::Control => "control",
         Mode::Observe => "observe",
@@ -51,7 +51,6 @@ macro_rules! document {
             $($(#[$how])* $key: $type,)+
         }
         impl$(<$life>)? $name$(<$life>)? {
-            /// Takes each value from where it is known.
             $visibility fn new($($from)*) -> Self {
                 $name { $($key: $value,)+ }
             }
@@ -61,7 +60,7 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub StatusDocument<'a>(status: &'a Status) {
+    pub(super) StatusDocument<'a>(status: &'a Status) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),

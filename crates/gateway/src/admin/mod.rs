@@ -15,7 +15,8 @@ mod operator;
 mod tests;
 
 use crate::runtime::reload::Reloaded;
-pub use document::StatusDocument;
+use document::StatusDocument;
+pub use document::mode_word;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use metrics::Scrape;

@@ -29,7 +29,6 @@ impl Desk {
         Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner }
     }
 
-    /// What there is to show now.
     pub(super) fn look(&self) -> (Scrape, Health) {
         let scrape = (self.scrape)();
         let health = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
@@ -37,7 +36,6 @@ impl Desk {
     }
 }
 
-/// The running thread.
 #[derive(Debug)]
 pub(crate) struct Operator {
     pub address: SocketAddr,

@@ -19,7 +19,6 @@ use std::fs::File;
 use std::io::Read;
 use std::time::Instant;
 
-/// The manifest's name.
 const MANIFEST: &[u8] = b"manifest.json";
 /// The version of the manifest that is understood.
 const VERSION: u64 = 1;

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-/// What to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
     Whole,

@@ -1,6 +1,5 @@
 //! What the file server reads of a request.
 
-/// A request for a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileRequest<'a> {
     /// The method, as sent.
@@ -9,7 +8,6 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) path: &'a str,
     /// The query without its question mark; kept when a folder's missing slash is added.
     pub(crate) query: Option<&'a str>,
-    /// The header fields that matter here.
     pub(crate) fields: FileFields<'a>,
 }
 

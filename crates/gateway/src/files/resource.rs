@@ -24,13 +24,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// No file system's clock in use has a longer tick (FAT has 2 s).
 const SETTLE_SECONDS: i64 = 2;
 
-/// What a name leads to.
 pub(super) enum Found {
     File(Rc<Resource>),
     Folder,
 }
 
-/// A file and its compressed copies.
 #[derive(Debug)]
 pub(super) struct Resource {
     /// The original first; never empty.
@@ -49,7 +47,6 @@ pub(super) struct Variant {
     pub(super) block: Rc<str>,
     /// How many bytes of the block are validators.
     pub(super) validators_length: usize,
-    /// The content of a small file.
     pub(super) content: Option<Rc<[u8]>>,
 }
 
@@ -140,7 +137,7 @@ fn names_its_encoding(file: &File) -> bool {
 }
 
 fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Option<Opened> {
-    let name: Rc<[u8]> = [name, coding.ending().as_bytes()].concat().into();
+    let name: Rc<[u8]> = [name, coding.names().1.as_bytes()].concat().into();
     let file = tree.open_name(&name).ok()?;
     let (stamp, is_folder) = Stamp::of(&file).ok()?;
     let usable = !is_folder && stamp.modified.0 >= original.modified.0;
@@ -159,7 +156,6 @@ fn read_small(file: &File, stamp: Stamp) -> Option<Rc<[u8]>> {
 }
 
 impl Resource {
-    /// The variant to send.
     pub(super) fn choose(&self, accept_encoding: Option<&str>) -> Rc<Variant> {
         let number = match self.variants.len() {
             1 => 0,
@@ -192,7 +188,7 @@ impl Variant {
         let age_seconds =
             now.duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64) - stamp.modified.0;
         let (seconds, nanoseconds) = stamp.modified;
-        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.as_str()));
+        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.names().0));
         let etag = format!("\"{:x}-{seconds:x}.{nanoseconds:x}{suffix}\"", stamp.size_bytes);
         let mut block = format!("etag: {etag}\r\n");
         // An origin must not name a future time (RFC 9110, 8.8.2.1). A time before 1970 is an artefact of archives.
@@ -208,7 +204,7 @@ impl Variant {
         let validators_length = block.len();
         line(&mut block, "content-type", kind.content_type.text);
         if let Some(coding) = kind.coding {
-            line(&mut block, "content-encoding", coding.as_str());
+            line(&mut block, "content-encoding", coding.names().0);
         }
         line(&mut block, "accept-ranges", "bytes");
         let settled = age_seconds >= SETTLE_SECONDS;
@@ -229,7 +225,6 @@ impl Variant {
         Ok((file, variant))
     }
 
-    /// Its length in bytes.
     pub(super) fn size(&self) -> u64 {
         self.stamp.size_bytes
     }

@@ -32,7 +32,6 @@ pub(super) enum Confinement {
     Links,
 }
 
-/// An open root.
 #[derive(Debug)]
 pub(super) struct Tree {
     path: PathBuf,
@@ -81,7 +80,6 @@ impl Tree {
         }
     }
 
-    /// Opens the file or folder of this name.
     pub(super) fn open_name(&self, name: &[u8]) -> Result<File, Errno> {
         match self.confinement {
             Confinement::Kernel => beneath(&self.root, name),

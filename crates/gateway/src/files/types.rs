@@ -8,7 +8,6 @@
 /// What the ending of a name says about the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentType {
-    /// The value of `content-type`.
     pub(super) text: &'static str,
     /// Whether a compressed copy is looked for; false for types that are compressed already.
     pub(super) compressible: bool,

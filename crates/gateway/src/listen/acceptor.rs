@@ -80,7 +80,6 @@ fn make_room(worker: &Worker) {
     }
 }
 
-/// Whether the limit of connections is reached.
 pub(crate) fn is_full(worker: &Worker) -> bool {
     let shared = &worker.shared;
     let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();

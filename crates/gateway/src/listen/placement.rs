@@ -60,7 +60,6 @@ impl SpareTime {
         }
     }
 
-    /// Whether the thread has time to spare.
     fn is_enough(&self, now: Instant) -> bool {
         let is_stale = now.since(Instant::from_nanos(self.reported.at.load(Relaxed))) > STALE;
         !is_stale && f64::from(self.reported.share.load(Relaxed)) / 1000.0 > LEAST_SPARE

@@ -116,7 +116,6 @@ pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelRep
     LevelReport { name: &settings.report.name, level, reason }
 }
 
-/// The phrase of a status line.
 pub(super) fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -158,7 +157,6 @@ pub(super) fn write_start(out: &mut Vec<u8>, status: u16, date: &str) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A rejection as its client gets it.
 struct Rejected<'a> {
     rejection: &'a Rejection,
     retry_after: Duration,

@@ -20,7 +20,6 @@ const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long a client may still send after its last response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The socket and what is in flight on it.
 pub(crate) struct Client {
     pub io: TcpStream,
     pub inbox: Inbox,

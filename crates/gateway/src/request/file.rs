@@ -15,7 +15,6 @@ use crate::http1::Refusal;
 use plimsoll_core::request::{Outcome, Service};
 
 impl Connection {
-    /// Serves a file.
     pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
         let Some(response) = self.find_file(&started) else {
             started.permit.release(Service::default());

@@ -34,7 +34,6 @@ impl PermitGuard {
         }
     }
 
-    /// Ends the request.
     pub(crate) fn depart(mut self, outcome: Outcome) {
         self.leave(outcome);
     }

@@ -13,17 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    /// A client's connection, for this thread to serve.
     Connection(TcpStream, IpAddr),
     /// End a connection that is idle: another thread has accepted one more than there may be.
     EndIdle,
     /// Stop accepting, finish the requests under way.
     Drain,
-    /// Stop now.
     Stop,
 }
 

@@ -13,7 +13,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
 
-/// One connection's slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     index: u32,
@@ -55,7 +54,6 @@ impl Slot {
         self.idle_since.set(0);
     }
 
-    /// Whether a deadline is set.
     pub(crate) fn is_armed(&self) -> bool {
         self.deadline.get() != 0 || self.expired.get()
     }
@@ -71,7 +69,6 @@ impl Slot {
         self.wake();
     }
 
-    /// The token for the next wait.
     pub(crate) fn token(&self, lane: usize) -> Token {
         Token((lane as u64) << 56 | u64::from(self.index) << 32 | u64::from(self.generation.get()))
     }
@@ -92,18 +89,15 @@ impl Slot {
     }
 }
 
-/// The token of the request that a verdict is about.
 pub(crate) fn token_of(verdict: &Verdict) -> Token {
     let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = verdict;
     *token
 }
 
-/// The lane that a token belongs to.
 pub(crate) fn lane_of(token: Token) -> usize {
     (token.0 >> 56) as usize
 }
 
-/// A thread's connections.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Option<Rc<Slot>>>,

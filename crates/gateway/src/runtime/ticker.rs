@@ -13,7 +13,6 @@ use std::time::SystemTime;
 /// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// The running thread.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     stop: Arc<AtomicBool>,

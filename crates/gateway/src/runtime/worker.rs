@@ -51,7 +51,6 @@ impl Shared {
         self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a client's connection to a thread.
     pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
         if let Ok(stream) = io.into_std() {
             self.mailboxes[thread].connections.fetch_add(1, Relaxed);
@@ -109,7 +108,6 @@ impl Worker {
         Ok(Rc::new(worker))
     }
 
-    /// Reads the clock.
     pub(crate) fn now(&self) -> Instant {
         let now = self.shared.clock.now();
         self.coarse.set(now);
@@ -165,7 +163,6 @@ impl Worker {
         }
     }
 
-    /// The tables that this thread reads.
     pub(crate) fn tables(&self) -> Rc<ThreadTables> {
         self.tables.borrow().clone()
     }
@@ -195,7 +192,6 @@ impl Worker {
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 
-    /// Serves a client's connection that was placed on this thread.
     pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: IpAddr) {
         tokio::task::spawn_local(connection::run(self.clone(), io, peer));
     }

@@ -44,7 +44,6 @@ pub(crate) enum End {
     Broken(Outcome),
 }
 
-/// One request and its response.
 pub(crate) struct Exchange<'a> {
     pub worker: &'a Worker,
     pub client: &'a mut Client,
@@ -104,7 +103,6 @@ impl Exchange<'_> {
         self.check_deadline()
     }
 
-    /// Sends bytes of the request to the upstream.
     fn send(&mut self, context: &mut Context<'_>) -> bool {
         let Some(lease) = &mut self.lease else { return false };
         let moved = self.request.poll_send(&mut self.client.inbox, &mut lease.io, context).is_ready();
@@ -138,7 +136,6 @@ impl Exchange<'_> {
         }
     }
 
-    /// Reads the upstream's bytes.
     fn receive(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         if self.client.outbox.len() >= READ_AHEAD {
             return None;

@@ -67,7 +67,6 @@ struct Idle {
     ticket: Ticket,
 }
 
-/// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub io: TcpStream,
@@ -76,7 +75,6 @@ pub(crate) struct Lease {
     pub reused: bool,
 }
 
-/// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     Refused,
@@ -86,7 +84,6 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// What the client is told.
     pub(super) fn refusal(self) -> Refusal {
         let (status, why) = match self {
             ConnectError::Refused => (502, "the upstream does not accept connections"),
@@ -102,7 +99,6 @@ impl ConnectError {
 /// Which connection [`Upstream::acquire`] returns, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectOptions {
-    /// The thread that needs it.
     pub thread: usize,
     pub clock: Clock,
     pub connect_timeout: Duration,
@@ -110,7 +106,6 @@ pub(crate) struct ConnectOptions {
     pub fresh: bool,
 }
 
-/// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionBounds {
     /// The most connections, busy and idle. Without control there is no bound.
@@ -262,7 +257,6 @@ impl Lease {
         self.ticket.upstream.health[self.ticket.address].failed(now);
     }
 
-    /// Counts a success of the server.
     pub(crate) fn praise(&self) {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }

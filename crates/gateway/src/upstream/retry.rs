@@ -11,9 +11,8 @@
 //! request holds its one place at the upstream throughout, so that tries never exceed what the engine has admitted.
 
 use super::exchange::{End, Exchange};
-use super::header_variants::HeaderVariants;
 use super::pool::{ConnectOptions, Lease, Upstream};
-use super::request::RequestSide;
+use super::request::{HeaderVariants, RequestSide};
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
@@ -70,7 +69,6 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
         && !head.expects_continue
 }
 
-/// Why a request has no connection.
 enum NotConnected {
     ClientLeft,
     Refused(Refusal),

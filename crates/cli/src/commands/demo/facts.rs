@@ -1,36 +1,27 @@
 //! The facts of a step: each side, live and in virtual time, and the conditions of the run.
 
 use super::figures::{Figures, Machine, Spread};
-use super::plant::{PERIOD, SET_POINT};
+use super::machine::cores;
+use super::plant::{CLIENTS, PERIOD, SET_POINT};
 use super::side::Seen;
+use super::step::Step;
 use crate::output::facts::{Facts, Figure, Value, compare, figure, hidden, rounded};
 use crate::output::units::Unit;
 use plimsoll_load::Histogram;
 use plimsoll_report::Table;
 
-/// The conditions of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Conditions {
-    pub(crate) capacity: f64,
-    pub(crate) clients: u32,
-    pub(crate) seed: u64,
-    pub(crate) seconds: u64,
-    pub(crate) load: f64,
-    pub(crate) cores: usize,
-}
-
 /// The facts of a step, as `demo --json` prints them. The sides: with the gateway live and simulated, without it live and
 /// simulated.
-pub(crate) fn step(at: &Conditions, sides: &[Facts; 4]) -> Facts {
+pub(crate) fn step(step: &Step<'_>, sides: &[Facts; 4]) -> Facts {
     let [controlled, simulated, uncontrolled, simulated_uncontrolled] = sides.clone();
     let at = Facts(vec![
-        hidden("capacity", at.capacity),
+        hidden("capacity", step.server.capacity()),
         hidden("period_seconds", PERIOD.as_secs_f64()),
-        hidden("clients", at.clients),
-        hidden("seed", at.seed),
-        hidden("seconds", at.seconds),
-        hidden("load", at.load),
-        hidden("cores", at.cores),
+        hidden("clients", CLIENTS),
+        hidden("seed", step.seed),
+        hidden("seconds", step.seconds),
+        hidden("load", step.load),
+        hidden("cores", cores()),
     ]);
     let mut all = vec![hidden("set_point", SET_POINT)];
     all.extend(controlled.0);
@@ -41,13 +32,11 @@ pub(crate) fn step(at: &Conditions, sides: &[Facts; 4]) -> Facts {
     Facts(all)
 }
 
-/// The sides of a step beside each other.
 pub(crate) fn table(sides: &[Facts; 4]) -> Table {
     let names = ["with the gateway", "simulated", "without it", "simulated"].map(str::to_owned);
     compare("The step", &names.into_iter().zip(sides).collect::<Vec<_>>())
 }
 
-/// The facts of one side of a step.
 pub(crate) fn side(side: &Figures) -> Facts {
     let four = |value| rounded(value, Unit::Plain(3));
     let Spread { mean, p5, p95 } = side.utilization;

@@ -33,7 +33,6 @@ const SECONDS: u64 = 30;
 const LOAD: f64 = 3.0;
 const SEED: u64 = 1;
 
-/// Runs the show, or a step, or draws the picture.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let server = |usual| plant::Server::of_capacity(arguments.capacity.unwrap_or(usual));
     let DemoArguments { load, seed, json, .. } = *arguments;

@@ -24,9 +24,7 @@ use std::time::Duration;
 pub(crate) const FULL: Duration = Duration::from_millis(128);
 /// r: the cost of a light page over that of a full page.
 pub(crate) const LIGHT_COST: f64 = 0.15;
-/// Body of a full page.
 pub(crate) const FULL_BYTES: usize = 16 << 10;
-/// Body of a light page.
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
 /// U*, the set point.
 pub(crate) const SET_POINT: f64 = 0.85;
@@ -63,7 +61,6 @@ impl Server {
         f64::from(self.workers) / FULL.as_secs_f64()
     }
 
-    /// Starts the server.
     pub(crate) fn start(self) -> Result<OriginHandle, Failure> {
         origin(self.workers)
     }
@@ -141,14 +138,11 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
     }
 }
 
-/// A crowd of visitors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
     /// The number of visitors, each at an address of its own.
     pub(crate) clients: u32,
-    /// Determines arrivals and clients.
     pub(crate) seed: u64,
-    /// The most sockets that they may open.
     pub(crate) max_sockets: usize,
 }
 

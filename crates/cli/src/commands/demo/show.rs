@@ -69,11 +69,9 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
 }
 
-/// The place where the show is drawn.
 enum Screen {
     /// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
     Terminal(DefaultTerminal),
-    /// A log, which gets a line a second.
     Log,
 }
 
@@ -139,7 +137,6 @@ fn not_drawn(error: io::Error) -> Failure {
     Failure::Failed(format!("cannot draw: {error}"))
 }
 
-/// A new file for the report in the temporary folder.
 fn new_file() -> Result<PathBuf, Failure> {
     let file = tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".html").tempfile();
     let kept = file.and_then(|file| file.into_temp_path().keep().map_err(|error| error.error));

@@ -3,13 +3,13 @@
 //! A side is judged by the server's own ledger and the clients' own clocks. The gateway's estimate is shown beside them and
 //! judges nothing.
 
+use super::figures::{Course, Machine};
 use super::machine::CpuMeter;
 use super::plant::{self, Crowd, Server};
 use crate::output::failure::Failure;
 use plimsoll_gateway::Gateway;
 use plimsoll_load::{
     Answer, BusyReading, ErrorKind, Histogram, LevelChanges, LoadHandle, OriginHandle, Outcome, Record, Step,
-    Tally,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -28,7 +28,6 @@ pub(crate) struct Seen {
     pub(crate) errors: u64,
     /// Requests that were not sent because this machine had no socket left; they say nothing about the server.
     pub(crate) local: u64,
-    /// Body bytes of pages.
     pub(crate) bytes: u64,
     /// Response times of pages, from when the request was due.
     pub(crate) latency: Histogram,
@@ -50,7 +49,6 @@ impl Seen {
         }
     }
 
-    /// Adds what was seen elsewhere.
     pub(crate) fn merge(&mut self, other: &Seen) {
         for (mine, theirs) in self.pages.iter_mut().zip(other.pages) {
             *mine += theirs;
@@ -68,16 +66,13 @@ impl Seen {
     }
 }
 
-/// One control period.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoPeriod {
     /// U by the server's own ledger: the part of its workers that hold a request.
     pub(crate) utilization: f64,
     /// The same without the time that this machine took to hand answers out.
     pub(crate) service: f64,
-    /// What the clients saw.
     pub(crate) seen: Seen,
-    /// Clients that changed their level.
     pub(crate) changes: LevelChanges,
     /// U as the gateway estimates it by gaps.
     pub(crate) estimate: Option<f64>,
@@ -121,14 +116,12 @@ impl Moment {
     }
 }
 
-/// Which of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     WithGateway,
     Without,
 }
 
-/// A side under load.
 pub(crate) struct Side {
     // Fields are dropped in this order: clients, gateway, server.
     load: LoadHandle,
@@ -137,18 +130,6 @@ pub(crate) struct Side {
     seen: Arc<Mutex<Seen>>,
     last: [BusyReading; 2],
     cpu: CpuMeter,
-}
-
-/// What is left of a side when its load has ended.
-pub(crate) struct Ended {
-    /// What the clients counted.
-    pub(crate) tally: Tally,
-    /// What the clients saw end after the last period.
-    pub(crate) rest: Seen,
-    /// How late the server handed its answers out.
-    pub(crate) origin_lateness: Histogram,
-    /// What this process used of all cores meanwhile.
-    pub(crate) cpu_share: f64,
 }
 
 impl Side {
@@ -178,12 +159,10 @@ impl Side {
         Ok(Side { load, gateway, origin, seen, last, cpu })
     }
 
-    /// When the load started.
     pub(crate) fn started(&self) -> Instant {
         self.load.started()
     }
 
-    /// The gateway, if it has one.
     pub(crate) fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
     }
@@ -208,13 +187,16 @@ impl Side {
         std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for requests under way, then stops everything.
-    pub(crate) fn end(self) -> Ended {
+    /// Waits for requests under way, then stops everything. Returns what happened, with the periods so far.
+    pub(crate) fn end(self, periods: Vec<DemoPeriod>) -> Course {
         let Side { load, gateway, origin, seen, cpu, .. } = self;
         let tally = load.join();
         let cpu_share = cpu.share();
         let rest = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
         drop(gateway);
-        Ended { tally, rest, origin_lateness: origin.served().lateness, cpu_share }
+        let origin_lateness = origin.served().lateness;
+        let machine = Some(Machine { client_lateness: tally.lateness, origin_lateness, cpu_share });
+        let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
+        Course { periods, arrivals, rest, machine }
     }
 }

@@ -12,7 +12,6 @@ use plimsoll_sim::workload::{Arrivals, Phase};
 use plimsoll_sim::{Row, Run, Setup};
 use std::time::Duration;
 
-/// One side of a step.
 pub(crate) fn simulated(which: Which, step: &Step<'_>) -> Result<Course, Failure> {
     let phases = [(step.seconds, step.load)];
     let (run, clients) = run(which, step.server, step.seed, &phases)?;
@@ -79,7 +78,6 @@ fn period(row: &Row, clients: u32) -> DemoPeriod {
     }
 }
 
-/// What the clients saw end.
 fn seen(row: &Row) -> Seen {
     let class = &row.classes[0];
     Seen {

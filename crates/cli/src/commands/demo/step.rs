@@ -1,23 +1,23 @@
 //! One step from nothing to the load, unattended: with the gateway, then without it.
 
-use super::facts::{self, Conditions};
-use super::figures::{Course, Figures, Machine};
-use super::machine::{self, sleep_until};
+use super::facts;
+use super::figures::{Course, Figures};
+use super::machine;
 use super::page;
 use super::plant::{CLIENTS, Crowd, PERIOD, SET_POINT, Server};
-use super::side::{Ended, Moment, Side, Which};
+use super::side::{Moment, Side, Which};
 use super::simulated::simulated;
 use crate::output::failure::{self, Failure};
 use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Above this at the 99th percentile, requests did not come when they should have.
 const LATE: Duration = Duration::from_millis(20);
 
-/// The settings of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) server: Server,
@@ -29,7 +29,6 @@ pub(crate) struct Step<'a> {
     pub(crate) report: Option<&'a Path>,
 }
 
-/// Runs a step and prints its figures.
 pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
     // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
@@ -42,8 +41,6 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let moments = with.periods.iter().zip(&without.periods);
     let moments: Vec<[Moment; 2]> = moments.map(|(with, without)| [with, without].map(Moment::of)).collect();
     let all = [with, simulated_with, without, simulated_without].map(|course| Figures::of(course, capacity));
-    let Step { seed, load, seconds, json, .. } = step;
-    let conditions = Conditions { capacity, clients: CLIENTS, seed, seconds, load, cores: machine::cores() };
     let machine = all[0].machine.as_ref();
     if machine.is_some_and(|machine| machine.client_lateness.quantile(0.99) > LATE) {
         log::tell(
@@ -53,8 +50,8 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);
     let sides = all.each_ref().map(facts::side);
     let table = facts::table(&sides);
-    json::print_or(json, &facts::step(&conditions, &sides), || {
-        format!("{}\n{}", headline(&conditions, busy), text::table(&table))
+    json::print_or(step.json, &facts::step(&step, &sides), || {
+        format!("{}\n{}", headline(&step, busy), text::table(&table))
     })?;
     match step.report {
         Some(path) => failure::write(path, &page::page(&moments, table).to_html()),
@@ -62,7 +59,6 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     }
 }
 
-/// One side's course.
 fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failure> {
     let steps = vec![(Duration::from_secs(step.seconds), step.load * step.server.capacity())];
     let mut side = Side::start(which, step.server, steps, crowd)?;
@@ -70,21 +66,19 @@ fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failur
     let line = ProgressLine::new(Duration::ZERO);
     let name = if which == Which::WithGateway { "with the gateway" } else { "without it" };
     for second in 1..=step.seconds {
-        sleep_until(side.started() + PERIOD * second as u32);
+        thread::sleep((side.started() + PERIOD * second as u32).saturating_duration_since(Instant::now()));
         periods.push(side.period());
         let done = second as f64 / step.seconds as f64;
         line.show(Some(done), || format!("{name}: {second}/{} s", step.seconds));
     }
-    let Ended { tally, rest, origin_lateness, cpu_share } = side.end();
-    let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
-    let machine = Machine { client_lateness: tally.lateness, origin_lateness, cpu_share };
-    Ok(Course { periods, arrivals, rest, machine: Some(machine) })
+    Ok(side.end(periods))
 }
 
-fn headline(conditions: &Conditions, busy: f64) -> String {
-    let Conditions { capacity, clients, load, seconds, seed, cores } = conditions;
+fn headline(step: &Step<'_>, busy: f64) -> String {
+    let Step { load, seconds, seed, .. } = step;
+    let (capacity, cores) = (step.server.capacity(), machine::cores());
     format!(
-        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {clients} \
+        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {CLIENTS} \
          clients\n(load line {SET_POINT}, seed {seed}, {cores} cores, of which the demo used {busy:.0} %; simulated: the \
          same files\nin virtual time, `plimsoll simulate examples/demo.toml --workload examples/workloads/demo.toml`)\n"
     )

@@ -39,7 +39,6 @@ pub(crate) struct Profiled {
     pub(crate) profile: Profile,
     /// The servers' names, for titles.
     pub(crate) servers: String,
-    /// The sizes' names.
     pub(crate) subjects: Vec<String>,
     pub(crate) rejecting: Option<String>,
     /// A remark where the URL that is to be rejected was answered like a page.
@@ -47,12 +46,10 @@ pub(crate) struct Profiled {
     pub(crate) loopback: bool,
     pub(crate) most_clients: u32,
     pub(crate) upstream: String,
-    /// Where the section was written.
     pub(crate) written: Option<PathBuf>,
     pub(crate) took: Duration,
 }
 
-/// Profiles a server.
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let plan = plan(arguments)?;

@@ -6,7 +6,6 @@ use crate::output::facts::{Facts, list};
 use plimsoll_load::profile::Fit;
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, Verdict, XAxis};
 
-/// Points of a fit's line.
 const STEPS: usize = 64;
 const KIB: f64 = 1024.0;
 

@@ -14,7 +14,6 @@ use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_sim::{ClassRow, Heavy, LogNotes, PlantRow, Row, Run};
 use serde::Serialize;
 
-/// The facts of all runs.
 #[derive(Serialize)]
 pub(crate) struct SimulationReport {
     pub(crate) arrivals: String,
@@ -24,7 +23,6 @@ pub(crate) struct SimulationReport {
     pub(crate) notes: Vec<String>,
 }
 
-/// The facts of one contender's run.
 #[derive(Serialize)]
 pub(crate) struct RunFacts {
     pub(crate) name: String,
@@ -51,7 +49,6 @@ pub(crate) struct RunFacts {
 pub(crate) struct ClassFacts {
     /// `site` or `site/class`.
     pub(crate) name: String,
-    /// The number of the class.
     #[serde(skip)]
     pub(crate) number: usize,
     #[serde(skip)]
@@ -260,7 +257,6 @@ pub(crate) struct NamedLevel {
 }
 
 impl NamedLevel {
-    /// Requests completed at this level.
     pub(crate) fn completed(&self, classes: &[ClassRow]) -> u64 {
         let count = |(class, level): &(usize, usize)| classes.get(*class).map(|row| row.completed[*level]);
         self.counted.iter().filter_map(count).sum()

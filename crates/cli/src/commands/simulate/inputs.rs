@@ -9,7 +9,6 @@ use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
-/// Everything that is to be simulated.
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
@@ -37,10 +36,6 @@ pub(crate) enum Kind {
     Comparator(Comparator),
 }
 
-/// Reads everything.
-///
-/// # Errors
-/// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
     let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;

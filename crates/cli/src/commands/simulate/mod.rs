@@ -36,11 +36,9 @@ pub(crate) struct Simulated {
     pub(crate) seed: u64,
     /// One run for each contender.
     pub(crate) runs: Vec<Run>,
-    /// The time that all runs took.
     pub(crate) took: Duration,
 }
 
-/// Simulates, and prints the figures.
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;

@@ -55,7 +55,6 @@ pub(crate) struct RatioFigures {
     pub(crate) infeasible: Option<f64>,
 }
 
-/// A class with a ratio.
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) class: usize,

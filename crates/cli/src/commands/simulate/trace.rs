@@ -19,7 +19,6 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Makes a new file.
     pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
         let file = super::create(path)?;
         Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })

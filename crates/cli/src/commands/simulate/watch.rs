@@ -8,7 +8,6 @@ use plimsoll_sim::{Event, Progress, Watch};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// The watcher of one run.
 pub(crate) struct RunWatcher<'a> {
     name: String,
     /// The number of this run, and of all runs.

@@ -22,7 +22,6 @@ use std::time::Duration;
 use table::METRICS;
 pub(super) use table::Scrape;
 
-/// All metrics.
 pub(super) fn render(scrape: Scrape) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(scrape));
@@ -32,7 +31,6 @@ pub(super) fn render(scrape: Scrape) -> String {
     page.0
 }
 
-/// One row of the table.
 struct Metric {
     name: &'static str,
     help: &'static str,
@@ -199,7 +197,6 @@ fn labels<'a>(all: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels 
     all.into_iter().map(|(name, text)| (name, text.to_owned())).collect()
 }
 
-/// The text under construction.
 struct Page(String);
 
 impl fmt::Write for Page {

@@ -20,7 +20,6 @@ pub(in crate::admin) struct Scrape {
 }
 
 impl Scrape {
-    /// What there is to see now.
     pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
         Scrape {
             status: engine.lock().unwrap_or_else(PoisonError::into_inner).status(),

@@ -9,10 +9,8 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-/// The number of groups.
 const GROUPS: u32 = 256;
 
-/// The file of the map.
 pub(super) struct ApacheMap {
     pub(super) map: PathBuf,
     pub(super) trees: Trees,

@@ -22,19 +22,15 @@ const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at
 
 /// Chooses between the trees.
 pub(super) trait Chooser {
-    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet.
-    ///
-    /// # Errors
-    /// Something is there that the agent did not make, and must not touch.
+    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet. An error tells of
+    /// something that the agent did not make, and must not touch.
     fn present(&self) -> Result<Option<f64>, String>;
 
     /// All that is wrong with the chooser, each with what to do. With `acts` it tries to write.
     fn check(&self, acts: bool) -> Vec<String>;
 
-    /// Gives full quality to this fraction of clients; returns the fraction as the server has it, which may be rounded.
-    ///
-    /// # Errors
-    /// The file could not be written, or the server could not be told. Then the old one is still in place.
+    /// Gives full quality to this fraction of clients; returns the fraction as the server has it, which may be rounded. After
+    /// an error the server is as it was.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
 }
 
@@ -48,14 +44,12 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     }
 }
 
-/// The names of the two content trees.
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
     full: String,
     degraded: String,
 }
 
-/// The folder that holds `path`.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -25,7 +25,6 @@ pub(super) struct NginxSplit {
 }
 
 impl NginxSplit {
-    /// Tells nginx to read its configuration again.
     fn reload(&self) -> io::Result<()> {
         kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
             io::Error::other(format!("cannot signal nginx ({}): {error}", self.nginx.pid.display()))
