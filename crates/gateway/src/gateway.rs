@@ -37,9 +37,7 @@ pub struct Gateway {
 impl Gateway {
     /// Binds, starts the threads, and returns once all of them accept connections.
     ///
-    /// # Errors
-    /// An address cannot be bound, a folder cannot be opened, the promises cannot be kept, or the lists of the
-    /// settings do not match the promises.
+    /// # Errors An address is taken, a folder cannot be opened, or settings and promises do not fit each other.
     pub fn start(settings: Settings, promises: &Promises) -> io::Result<Gateway> {
         check(&settings, promises)?;
         let threads = match settings.threads {
@@ -99,8 +97,7 @@ impl Gateway {
         Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
     }
 
-    /// Has the operator's listener ask `owner` for reloads, on a thread where it may wait. Before that, `POST /reload` is
-    /// answered with 404. The first owner stays.
+    /// Has `POST /reload` ask `owner`, on a thread where it may wait. The first owner stays; before it the answer is 404.
     pub fn set_owner(&self, owner: Box<dyn Owner>) {
         let _ = self.owner.set(owner);
     }

@@ -1,6 +1,5 @@
-//! The commands, one file or folder each. In comes a command line, parsed; out goes what the command prints, or a
-//! failure. A command reads files, calls the libraries of the workspace and hands the facts to `output`; none decides
-//! anything about requests.
+//! The commands, one file or folder each. A command reads files, calls the libraries of the workspace and hands the facts
+//! to `output`; none decides anything about requests.
 
 pub(crate) mod adapt;
 pub(crate) mod agent;

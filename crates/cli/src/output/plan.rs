@@ -1,7 +1,6 @@
 //! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet.
 //!
-//! Before a and b of UC eq. 1 are known a plan is *unverified*, not refused (UC 5): the gateway measures them while it
-//! runs.
+//! Before a and b of UC eq. 1 are measured a plan is *unverified*, not refused (UC 5).
 
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;

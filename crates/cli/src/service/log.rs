@@ -1,9 +1,9 @@
 //! The log of a long-running command: lines on stderr that never fail, wait or end anything.
 //!
 //! Events of `tracing` become lines, and each line goes through a bounded queue to a thread of its own. If the reader of
-//! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk or
-//! a closed pipe, is dropped too. [`dropped`] counts both. A line is the event's message alone: what collects the lines,
-//! such as journald, adds the time.
+//! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk
+//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the event's message alone: journald, say, adds the
+//! time.
 
 use super::signals::Signals;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -137,8 +137,7 @@ impl<W: Write> Write for Counting<W> {
     }
 }
 
-/// A panic is a line like any other: the standard library would wait for a reader that has stopped reading, before anything
-/// is cleaned up.
+/// A panic is a line too: the standard library would wait for a reader that has stopped reading.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let trace = Backtrace::capture();
     let trace =

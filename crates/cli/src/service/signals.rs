@@ -1,7 +1,6 @@
 //! SIGTERM, SIGINT and SIGHUP, waited for by a thread instead of handled in one.
 //!
-//! A signal handler may do next to nothing, and needs unsafe code. Signals that are blocked in every thread stay pending
-//! until [`Signals::wait`] takes them.
+//! Signals that are blocked in every thread stay pending until [`Signals::wait`] takes them; a handler needs unsafe code.
 
 use crate::output::failure::Failure;
 use nix::sys::signal::{SigSet, Signal};

@@ -203,8 +203,7 @@ document! {
 }
 
 document! {
-    /// What a class was promised of its response times, and how the promise is kept. A delay has no weight; a ratio has
-    /// neither a quota nor a share of late requests.
+    /// A promise of response times, and how it is kept. A delay has no weight; a ratio has neither quota nor late share.
     PromiseDocument(row: Option<&DelayRow>, response: &ResponseStatus) {
         delay_seconds: Option<f64> = row.map(|row| row.delay.target.as_secs_f64()),
         percentile: Option<f64> = row.and_then(|row| row.delay.percentile),

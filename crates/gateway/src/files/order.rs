@@ -4,11 +4,10 @@
 //! lack files: pages that were cut, and with `--sparse` all files that are the same in the next tree. Where a name beneath
 //! one tree leads nowhere, the same name beneath the next tree counts.
 //!
-//! The disk says which files are missing, and not the manifest's lists: every thread would have to keep those in memory,
-//! and they would be wrong as soon as a file is removed. The order of the trees is therefore all that is read. The
-//! manifest is looked for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has
-//! changed or been replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of
-//! that name, has no trees and no fallback.
+//! Only the order of the trees is read: which files are missing the disk says, and never wrongly. The manifest is looked
+//! for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has changed or been
+//! replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of that name, has no
+//! trees and no fallback.
 
 use super::REVALIDATE;
 use super::resource::Stamp;

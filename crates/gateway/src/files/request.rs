@@ -11,8 +11,7 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) fields: FileFields<'a>,
 }
 
-/// The header fields that matter to files, each the first of its name. One pass over the request's headers fills them,
-/// which is cheaper than seven look-ups.
+/// The header fields that matter to files, each the first of its name, filled in one pass over the headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FileFields<'a> {
     pub(crate) accept_encoding: Option<&'a str>,

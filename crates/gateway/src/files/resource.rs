@@ -3,12 +3,10 @@
 //! The validators are `last-modified` and a strong entity tag of size and modification time in nanoseconds, which is the
 //! same on every machine that holds the same copy. A compressed copy has a tag of its own, as RFC 9110 demands.
 //!
-//! A copy that is older than its original is ignored, since the original has changed. Whole seconds are compared, since
-//! some compressors preserve no finer time.
+//! A copy that is older than its original, by whole seconds, is ignored; some compressors preserve no finer time.
 //!
 //! Two writes within one tick of the file system's clock may leave the same size and times. Content that was read within
-//! [`SETTLE_SECONDS`] of its last change is therefore *unsettled*: it is read again at the next comparison, whatever its
-//! stamp.
+//! [`SETTLE_SECONDS`] of its last change is therefore *unsettled*: the next comparison reads it again.
 
 use super::SMALL_FILE_BYTES;
 use super::encoding::{self, Coding};

@@ -15,8 +15,7 @@ pub(crate) struct FileResponse {
     pub(crate) status: u16,
     /// The header fields, without `date`, `connection` and `content-length`.
     pub(crate) headers: FileHeaders,
-    /// The `content-length` to send: that of the body or, for HEAD, of the body that GET would have had. `None` if the
-    /// status has no such header (204, 304).
+    /// The `content-length` to send, for HEAD that of the body that GET would have; `None` for 204 and 304.
     pub(crate) content_length: Option<u64>,
     pub(crate) body: FileBody,
 }

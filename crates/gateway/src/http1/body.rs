@@ -82,8 +82,7 @@ impl<'a> Decoder<'a> {
         Decoder { state, reserved: &[] }
     }
 
-    /// Refuses trailers named like one of `fields`, each a name and a value: a server that merges trailers into the head
-    /// would take them for the gateway's fields.
+    /// Refuses trailers named like one of `fields`: a server that merges trailers into the head would take them for these.
     pub fn reserving(self, fields: &'a [(String, String)]) -> Self {
         Decoder { reserved: fields, ..self }
     }
@@ -109,8 +108,7 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Takes bytes up to the end of the next piece of payload. Takes at least one byte of a non-empty input unless
-    /// the body is done.
+    /// Takes bytes up to the end of the next piece of payload: at least one, unless the input is empty or the body done.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Refusal> {
         let mut at = 0;
         while at < input.len() {

@@ -232,8 +232,7 @@ fn is_authority(text: &[u8]) -> bool {
     host.iter().all(|&b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&b))
 }
 
-/// Whether a path has `.` or `..` as a segment, in any spelling that some server resolves: percent-encoded dots and
-/// slashes, backslashes, `..;parameters`.
+/// Whether a path has `.` or `..` as a segment, also percent-encoded, with backslashes or as `..;parameters`.
 ///
 /// Clients resolve such segments before they send a path. A server that resolved `/light/../full` would leave the tree of
 /// the request's level, and `/./buy` would be in another class than `/buy`.

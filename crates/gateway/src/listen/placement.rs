@@ -66,8 +66,7 @@ impl SpareTime {
     }
 }
 
-/// The thread that a connection accepted by the thread `own` is for. On equal terms `own` keeps it, since a connection
-/// that is handed over costs a message.
+/// The thread for a connection that the thread `own` has accepted. On equal terms `own` keeps it: handing over costs.
 pub(crate) fn place(
     spare: &[SpareTime],
     connections: impl Fn(usize) -> usize,

@@ -23,8 +23,7 @@ impl Connection {
         self.finish(requested, None).await
     }
 
-    /// Answers a request that the engine rejected. The connection stays if the request's body is small enough to be
-    /// read and thrown away.
+    /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
     pub(super) async fn reject(
         &mut self,
         reason: Reason,

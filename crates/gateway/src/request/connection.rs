@@ -178,8 +178,7 @@ impl Connection {
                 }
             } else {
                 match partial.scan.advance(client.inbox.bytes(), limit)? {
-                    // A client may end its last body with an empty line too many (RFC 9112 2.2). One is skipped, not
-                    // several.
+                    // A client may send one empty line too many after a body (RFC 9112 2.2).
                     Some(2) if partial.skipped => {
                         return Poll::Ready(Err(Refusal::bad("empty lines come before the request")));
                     }

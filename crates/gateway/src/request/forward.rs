@@ -31,8 +31,7 @@ pub(super) struct Started<'a> {
 
 /// What an exchange leaves behind.
 struct After {
-    /// Whether all of the request was sent. Bytes that were not still lie in the inbox, where the next request is looked
-    /// for.
+    /// Whether all of the request was sent. Unsent bytes still lie where the next request is looked for.
     complete: bool,
     keeps_client: bool,
     ends_with_connection: bool,
@@ -146,8 +145,7 @@ impl Connection {
         }
     }
 
-    /// Writes the heads that the upstream may get: that of the request's level, and those of the levels above as long as
-    /// one level falls back to the next.
+    /// Writes the heads that the upstream may get: that of the level, and those above while one falls back to the next.
     fn write_variants(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host };

@@ -4,8 +4,7 @@
 //! and when it is awake again, and reads its mailbox in between. Messages for a thread that is awake therefore cost no
 //! system call, and a tick that starts a hundred requests of a sleeping thread costs one. The mailbox is empty when its
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
-//! when it next calls the engine, or at its tenth of a second. The tests try every order of a thread's steps and of
-//! messages.
+//! when it next calls the engine, or at its tenth of a second.
 
 use plimsoll_core::request::Verdict;
 use std::net::{IpAddr, TcpStream};

@@ -1,8 +1,7 @@
 //! A connection's slot in the table of its thread: its deadline, and the verdict that its waiting request gets.
 //!
-//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all
-//! connections. Arming a deadline costs a store; a timer per read would cost more than the rest of the read's
-//! bookkeeping.
+//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all connections.
+//! Arming one costs a store; a timer would cost more than the rest of a read.
 //!
 //! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
 //! stops waiting, so that a verdict that comes too late is known to be late.
@@ -149,8 +148,7 @@ impl Slots {
         }
     }
 
-    /// Ends the connection that has been idle the longest, and returns its slot. `None` if no connection has been idle
-    /// for `least`.
+    /// Ends the connection that has been idle the longest, if for `least` at least, and returns its slot.
     pub(crate) fn expire_idle(&self, now: Instant, least: Duration) -> Option<Rc<Slot>> {
         let idle = self.slots.iter().flatten().filter(|slot| slot.idle_since.get() != 0);
         let slot = idle.min_by_key(|slot| slot.idle_since.get())?;

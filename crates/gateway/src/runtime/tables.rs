@@ -80,8 +80,7 @@ impl std::ops::Deref for ThreadTables {
 }
 
 impl ThreadTables {
-    /// The tables in force. A folder that stays keeps what is in memory; one that cannot be opened any more is as it
-    /// was, or `None`.
+    /// The tables in force. A folder that stays, or cannot be opened any more, is as it was.
     pub(crate) fn new(
         published: &PublishedTables,
         before: Option<&ThreadTables>,

@@ -28,8 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// How often deadlines, stale connections and the date are looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A connection is not ended to make room before it has waited this long for its next request, since its client may be
-/// about to send.
+/// A connection is ended to make room only after it has waited this long: its client may be about to send.
 const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 /// What all threads share.
@@ -171,8 +170,7 @@ impl Worker {
     pub(crate) fn renew(&self) {
         if self.tables.borrow().generation != self.shared.tables.generation() {
             let before = self.tables();
-            // A folder that cannot be opened was reported by the reload, which tried to open it. Since then the requests
-            // for it fail.
+            // The reload has reported a folder that cannot be opened: requests for it fail.
             let tables = ThreadTables::new(&self.shared.tables, Some(&before), &mut None);
             self.tables.replace(Rc::new(tables));
         }

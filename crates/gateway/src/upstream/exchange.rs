@@ -59,8 +59,8 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Begins, or begins again, on a connection. Bytes that the client sent while the connection was made are checked
-    /// here, since later checks follow reads only.
+    /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked, since other checks follow reads
+    /// only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
         self.progress.attached(self.worker.coarse());
@@ -161,8 +161,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The response's last byte was read. The connection goes back before the place does, so that the request that gets
-    /// the place finds the connection.
+    /// The last byte was read. The connection goes back before the place, so that the next request finds it.
     fn finish(&mut self) {
         let Some(lease) = self.lease.take() else { return };
         lease.praise();
@@ -214,8 +213,7 @@ impl Exchange<'_> {
             self.cut_short = true;
             return None;
         }
-        // A server may close an idle connection at any time, so that a silent end of a kept one is no failure of the
-        // server.
+        // The silent end of a kept connection is no failure of the server.
         if fault != Fault::Silent || !lease.reused {
             lease.blame(self.worker.coarse());
         }

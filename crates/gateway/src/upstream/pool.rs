@@ -6,8 +6,7 @@
 //! list gets a connection back *before* the request that used it releases its place.
 //!
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
-//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Tokio's
-//! readiness shows that without a system call.
+//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away.
 //!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 

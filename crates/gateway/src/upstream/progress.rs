@@ -99,8 +99,7 @@ impl Progress {
     }
 }
 
-/// How many bytes a second a client must send of a body, or take of a response, on average over its time limit. No line
-/// in use is slower.
+/// How many bytes a second a client must send of a body, or take of a response, on average over its time limit.
 const MIN_RATE: u64 = 1024;
 
 /// A client's account of time: how slow it may be while its request holds a place.
@@ -111,8 +110,7 @@ const MIN_RATE: u64 = 1024;
 /// that keeps up this rate, or pauses for less than the limit between large pieces, is never late. A slower client is
 /// late about one limit after it became so slow.
 ///
-/// Why not a limit from the beginning plus a second per [`MIN_RATE`] bytes: a few fast megabytes would buy an hour of
-/// slowness.
+/// A limit from the beginning plus earned seconds would not do: a few fast megabytes would buy an hour of slowness.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     limit: Duration,

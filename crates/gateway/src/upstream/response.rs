@@ -147,8 +147,7 @@ impl<'a> ResponseSide<'a> {
         self.buffer.take().map(|buffer| (buffer, self.start, self.end)).filter(|(_, start, end)| start < end)
     }
 
-    /// Reads once and puts what came into the outbox. A buffer is taken only when there is something to read.
-    /// `all_sent`: the upstream has the whole request.
+    /// Reads once and puts what came into the outbox. `all_sent`: the upstream has the whole request.
     pub(crate) fn poll_receive(
         &mut self,
         io: &mut TcpStream,

@@ -60,8 +60,7 @@ pub(crate) fn is_repeatable(method: &[u8], head: &RequestHead) -> bool {
         && matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
 }
 
-/// Whether a request may be sent again at the next level if the upstream has nothing at its own: it has no body and only
-/// reads.
+/// Whether a request may be sent again at the next level: it has no body and only reads.
 pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
     matches!(method, b"GET" | b"HEAD")
         && head.framing == Framing::None

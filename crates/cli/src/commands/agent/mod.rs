@@ -69,8 +69,7 @@ fn restore(chooser: &mut dyn Chooser) -> Result<(), Failure> {
 /// A probe is given up after this.
 const PROBE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tries everything that the file names before anything is changed: the chooser, the probe and the counters. The probes run
-/// from then on.
+/// Tries everything that the file names before anything is changed. The probes run from then on.
 fn check(
     agent: &Agent,
     chooser: &dyn Chooser,

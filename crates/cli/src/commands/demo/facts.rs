@@ -10,8 +10,7 @@ use crate::output::units::Unit;
 use plimsoll_load::Histogram;
 use plimsoll_report::Table;
 
-/// The facts of a step, as `demo --json` prints them. The sides: with the gateway live and simulated, without it live and
-/// simulated.
+/// The facts of a step. The sides: with the gateway live and simulated, without it live and simulated.
 pub(crate) fn step(step: &Step<'_>, sides: &[Facts; 4]) -> Facts {
     let [controlled, simulated, uncontrolled, simulated_uncontrolled] = sides.clone();
     let at = Facts(vec![

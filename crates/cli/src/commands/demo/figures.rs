@@ -30,8 +30,7 @@ pub(crate) struct Figures {
     /// Mean utilization of the steady periods as the gateway estimates it.
     pub(crate) estimate: Option<f64>,
     /// The part of the steady periods' mean utilization that this machine's delays made: workers whose answer is ready and
-    /// not yet handed out. The demo does not intend that part, although a worker of a real server is busy until its answer
-    /// is written too.
+    /// not yet handed out.
     pub(crate) lateness: f64,
     /// Whether the machine kept up; virtual time always does.
     pub(crate) machine: Option<Machine>,

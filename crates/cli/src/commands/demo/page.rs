@@ -62,8 +62,7 @@ fn response(moments: &[[Moment; 2]]) -> Chart {
     })
 }
 
-/// The picture of the README: the share of requests that were answered, second by second, in virtual time, so that it is
-/// the same wherever it is made.
+/// The picture of the README: the share of answered requests by second, in virtual time, so that it is always the same.
 pub(crate) fn picture() -> Result<String, Failure> {
     let phases: Vec<(u64, f64)> = LENGTHS.into_iter().zip([CALM, LOAD, CALM]).collect();
     let moments = simulated::moments(Server::of_capacity(SHOW_CAPACITY), SEED, &phases)?;

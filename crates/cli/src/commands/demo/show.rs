@@ -30,8 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
-    // With the gateway the requests of the first period above capacity wait and hold their sockets; without it, requests that
-    // do not fit into the listen queue fail at once.
+    // With the gateway the first period's requests above capacity wait and hold sockets; without it, they fail at once.
     let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
     let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];

@@ -1,7 +1,6 @@
 //! One of the two sides of the demo: a server under load, with the gateway in front or without it.
 //!
-//! A side is judged by the server's own ledger and the clients' own clocks. The gateway's estimate is shown beside them and
-//! judges nothing.
+//! A side is judged by the server's own ledger and the clients' own clocks.
 
 use super::figures::{Course, Machine};
 use super::machine::CpuMeter;

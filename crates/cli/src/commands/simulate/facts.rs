@@ -1,5 +1,4 @@
-//! The facts of a simulation: what became of requests, by plant and by class, from the plants' own busy time and the
-//! clients' own clocks.
+//! The facts of a simulation, by the plants' own busy time and the clients' own clocks.
 //!
 //! [`SimulationReport`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
 

@@ -104,8 +104,7 @@ fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || Path::new(name).exists()
 }
 
-/// Another configuration in front of the same servers: it has its own promises and levels, and the true servers of the
-/// first.
+/// Another configuration, with its own promises and levels, in front of the servers of the first.
 fn configured(
     name: &str,
     arguments: &SimulateArguments,

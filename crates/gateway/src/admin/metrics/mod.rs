@@ -200,8 +200,7 @@ fn labels<'a>(all: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels 
 struct Page(String);
 
 impl fmt::Write for Page {
-    /// The encoder writes a value in one piece, after a blank. It writes an infinite one as Rust does, `inf`; the format
-    /// says `+Inf`.
+    /// The encoder writes a value in one piece after a blank, an infinite one as `inf`; the format says `+Inf`.
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         let is_value = self.0.ends_with(' ');
         self.0.push_str(match piece {

@@ -29,8 +29,8 @@ pub(super) trait Chooser {
     /// All that is wrong with the chooser, each with what to do. With `acts` it tries to write.
     fn check(&self, acts: bool) -> Vec<String>;
 
-    /// Gives full quality to this fraction of clients; returns the fraction as the server has it, which may be rounded. After
-    /// an error the server is as it was.
+    /// Gives full quality to this fraction of clients and returns it, rounded as the server needs it; an error changes
+    /// nothing.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
 }
 
