@@ -4,6 +4,7 @@ use crate::admin::{Operator, Owner, OwnerCell};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::runtime::Clock;
+use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PublishedTables, Tables};
@@ -16,7 +17,7 @@ use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
@@ -114,7 +115,7 @@ impl Gateway {
 
     /// The engine's status.
     pub fn status(&self) -> Status {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).status()
+        lock(&self.engine).status()
     }
 
     /// Client connections open now.

@@ -6,10 +6,11 @@
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
 //! when it next calls the engine, or at its tenth of a second.
 
+use crate::runtime::lock;
 use plimsoll_core::request::Verdict;
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 #[derive(Debug)]
@@ -99,7 +100,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Unread> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unread)
     }
 
     /// Swaps the messages into the empty `into`.

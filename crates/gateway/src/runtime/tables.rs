@@ -5,6 +5,7 @@
 //! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
 use crate::files::Files;
+use crate::runtime::lock;
 use crate::settings::{Backend, Settings};
 use crate::upstream::pool::{ConnectionBounds, Upstream};
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
@@ -13,7 +14,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// One generation.
 #[derive(Debug, Default)]
@@ -54,11 +55,11 @@ impl PublishedTables {
     }
 
     pub(crate) fn current(&self) -> Arc<Tables> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.current).clone()
     }
 
     pub(crate) fn publish(&self, tables: Tables) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         *current = Arc::new(tables);
         self.generation.fetch_add(1, Release);
     }

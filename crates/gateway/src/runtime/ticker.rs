@@ -1,12 +1,13 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
+use crate::runtime::lock;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::SystemTime;
 
@@ -30,7 +31,7 @@ impl Ticker {
                 let now = shared.clock.now();
                 let readings = senses.read(&shared, now);
                 let next = {
-                    let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut engine = lock(&engine);
                     engine.tick(now, &readings, &mut verdicts)
                 };
                 shared.deliver(verdicts.drain(..));
@@ -74,8 +75,7 @@ impl Senses {
         let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
-        readings.workers =
-            std::mem::take(&mut *shared.reported_workers.lock().unwrap_or_else(PoisonError::into_inner));
+        readings.workers = std::mem::take(&mut *lock(&shared.reported_workers));
         readings.time_of_day = Some(time_of_day());
         let tables = shared.tables.current();
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {

@@ -11,6 +11,7 @@ use super::tables::{PublishedTables, ThreadTables};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::request::connection;
+use crate::runtime::lock;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -20,7 +21,7 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
@@ -47,7 +48,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
         // Three numbers: they are whole whatever else broke.
-        self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reloads)
     }
 
     pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {

@@ -14,13 +14,14 @@ use super::health::{AddressHealth, choose};
 use super::load_report::LoadReports;
 use crate::http1::Refusal;
 use crate::runtime::Clock;
+use crate::runtime::lock;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -146,7 +147,7 @@ impl Upstream {
     }
 
     fn idle_of(&self, thread: usize) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle[thread])
     }
 
     /// An idle connection that is alive: the thread's own latest, else another's.

@@ -11,7 +11,6 @@ mod inputs;
 mod notes;
 mod page;
 mod promises;
-mod trace;
 mod watch;
 
 use crate::args::SimulateArguments;
@@ -27,8 +26,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use trace::Trace;
-use watch::RunWatcher;
+use watch::{RunWatcher, Trace};
 
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {

@@ -3,13 +3,14 @@
 use super::{Labels, Metric, Read, Sampled, label, labels};
 use crate::admin::Owner;
 use crate::admin::document::mode_word;
+use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{ClassStatus, Status};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// What one request of the operator's sees: taken at once, then rendered in the form that was asked for.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub(in crate::admin) struct Scrape {
 impl Scrape {
     pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
         Scrape {
-            status: engine.lock().unwrap_or_else(PoisonError::into_inner).status(),
+            status: lock(&engine).status(),
             reloads: *shared.reloads(),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
         }

@@ -4,7 +4,8 @@
 //! `RewriteMap`. It reads the map again as soon as the file's time has changed, so it needs no signal. The groups below
 //! the fraction get full quality, so no client loses quality when the fraction rises.
 
-use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
+use crate::output::failure::replace;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
@@ -39,7 +40,7 @@ impl Chooser for ApacheMap {
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let (text, fraction) = text(fraction, &self.trees);
-        exchange(&self.map, &text)?;
+        replace(&self.map, &text)?;
         Ok(fraction)
     }
 }

@@ -3,7 +3,8 @@
 //! The paper changes the link. A link cannot be changed in place, and one that is removed and made anew is missing for a
 //! moment. So a new link is made beside the old one and renamed over it, which readers see as one step.
 
-use super::{Chooser, Trees, folder};
+use super::{Chooser, Trees};
+use crate::output::failure::folder;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;

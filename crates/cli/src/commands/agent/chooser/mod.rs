@@ -8,13 +8,13 @@ mod apache;
 mod link;
 mod nginx;
 
+use crate::output::failure::folder;
 use apache::ApacheMap;
 use link::Link;
 use nginx::NginxSplit;
 use plimsoll_config::{Agent, Chooser as Configured};
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The first line of each file that the agent writes, before the fraction.
@@ -48,20 +48,6 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
 pub(super) struct Trees {
     full: String,
     degraded: String,
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Writes a file that takes the place of the one at `path` when it is whole.
-fn exchange(path: &Path, text: &str) -> io::Result<()> {
-    // The server reads it too, perhaps as another user: the process's umask says which users may.
-    let mut new =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
 /// Finds out whether files can be made beside `path`, by making one.

@@ -5,7 +5,8 @@
 //! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
 //! Therefore the key is derived from the seed, and the seed itself is not written.
 
-use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
+use crate::output::failure::replace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_config::Nginx;
@@ -121,11 +122,11 @@ impl Chooser for NginxSplit {
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let before = fs::read_to_string(&self.nginx.file).ok();
         let (text, fraction) = text(fraction, &self.nginx, &self.trees);
-        exchange(&self.nginx.file, &text)?;
+        replace(&self.nginx.file, &text)?;
         if let Err(error) = self.reload() {
             // The file must state what nginx does, because `present` reads it.
             if let Some(before) = before {
-                exchange(&self.nginx.file, &before)?;
+                replace(&self.nginx.file, &before)?;
             }
             return Err(error);
         }
