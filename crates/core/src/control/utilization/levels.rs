@@ -1,7 +1,7 @@
 //! From the allocation to the actuators: the service level of each class, corrected for what its clients ask.
 
 use super::view::PlantView;
-use crate::actuator::client_share::ClientShare;
+use crate::actuator::fraction_calibration::FractionCalibration;
 use crate::control::allocation::Allocation;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Levels {
     /// By class of the view: the share of requests behind a fraction of its clients.
-    shares: Vec<ClientShare>,
+    shares: Vec<FractionCalibration>,
     /// The service level of each class that the loop moves, by number.
     set: Vec<(usize, f64)>,
 }
 
 impl Levels {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        Levels { shares: alloc::vec![ClientShare::default(); plant.classes.len()], set: Vec::new() }
+        Levels { shares: alloc::vec![FractionCalibration::default(); plant.classes.len()], set: Vec::new() }
     }
 
     /// Begins with the classes of a new view. What was learned of a class whose levels stay is kept.
@@ -26,7 +26,7 @@ impl Levels {
             let mut known =
                 before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
             let known = known.next().filter(|(old, _)| old.top == class.top && old.here == class.here);
-            known.map_or_else(ClientShare::default, |(_, share)| share.clone())
+            known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
         self.shares = kept.collect();
     }

@@ -1,7 +1,7 @@
 //! What the timers run: a sample, the loops of response times, a control period, and the periods of budgets.
 
 use super::Engine;
-use super::state::{PublishedPlant, PublishedState};
+use super::published_state::{PublishedPlant, PublishedState};
 use super::timers::Timer;
 use crate::control::response::Now;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
@@ -10,7 +10,8 @@ use crate::telemetry::measurement::Measurement;
 use crate::time::{Duration, Instant};
 
 impl Engine {
-    /// Samples the rates, and learns what is learned in parts of a period.
+    /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
+    /// deadlines.
     pub(super) fn sample(&mut self, now: Instant) {
         let sampled_ns = now.nanos_since(self.timers.last_sample);
         self.timers.sampled(now);
@@ -18,7 +19,7 @@ impl Engine {
             return;
         }
         let part_ns = self.timers.sample_every.as_nanos() as u64;
-        // Requests came in the last part only.
+        // After idle samples that were put off, requests came in the last one only.
         let whole = core::mem::take(&mut self.timers.is_put_off) && sampled_ns.is_multiple_of(part_ns);
         let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
         let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
@@ -28,7 +29,7 @@ impl Engine {
         if !self.loops.samples_only_rates {
             self.search(now);
             self.loops.deadlines.learn(seconds);
-            for (number, plant) in self.lane.shared.plants.iter().enumerate() {
+            for (number, plant) in self.lane.published.plants.iter().enumerate() {
                 if plant.has_deadlines {
                     let workers = plant.capacity.workers();
                     self.loops.deadlines.follow(number, &plant.unfinished, seconds, workers);
@@ -44,16 +45,16 @@ impl Engine {
                 continue;
             }
             self.lane.touch(now, plant);
-            let PublishedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
+            let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             let slow = self.loops.utilization[plant].service_time() > self.loops.guards[plant];
-            // Without control nothing limits the number in service, and a slow server looks like one with few workers.
+            // Without control nothing limits the number in service, so a slow server would look like one with few workers.
             if self.registry.promises.control.mode != Mode::Off {
                 search.observe(&self.sensors.counters, plant, gate.is_waited_at(), slow);
             }
             let (was, workers) = (capacity.workers(), search.finder.workers());
             capacity.set(workers, search.finder.limit());
-            // What a request takes was measured as a share of other workers.
+            // Costs were measured for another number of workers.
             if workers.abs_diff(was) * 4 > was {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
@@ -66,7 +67,7 @@ impl Engine {
 
     /// Runs the loops of promised delays and ratios.
     pub(super) fn respond(&mut self, now: Instant) {
-        let state: &PublishedState = &self.lane.shared;
+        let state: &PublishedState = &self.lane.published;
         let seen = Now {
             at: now,
             lanes: &self.sensors.counters,
@@ -74,14 +75,14 @@ impl Engine {
             workers: &|plant: usize| state.plants[plant].capacity.workers(),
             line: &|plant: usize| self.registry.promises.plants[plant].set_point,
         };
-        // A rate is not known at its first sample.
+        // The loops run again at the next sample at the latest, since a class's rate is not known at its first one.
         let due = self.loops.responses.run(&seen).min(now + self.timers.sample_every);
         self.timers.set(Timer::Response, due);
     }
 
     /// Ends the periods of admission by budget that are over. `day` is the time since midnight.
     pub(super) fn turn_budgets(&mut self, now: Instant, day: Duration) {
-        let keeping = self.lane.shared.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
+        let keeping = self.lane.published.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
         let unfinished = keeping.map(|(number, plant)| (number, &plant.unfinished));
         let due = self.loops.deadlines.turn(now, day, unfinished);
         self.timers.set(Timer::Budget, due);
@@ -94,11 +95,11 @@ impl Engine {
             return;
         }
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
-        if self.rests() {
-            self.rest(1);
+        if self.is_idle() {
+            self.add_idle_periods(1);
             return self.loops.rejection.learn(self.sensors.classes.measurements(), gateway_cpu);
         }
-        let rested = core::mem::take(&mut self.idle.periods);
+        let idle_periods = core::mem::take(&mut self.idle.periods);
         let lanes =
             &self.sensors.counters[..self.sensors.counters.len() - usize::from(!self.sensors.has_counted)];
         let something_came = self.sensors.classes.observe(lanes);
@@ -106,22 +107,22 @@ impl Engine {
         self.loops.costs.iter_mut().zip(classes).for_each(|(costs, measured)| costs.learn(measured));
         self.loops.rejection.learn(classes, gateway_cpu);
         for plant in 0..self.loops.utilization.len() {
-            if rested > 0 {
-                self.loops.utilization[plant].end_rest(rested);
+            if idle_periods > 0 {
+                self.loops.utilization[plant].end_rest(idle_periods);
             }
             self.step_plant(now, plant);
         }
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
         }
-        self.idle.may_rest =
+        self.idle.no_class_is_degraded =
             !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
     fn step_plant(&mut self, now: Instant, plant: usize) {
         self.lane.touch(now, plant);
-        let state: &PublishedState = &self.lane.shared;
+        let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
@@ -146,16 +147,16 @@ impl Engine {
         };
         for (class, m) in loops.utilization[plant].step(&input, &mut loops.costs) {
             if loops.applied[*class] != *m {
-                state.classes[*class].words.level.set(*m);
+                state.classes[*class].words.service_level.set(*m);
                 loops.applied[*class] = *m;
             }
         }
     }
 
-    /// Looks for heavy clients, and publishes which they are.
+    /// Searches for heavy clients, and publishes which they are.
     fn find_heavy(&mut self) {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
-        let classes = &self.lane.shared.classes;
+        let classes = &self.lane.published.classes;
         self.sensors.heavy.observe(lanes, |class, known| {
             classes[class].words.set_heavy(known.heavy(), known.note_shift());
         });

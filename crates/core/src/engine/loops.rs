@@ -1,4 +1,4 @@
-//! What the engine is made of beside its timers: what counts, and what decides.
+//! What the engine runs: the sensors that measure, and the loops that decide.
 
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::rejection::RejectionCost;
@@ -10,14 +10,14 @@ use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
 use crate::time::Duration;
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 /// What counts and measures.
 #[derive(Default)]
 pub(crate) struct Sensors {
     /// By lane, the ticker's own last.
     pub(crate) counters: Vec<Arc<LaneCounters>>,
-    /// The ticker's own lane has counted requests: it started or dropped some that waited. Most never do.
+    /// Whether the lane of `tick` has counted requests: it started or dropped some that waited. It seldom does.
     pub(crate) has_counted: bool,
     pub(crate) classes: Monitors,
     /// By plant.
@@ -28,8 +28,7 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
-    /// The lanes that may have counted. An idle lane's counters are as many as another's, and would be fetched from far
-    /// memory for nothing.
+    /// The lanes that may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
     pub(crate) fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
         &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
     }
@@ -52,30 +51,8 @@ pub(crate) struct Loops {
     pub(crate) deadlines: Deadlines,
     /// By plant: the search for the number of workers, where no number is promised.
     pub(crate) searches: Vec<Option<Search>>,
-    /// By plant: service that takes longer is not healthy; no more requests are started at once then.
+    /// By plant: the mean service time above which the worker search raises no limit.
     pub(crate) guards: Vec<Duration>,
-    /// No search runs and no deadline is promised: a sample updates rates only.
+    /// No worker search runs and no deadline is promised: a sample updates rates only.
     pub(crate) samples_only_rates: bool,
-}
-
-/// The idle periods.
-#[derive(Default)]
-pub(crate) struct Idle {
-    /// Whether no class is degraded. While no request comes either, the loops have nothing to do.
-    pub(crate) may_rest: bool,
-    /// Idle periods that the loops do not know of yet.
-    pub(crate) periods: u32,
-}
-
-/// What the status says of a class, whether it is promised still or not.
-#[derive(Clone, Default)]
-pub(crate) struct ClassRow {
-    pub(crate) site: String,
-    pub(crate) class: String,
-    pub(crate) plant: usize,
-    /// Names of the levels 1..=M.
-    pub(crate) levels: Vec<String>,
-    /// Their plants.
-    pub(crate) plants: Vec<usize>,
-    pub(crate) removed: bool,
 }
