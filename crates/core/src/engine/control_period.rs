@@ -115,7 +115,7 @@ impl Engine {
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
         }
-        self.idle.no_class_is_degraded =
+        self.idle.may_be_idle =
             !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
     }
 

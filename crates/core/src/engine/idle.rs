@@ -12,8 +12,8 @@ use crate::time::{Duration, Instant};
 /// The idle periods.
 #[derive(Default)]
 pub(crate) struct Idle {
-    /// Whether no class is degraded, so that periods without requests are idle.
-    pub(crate) no_class_is_degraded: bool,
+    /// Whether a period without requests is idle: no class is degraded, and the search for heavy clients has nothing to do.
+    pub(crate) may_be_idle: bool,
     /// Idle periods of which the loops were not told yet.
     pub(crate) periods: u32,
 }
@@ -53,7 +53,7 @@ impl Engine {
     pub(super) fn is_idle(&self) -> bool {
         let lanes = self.sensors.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
-        self.idle.no_class_is_degraded
+        self.idle.may_be_idle
             && self.published().plants.iter().all(is_empty)
             && self.sensors.plants.iter().all(|monitor| monitor.reported.is_empty())
             && self.sensors.classes.is_current(lanes)

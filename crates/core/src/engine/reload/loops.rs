@@ -59,10 +59,10 @@ impl Engine {
 
     /// The loops of promised response times.
     pub(super) fn reload_responses(&mut self) {
-        let shared: &PublishedState = &self.lane.published;
+        let published: &PublishedState = &self.lane.published;
         let others = || self.registry.classes().filter(|other| !other.exempt);
         let promised = self.registry.classes().filter_map(|member| {
-            let quota = shared.classes[member.class].quota.clone()?;
+            let quota = published.classes[member.class].quota.clone()?;
             let rank = ranks(member.site, member.index)[0];
             let promise = match response_promise(member.site, member.index) {
                 (Some(delay), _) => Promise::Delay(delay),

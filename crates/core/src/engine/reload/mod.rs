@@ -91,7 +91,7 @@ impl Engine {
     /// The times at which the engine runs, and how often waiting requests are looked at.
     fn reload_timers(&mut self) {
         let Promises { plants, control, .. } = &self.registry.promises;
-        (self.reloaded, self.idle.no_class_is_degraded) = (true, false);
+        (self.reloaded, self.idle.may_be_idle) = (true, false);
         let has_budgets = control.admission == Admission::Budget;
         self.timers.reload(control.period, !self.loops.responses.is_empty(), has_budgets);
         let look_every = &mut self.timers.look_every;

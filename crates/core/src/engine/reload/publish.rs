@@ -23,14 +23,8 @@ impl Engine {
         let before = self.published();
         let promises = &self.registry.promises;
         let plant = |(number, plant): (usize, &Plant)| {
-            let gate = match before.plants.get(number) {
-                Some(known) => known.gate.clone(),
-                None => Arc::new(Gate::new(0)),
-            };
-            if number >= before.plants.len() && self.timers.running {
-                gate.start_clock(self.timers.last_sample);
-            }
             let known = before.plants.get(number);
+            let gate = known.map_or_else(|| self.new_gate(), |known| known.gate.clone());
             let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
             unfinished.follow(&promises.control, self.ranks_at(number));
             PublishedPlant {
@@ -42,7 +36,7 @@ impl Engine {
             }
         };
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
-        // New numbers come in their order.
+        // The numbers of new classes follow one another, so each new class is the next in the list.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
         for RegisteredClass { class, site, site_number, index, exempt, .. } in self.registry.classes() {
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
@@ -64,7 +58,7 @@ impl Engine {
                 None => classes.push(fresh),
             }
         }
-        let shared = PublishedState {
+        let next = PublishedState {
             generation: before.generation.wrapping_add(1),
             rules: Classifier::of(&self.registry, self.seed),
             mode: promises.control.mode,
@@ -73,10 +67,19 @@ impl Engine {
             plants: promises.plants.iter().enumerate().map(plant).collect(),
             lanes: self.sensors.counters.clone(),
         };
-        let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
-        shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
-        self.published.publish(Arc::new(shared));
+        let quotas: Vec<_> = next.classes.iter().map(|class| class.quota.clone()).collect();
+        next.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
+        self.published.publish(Arc::new(next));
         self.lane.follow();
+    }
+
+    /// A gate for a new plant.
+    fn new_gate(&self) -> Arc<Gate> {
+        let gate = Gate::new(0);
+        if self.timers.running {
+            gate.start_clock(self.timers.last_sample);
+        }
+        Arc::new(gate)
     }
 
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
@@ -88,6 +91,7 @@ impl Engine {
         Some(known.map_or_else(|| Arc::new(TokenBucket::new(&guarantee)), Arc::clone))
     }
 
+    /// A class without promises: its words, levels and plants.
     fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
         let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
         for (level, plant) in plants_of(site).into_iter().enumerate() {
@@ -108,6 +112,7 @@ impl Engine {
             estimates: None,
         }
     }
+
     /// The ranks of all requests that a plant may be asked to serve.
     fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
         let keeps = self.registry.promises.has_deadlines(plant);
@@ -134,7 +139,8 @@ fn quota(site: &Site, index: usize, exempt: bool, before: Option<&PublishedClass
     })
 }
 
-/// A plant's workers and the most in service; a number that was found stays, within the bounds.
+/// The workers of a plant, and the most requests that it is given at once; numbers that were found are kept, within the
+/// bounds.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let most = plant.max_connections.min(MOST_IN_SERVICE);
     let Some(bounds) = plant.find_workers else {
