@@ -15,7 +15,7 @@ mod promises;
 mod trace;
 mod watch;
 
-use crate::args::SimulateArguments;
+use crate::args::{SimulateArguments, source};
 use crate::output::failure::Failure;
 use crate::output::units::printable;
 use crate::output::{json, text};
@@ -126,10 +126,6 @@ fn failed(error: Error) -> Failure {
     match error {
         Error::Promises(all) => Failure::Input(all.join("\n")),
         Error::Workload(what) => Failure::Input(what),
-        // The error about a file that holds no log names the file itself.
-        Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
-            Failure::Input(error.to_string())
-        }
-        Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
+        Error::Stream(_, error) => source::unreadable(&error),
     }
 }
