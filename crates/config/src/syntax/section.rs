@@ -6,7 +6,7 @@
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::{KeyShape, Presence, SectionShape, Shape};
 use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::diagnostic::{Code, Complaint, Findings, quoted, refuse};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -28,7 +28,7 @@ impl<'a, 'i> Keys<'a, 'i> {
         for (key, _) in table.iter() {
             if shape.keys.iter().all(|known| known.name != key.get_ref()) {
                 let complaint = unknown_key(key.get_ref(), shape, findings);
-                findings.add(Code::UnknownKey, &key.span(), complaint);
+                findings.add(Code::UnknownKey, &key.span(), complaint, None);
             }
         }
         Keys { table, title: shape.title, span }
@@ -48,8 +48,8 @@ impl<'a, 'i> Keys<'a, 'i> {
         findings: &mut Findings,
     ) -> Option<Located<T>> {
         if !self.table.contains_key(name) {
-            let message = format!("`{}` needs the key `{name}`", findings.title(self.title));
-            findings.add(Code::MissingKey, &self.span, Complaint::new(message, help));
+            refuse!(findings, MissingKey at &self.span,
+                format!("`{}` needs the key `{name}`", findings.title(self.title)), help: help);
         }
         self.optional(name, findings)
     }
@@ -62,20 +62,15 @@ impl<'a, 'i> Keys<'a, 'i> {
 
     /// A section that counts as empty where it is absent.
     pub(crate) fn section<T: Section>(&self, name: &str, findings: &mut Findings) -> Located<T> {
-        let (span, empty) = (self.span.clone(), DeTable::new());
-        match self.table.get(name) {
-            Some(value) => match value.get_ref() {
-                DeValue::Table(table) => Located::read(value.span(), findings, |findings| {
-                    T::read_table(table, value.span(), findings)
-                }),
-                _ => {
-                    let title = findings.title(T::shape().title);
-                    wrong_type(value, "a table", format!("write a section `{title}`"), findings);
-                    // The required keys of the section are not what is wrong: the defaults alone are read.
-                    Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
-                }
-            },
-            None => Located::read(span.clone(), findings, |findings| T::read_table(&empty, span, findings)),
+        match self.table.get(name).map(|value| (value, value.get_ref())) {
+            Some((value, DeValue::Table(table))) => T::located(table, value.span(), findings),
+            Some((value, _)) => {
+                let title = findings.title(T::shape().title);
+                wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
+                // The required keys of the section are not what is wrong: the defaults alone are read.
+                Located::sound(T::empty(), self.span.clone())
+            }
+            None => T::located(&DeTable::new(), self.span.clone(), findings),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::field::wrong_type;
 use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -48,8 +48,7 @@ pub(crate) fn read_word<'a>(
     let all: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
     let all = all.join(" or ");
     let DeValue::String(text) = value.get_ref() else {
-        wrong_type(value, "a word", format!("write {all}"), findings);
-        return None;
+        return wrong_type(value, "a word", format!("write {all}"), findings);
     };
     if let Some(word) = words.iter().find(|word| **word == text.as_ref()) {
         return Some(word);
@@ -58,7 +57,7 @@ pub(crate) fn read_word<'a>(
         Some(word) => format!("did you mean `\"{word}\"`?"),
         None => format!("write {all}"),
     };
-    let complaint = Complaint::new(format!("`{}` is none of the words known here", quoted(text)), help);
-    findings.add(Code::UnknownWord, &value.span(), complaint);
+    refuse!(findings, UnknownWord at &value.span(),
+        format!("`{}` is none of the words known here", quoted(text)), help: help);
     None
 }

@@ -1,6 +1,6 @@
 //! The control side of deadlines: learns the cost of each type (`types`) and the work that higher ranks bring (`rates`).
 //!
-//! Admission (`admission::unfinished_work`) decides at each arrival. It has no budget per period, so nothing is used up or
+//! Admission (`admission::deadline`) decides at each arrival. It has no budget per period, so nothing is used up or
 //! carried over, and no backup queue is needed: the work that AC's backup queue holds counts as unfinished work.
 //!
 //! An expert may choose AC's budget instead (`admission::aces`); its periods are ended here.
@@ -11,10 +11,11 @@ mod types;
 use crate::admission::aces::forecast::RateForecasts;
 use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::admission::unfinished_work::UnfinishedWork;
 use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
-use crate::request::types::types_of;
+use crate::request::type_rules::types_of;
+use crate::request::work::DeadlineTerms;
 use crate::telemetry::status::TypeStatus;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
@@ -122,11 +123,11 @@ impl Deadlines {
 }
 
 /// What admission of a class is asked for.
-pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
+pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(place);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
+    DeadlineTerms { deadline, prefers_delay: prefer == Prefer::Delay }
 }
 
 /// AC's server answers a thousand static requests a second (Table 1).

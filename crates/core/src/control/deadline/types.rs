@@ -134,7 +134,7 @@ impl SiteTypes {
                 dearest = dearest.max(cost);
             }
         }
-        self.estimates.set_dearest(dearest);
+        self.estimates.set_costliest(dearest);
     }
 
     /// Takes what was released in the last `seconds`.
@@ -159,7 +159,7 @@ impl SiteTypes {
             });
             if seen.requests > 0 {
                 self.refused[number] = 0.0;
-            } else if seen.too_dear {
+            } else if seen.too_long {
                 self.refused[number] += seconds;
                 let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
                 if self.refused[number] >= times * learner.mean() * 1e-6 {

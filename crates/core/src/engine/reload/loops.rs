@@ -1,4 +1,4 @@
-//! The loops go on with new promises.
+//! The loops take new promises, and keep what they learned.
 
 use super::classes::moved;
 use super::{ranks, response_promise};
@@ -6,7 +6,7 @@ use crate::control::response::{Promise, Promised};
 use crate::control::utilization::UtilizationLoop;
 use crate::control::workers::Search;
 use crate::engine::Engine;
-use crate::engine::state::PublishedState;
+use crate::engine::published_state::PublishedState;
 use crate::promises::registry::{RegisteredClass, Registry};
 use crate::telemetry::monitor::PlantMonitor;
 use crate::time::Duration;
@@ -59,7 +59,7 @@ impl Engine {
 
     /// The loops of promised response times.
     pub(super) fn reload_responses(&mut self) {
-        let shared: &PublishedState = &self.lane.shared;
+        let shared: &PublishedState = &self.lane.published;
         let others = || self.registry.classes().filter(|other| !other.exempt);
         let promised = self.registry.classes().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
