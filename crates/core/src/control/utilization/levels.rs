@@ -65,6 +65,6 @@ impl Levels {
 
     /// Lets what was learned fade: nothing came for so many periods.
     pub(crate) fn rest(&mut self, periods: u32) {
-        self.shares.iter_mut().for_each(|share| share.rest(periods));
+        self.shares.iter_mut().for_each(|share| share.idle(periods));
     }
 }

@@ -4,7 +4,7 @@
 use super::feed_forward::FeedForward;
 use super::law::Law;
 use super::paper::PaperPi;
-use crate::promises::plan::{Known, told};
+use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -82,7 +82,7 @@ impl PlantView {
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         for member in registry.classes() {
             let site = member.site;
-            let class = site.classes.get(member.place);
+            let class = site.classes.get(member.index);
             let mut view = ClassView {
                 class: member.class,
                 top: site.levels.len(),
@@ -147,7 +147,7 @@ fn site_views(
         number,
         name: site.name.clone(),
         guarantee: site.guarantee,
-        told: told(promises, site),
+        told: promised_costs(promises, site),
         weight: site.weight,
         shares_excess: site.share_excess,
         classes: range(keys, number),
