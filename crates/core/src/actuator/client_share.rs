@@ -40,7 +40,7 @@ impl ClientShare {
     }
 
     /// Fades over so many periods without requests.
-    pub(crate) fn rest(&mut self, periods: u32) {
+    pub(crate) fn fade(&mut self, periods: u32) {
         if self.log_ratio != 0.0 {
             self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }

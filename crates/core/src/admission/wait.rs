@@ -126,8 +126,11 @@ mod tests {
             [(40e3, 0.2, 10e3), (150e3, 0.2, 10e3), (300e3, 0.4, 8e3), (200e3, 0.6, 5e3), (20e3, 0.05, 12e3)]
         {
             let one = wait(ahead, left, noise);
-            let (told, found) = (one.outlasts(900e3), simulated(&one, 900e3));
-            assert!((told - found).abs() < 0.02 + 0.15 * found, "{ahead} {left} {noise}: {told} for {found}");
+            let (predicted, found) = (one.outlasts(900e3), simulated(&one, 900e3));
+            assert!(
+                (predicted - found).abs() < 0.02 + 0.15 * found,
+                "{ahead} {left} {noise}: {predicted} for {found}"
+            );
         }
     }
 

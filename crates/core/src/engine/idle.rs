@@ -16,18 +16,18 @@ impl Engine {
     /// results are the same, bit for bit; only the plan of a status asked for meanwhile may differ in its last bit.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.timers.sample_every.as_nanos() as u64;
-        let other_loops = self.timers.due(Timer::Response).min(self.timers.due(Timer::Budget));
+        let other_loops = self.timers.due(Timer::Departures).min(self.timers.due(Timer::Budget));
         let only_samples = other_loops == Instant::FAR && self.loops.samples_only_rates;
-        if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.somebody_waits() {
+        if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.any_request_waits() {
             return next;
         }
-        if self.timers.due(Timer::Period) <= until && self.rests() {
+        if self.timers.due(Timer::Period) <= until && self.is_idle() {
             let period = self.timers.period;
             let period_ns = period.as_nanos() as u64;
             let more = until.nanos_since(self.timers.due(Timer::Period)) / period_ns;
             self.timers.last_period = self.timers.due(Timer::Period) + Duration::from_nanos(more * period_ns);
             self.timers.set(Timer::Period, self.timers.last_period + period);
-            self.rest(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
+            self.count_idle(u32::try_from(more).unwrap_or(u32::MAX).saturating_add(1));
         }
         let latest = until.min(self.timers.due(Timer::Period));
         if latest <= next {
@@ -40,21 +40,21 @@ impl Engine {
     }
 
     /// Whether no request came, left or is there since the last period, and no class is degraded.
-    pub(super) fn rests(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let lanes = self.sensors.counting_lanes();
         let is_empty = |plant: &PublishedPlant| plant.gate.in_service() == 0 && !plant.gate.is_waited_at();
-        self.idle.may_rest
+        self.idle.is_possible
             && self.shared().plants.iter().all(is_empty)
             && self.sensors.plants.iter().all(|monitor| monitor.reported.is_empty())
             && self.sensors.classes.is_current(lanes)
     }
 
     /// Counts idle periods; the loops get the number when a request comes.
-    pub(super) fn rest(&mut self, periods: u32) {
+    pub(super) fn count_idle(&mut self, periods: u32) {
         if self.idle.periods == 0 {
             self.sensors.classes.idle();
             self.loops.costs.iter_mut().for_each(|costs| costs.frozen = true);
-            self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_rest);
+            self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_idle);
         }
         self.idle.periods = self.idle.periods.saturating_add(periods);
     }

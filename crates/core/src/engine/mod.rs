@@ -103,8 +103,8 @@ impl Engine {
         if self.timers.ends_sample(now) {
             self.sample(now);
         }
-        if self.timers.is_due(Timer::Response, now) {
-            self.respond(now);
+        if self.timers.is_due(Timer::Departures, now) {
+            self.step_departures(now);
         }
         if self.timers.is_due(Timer::Period, now) {
             self.end_period(now, readings.gateway_cpu);
@@ -125,7 +125,7 @@ impl Engine {
         }
         for (plant, workers) in &readings.workers {
             if let Some(Some(search)) = self.loops.searches.get_mut(*plant) {
-                search.finder.tell(*workers);
+                search.report(*workers);
             }
         }
     }
@@ -134,7 +134,7 @@ impl Engine {
     /// look again.
     fn answer_waiting(&mut self, now: Instant, verdicts: &mut Verdicts) -> Instant {
         let reloaded = core::mem::take(&mut self.reloaded);
-        if !reloaded && !self.somebody_waits() {
+        if !reloaded && !self.any_request_waits() {
             return now + self.timers.shortest_look;
         }
         let (answered, mut next) = (verdicts.len(), Instant::FAR);
@@ -150,7 +150,7 @@ impl Engine {
         next
     }
 
-    fn somebody_waits(&self) -> bool {
+    fn any_request_waits(&self) -> bool {
         self.shared().plants.iter().any(|plant| plant.gate.is_waited_at())
     }
 
@@ -162,12 +162,12 @@ impl Engine {
     }
 
     /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
-    pub fn trends(&self) -> RateForecasts {
-        self.loops.deadlines.trends()
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        self.loops.budgets.rate_forecasts()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: RateForecasts) {
-        self.loops.deadlines.remember(trends);
+    pub fn restore_rate_forecasts(&mut self, forecasts: RateForecasts) {
+        self.loops.budgets.restore_rate_forecasts(forecasts);
     }
 }

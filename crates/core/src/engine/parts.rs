@@ -2,14 +2,15 @@
 
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::rejection::RejectionCost;
-use crate::control::deadline::Deadlines;
-use crate::control::response::ResponseLoops;
+use crate::control::deadline::DeadlineLoop;
+use crate::control::deadline::budgets::BudgetLoop;
+use crate::control::delay::DelayLoop;
+use crate::control::ratio::RatioLoop;
 use crate::control::utilization::UtilizationLoop;
-use crate::control::workers::Search;
+use crate::control::workers::WorkerSearch;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
-use crate::time::Duration;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// What counts and measures.
@@ -46,15 +47,13 @@ pub(crate) struct Loops {
     pub(crate) applied: Vec<f64>,
     /// c.
     pub(crate) rejection: RejectionCost,
-    /// The loops of promised delays and ratios.
-    pub(crate) responses: ResponseLoops,
-    /// What requests cost and how fast work comes, where deadlines are promised.
-    pub(crate) deadlines: Deadlines,
-    /// By plant: the search for the number of workers, where no number is promised.
-    pub(crate) searches: Vec<Option<Search>>,
-    /// By plant: service that takes longer is not healthy; no more requests are started at once then.
-    pub(crate) guards: Vec<Duration>,
-    /// No search runs and no deadline is promised: a sample updates rates only.
+    pub(crate) delays: DelayLoop,
+    pub(crate) ratios: RatioLoop,
+    pub(crate) deadlines: DeadlineLoop,
+    pub(crate) budgets: BudgetLoop,
+    /// By plant, where no number of workers is promised.
+    pub(crate) searches: Vec<Option<WorkerSearch>>,
+    /// No loop is due at samples, which update rates only.
     pub(crate) samples_only_rates: bool,
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct Loops {
 #[derive(Default)]
 pub(crate) struct Idle {
     /// Whether no class is degraded. While no request comes either, the loops have nothing to do.
-    pub(crate) may_rest: bool,
+    pub(crate) is_possible: bool,
     /// Idle periods that the loops do not know of yet.
     pub(crate) periods: u32,
 }

@@ -1,4 +1,7 @@
-//! Models of the plant: what a request costs, and how long it waits.
+//! Room: what was learned, as values without a clock and without knowledge of classes or plants.
+//!
+//! *In*: sums of a period. *Out*: estimates. `cost` and `linear` are the cost of a request, by level and as `U = a R + b W`;
+//! `service_time` and `size_law` how long a type takes; `delay` how long requests wait; `tracker` follows a rate.
 
 mod cost;
 mod delay;

@@ -89,13 +89,13 @@ impl Reloader {
     }
 
     /// What was learned of how rates develop, for admission by budget.
-    pub fn trends(&self) -> RateForecasts {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).rate_forecasts()
     }
 
     /// Adds what was learned in an earlier run to what was learned since.
-    pub fn remember(&self, trends: RateForecasts) {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
+    pub fn restore_rate_forecasts(&self, forecasts: RateForecasts) {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner).restore_rate_forecasts(forecasts);
     }
 
     /// Replaces settings and promises. Requests under way are not touched.

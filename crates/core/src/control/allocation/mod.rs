@@ -1,8 +1,8 @@
-//! The allocator: turns the target of a law into the service level of each class, the one place where that is done.
+//! The allocator: turns the target of a law into the service level of each class.
 //!
 //! `max_min` shares a load out among sites (contracts first, by priority inside each site, what is left by weight), and
-//! `level` finds the m that brings each part's load. Where one site of one priority and no contract has a plant to itself
-//! there is nothing to share: the target is the plant's, and its m is that of every class.
+//! `level` finds the m at which each part offers its load. Where one site of one priority without a contract has a plant to
+//! itself nothing is shared: every class has the m of the plant.
 
 pub(crate) mod level;
 pub(crate) mod max_min;
@@ -19,7 +19,7 @@ use max_min::{Claim, GroupShare, share_out};
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// The plant's capacity is not known yet, so no class is degraded: all have `level`, which is M.
+    /// Whether the plant's capacity is not known yet. Then no class is degraded: all have `level`, which is M.
     held: bool,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
@@ -38,7 +38,7 @@ impl Allocation {
         }
     }
 
-    /// The allocation that brings the target in the next period; the highest level unless `capacity_known`.
+    /// The allocation that meets the target in the next period; the highest level unless `capacity_known`.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,

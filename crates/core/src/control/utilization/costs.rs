@@ -9,11 +9,11 @@ use crate::promises::{self, MAX_LEVELS, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// Above this a measured utilization says nothing of the cost.
+/// Above this a measured utilization has saturated and costs cannot be learned from it.
 const SATURATED: f64 = 0.95;
-/// A linear model as sure as this of a contract's pages is believed rather than what was promised.
+/// A linear model with this confidence at a contract's page size replaces the promised costs.
 const SURE: f64 = 0.8;
-/// A plant that uses less of its set point idles.
+/// A plant that is used less than this part of its set point counts as idle.
 const IDLE: f64 = 0.6;
 
 /// Costs by level, in seconds of the whole plant; 0 before any level was seen, and where the plant does not serve it.
@@ -25,7 +25,7 @@ pub(crate) struct CostModel {
     reported_line: Option<LinearModel>,
     /// By class of the view.
     by_class: Vec<LevelCosts>,
-    /// Costs of the same classes that are no longer what was learned.
+    /// Which of these costs are to be computed anew, because what was learned has changed.
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
@@ -51,7 +51,7 @@ impl CostModel {
         model
     }
 
-    /// Begins with the classes of a new view. Another promise of the plant's costs replaces what its reports have taught.
+    /// Takes the classes of a new view. A new promise of the plant's costs replaces what was learned from its reports.
     pub(crate) fn reload(&mut self, plant: &PlantView, new_promise: bool) {
         self.by_class = alloc::vec![Default::default(); plant.classes.len()];
         self.stale = alloc::vec![true; plant.classes.len()];
@@ -62,8 +62,8 @@ impl CostModel {
         }
     }
 
-    /// Learns from a period what the plant reports, and prices the requests anew where that may have moved a cost: most
-    /// classes are quiet most of the time, and the others are asked several times a period.
+    /// Learns from the utilization that the plant reports for a period, and computes the costs anew of the classes for which
+    /// they may have changed. Most classes are quiet most of the time, so most costs stay.
     pub(crate) fn learn<'a>(
         &'a mut self,
         plant: &PlantView,
@@ -93,7 +93,7 @@ impl CostModel {
         self.costs(learned)
     }
 
-    /// What is known now.
+    /// The costs as known now.
     pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
         RequestCosts {
             by_class: &self.by_class,
@@ -104,8 +104,9 @@ impl CostModel {
         }
     }
 
-    /// The plant idles while clients are degraded or rejected, so some cost is too high; where too few requests come to
-    /// correct it, it is believed less. See [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
+    /// Lowers the costs for which too few requests come to correct them. It is called while the plant idles although clients
+    /// are degraded or rejected, so that some cost must be too high. See
+    /// [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
     pub(crate) fn doubt(
         &mut self,
         plant: &PlantView,
@@ -133,7 +134,7 @@ pub(crate) fn idles(sensed: &Sensed, measured: &Measurement<'_>, set_point: f64)
 }
 
 impl RequestCosts<'_> {
-    /// Cost of one request of the class at this place of the view at a level it is served at, as priced in this period.
+    /// Cost of one request at a level, of the class with this index in the view, as computed for this period.
     pub(crate) fn priced(&self, place: usize, level: usize) -> f64 {
         self.by_class[place][level]
     }
@@ -158,7 +159,7 @@ impl RequestCosts<'_> {
         if let Some(cost) = known(level) {
             return Some(cost);
         }
-        // From the nearest level that was seen, above first, through the ratios between.
+        // From the nearest level that was seen, above first, by the cost ratios between.
         let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
         if let Some(seen) = above {
             return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
@@ -174,13 +175,13 @@ impl RequestCosts<'_> {
                 let (a, b) = line.costs();
                 Some(a + b * seen.bytes()?)
             }
-            // Nothing reported yet, or the plant does not report: its own service times.
+            // Without reports the cost is that of the measured service times.
             _ => Some(seen.seconds()? / f64::from(self.workers)),
         }
     }
 
-    /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
-    /// something of the contract's page size; else what was promised; else the mean cost of a full response.
+    /// A site's costs for the capacity plan: from the linear models of its classes, weighted by their rates, once these are
+    /// confident at the contract's page size; else as promised; else the mean cost of a response at full quality.
     pub(crate) fn known(
         &self,
         plant: &PlantView,
@@ -199,7 +200,7 @@ impl RequestCosts<'_> {
         let (mut a, mut b, mut whole) =
             (WeightedMean::default(), WeightedMean::default(), WeightedMean::default());
         for class in own {
-            // A line of reports gives shares of the plant, a line of service times gives one worker's time.
+            // The line of reports has seconds of the whole plant, a line of service times has those of one worker.
             let (line, servers) = match self.reported_line {
                 Some(line) => (line, 1.0),
                 None => (&self.learned[class.class].line, f64::from(self.workers)),
@@ -217,14 +218,14 @@ impl RequestCosts<'_> {
         if let (Some(a), Some(b)) = (a.value(), b.value()) {
             return Some(Known { costs: costs(a, b), full_bytes });
         }
-        if let Some(told) = site.told {
-            return Some(Known { full_bytes, ..told });
+        if let Some(promised) = site.promised_costs {
+            return Some(Known { full_bytes, ..promised });
         }
         Some(Known { costs: costs(whole.value()?, 0.0), full_bytes })
     }
 }
 
-/// A weighted mean of what is known.
+/// A weighted mean of the values that are known.
 #[derive(Default)]
 struct WeightedMean {
     sum: f64,

@@ -1,9 +1,10 @@
 //! Offered load as a function of the service level m.
 //!
-//! For each whole level l: the work that the present request rates would bring if every client were served at l,
-//! `sum_j R_j C_j(min(l, M_j))`; the work that waits already, priced at l; and, of plants with a second resource
-//! (UC 7.2), the link's share of the bytes. Between whole levels both are linear in F, so U(m) is piecewise linear and
-//! solving for m is a walk over M segments. C_0 is the cost of a rejection.
+//! For each whole level l it has three parts: the work that the present request rates would bring if every client were served
+//! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
+//! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
+//! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
+//! walk over M segments.
 
 use super::offered::LoadParts;
 use crate::promises::MAX_LEVELS;
@@ -22,7 +23,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// U(m) of the arriving requests and of `drain` times the backlog; the bottleneck's of two resources.
+    /// U(m) of the arriving requests and of `drain` times the backlog; of two resources, that of the more loaded one.
     pub fn offered(&self, m: f64, drain: f64) -> f64 {
         if m <= 0.0 {
             return self.at(0, drain);
@@ -34,8 +35,8 @@ impl Demand {
             + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
     }
 
-    /// The work that waits, in periods of the plant's capacity, priced at m (at least at the lowest level: what waits
-    /// was admitted).
+    /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m. They were admitted, so
+    /// each is started at the lowest level at least.
     pub fn backlog(&self, m: f64) -> f64 {
         if self.waiting[..=usize::from(self.top)].iter().all(|waiting| *waiting == 0.0) {
             return 0.0;
@@ -80,7 +81,7 @@ impl Demand {
     }
 
     fn at(&self, level: usize, drain: f64) -> f64 {
-        // What waits was admitted: at level 0 it is served at the lowest.
+        // Waiting requests were admitted, so at level 0 they count as started at the lowest level.
         let waiting = self.waiting[level.max(usize::from(self.top > 0))];
         (self.arriving[level] + drain * waiting).max(self.link[level])
     }

@@ -1,4 +1,7 @@
-//! From the allocation to the actuators: the service level of each class, corrected for what its clients ask.
+//! From the allocation to the actuators: the service level of each class, corrected for how much its clients ask for.
+//!
+//! m between two levels is a fraction of the clients. Clients differ in how much they ask for, so the fraction is moved
+//! until the share of the requests is as allocated.
 
 use super::view::PlantView;
 use crate::actuator::client_share::ClientShare;
@@ -20,7 +23,7 @@ impl Levels {
         Levels { shares: alloc::vec![ClientShare::default(); plant.classes.len()], set: Vec::new() }
     }
 
-    /// Begins with the classes of a new view. What was learned of a class whose levels stay is kept.
+    /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
     pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
@@ -50,8 +53,8 @@ impl Levels {
         &self.set
     }
 
-    /// Lets what was learned fade: nothing came for so many periods.
-    pub(crate) fn rest(&mut self, periods: u32) {
-        self.shares.iter_mut().for_each(|share| share.rest(periods));
+    /// Lets what was learned fade over so many idle periods.
+    pub(crate) fn fade(&mut self, periods: u32) {
+        self.shares.iter_mut().for_each(|share| share.fade(periods));
     }
 }

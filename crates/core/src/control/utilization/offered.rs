@@ -10,7 +10,8 @@ use crate::promises::plan::utilization;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// What a class brings at a level, or several do: work that arrives, the link's share, work that waits.
+/// The load of one class or of several at a level: arriving work and waiting work, in units of the plant's capacity, and the
+/// part of the link's bandwidth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LoadParts {
     pub(crate) arriving: f64,
@@ -26,26 +27,26 @@ impl LoadParts {
         self.waiting += part * other.waiting;
     }
 
-    /// The load with `drain` times the backlog; the bottleneck's of two resources.
+    /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
     pub(crate) fn offered(self, drain: f64) -> f64 {
         (self.arriving + drain * self.waiting).max(self.link)
     }
 }
 
-/// The demand at one plant in one period. Its lists are filled anew in each period, in place.
+/// The demand at one plant in one period.
 #[derive(Debug)]
 pub(crate) struct PlantDemand {
-    /// The load as a function of one m. What no m moves stands still in it.
+    /// The load as a function of one m for all classes; load that no m moves is a constant in it.
     pub(crate) whole: Demand,
     /// By group, where the plant is shared.
     pub(crate) groups: Vec<Demand>,
-    /// By site: what is served at full quality whatever the law says.
+    /// By site: the load of requests inside a contract and of exempt ones, which are served at full quality.
     pub(crate) fixed: Vec<LoadParts>,
     /// By site: U* of the contract by the costs known now.
     pub(crate) promised: Vec<Option<f64>>,
-    /// The same as last known; 0 without a contract.
+    /// The same, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
-    /// What other loops send here.
+    /// The load of classes whose service level the loops of other plants move.
     pub(crate) foreign: LoadParts,
 }
 
@@ -107,7 +108,7 @@ impl PlantDemand {
         }
     }
 
-    /// Adds what a class brings: `at` a level. The part that is inside a contract or exempt stands at full quality.
+    /// Adds the load of a class, which is `at(level)`. The part inside a contract, or exempt, counts at full quality.
     fn add(&mut self, class: &ClassView, measured: &Measurement<'_>, at: impl Fn(usize) -> LoadParts) {
         if !class.owns_actuator {
             return self.foreign.add(1.0, at(class.top));
@@ -124,7 +125,7 @@ impl PlantDemand {
         }
     }
 
-    /// The load of all groups as a function of one m. A site that is held to its contract stands still in it.
+    /// The load of all groups as a function of one m. The load of a site that is held to its contract is a constant in it.
     fn together(&self, plant: &PlantView) -> Demand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
         let mut still = self.foreign;
@@ -153,14 +154,14 @@ impl PlantDemand {
     }
 }
 
-/// Most classes are quiet most of the time: they ask for nothing at any level.
+/// Whether a class has no load at any level, as most classes have most of the time.
 fn is_quiet(class: &ClassView, measured: &Measurement<'_>) -> bool {
     let own = &measured.classes[class.class];
     let quiet = if class.owns_actuator { own.rate == 0.0 } else { !own.active };
     quiet && measured.waiting[class.class] == 0
 }
 
-/// What the class at this place of the view brings at a level.
+/// The load of the class with this index in the view if it is served at a level.
 fn load(
     plant: &PlantView,
     place: usize,
@@ -186,7 +187,7 @@ fn load(
     LoadParts { arriving, link, waiting }
 }
 
-/// Work and bytes per second of a class that another loop sends here: as much as came, whatever m is here.
+/// Work and bytes per second of a class whose service level the loop of another plant moves: as much as started here.
 fn sent_here(
     class: &ClassView,
     place: usize,

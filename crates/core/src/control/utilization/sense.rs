@@ -7,21 +7,21 @@ use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::Duration;
 use core::ops::Add;
 
-/// What the plant's own signals say of a period.
+/// What was measured at the plant itself in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sensed {
-    /// U, by gaps or as reported, in [0, 1].
+    /// U: the busy part of the workers' time, or U as the plant reports it; in [0, 1].
     pub(crate) utilization: f64,
     /// Mean service time; zero if nothing was released.
     pub(crate) service_time: Duration,
     /// For how long the plant has been busy and released nothing (s).
     pub(crate) silent_seconds: f64,
-    /// The plant answers slower than its limit (CA 4.2.1).
+    /// Whether the plant answers slower than its limit (CA 4.2.1).
     pub(crate) too_slow: bool,
 }
 
 impl Sensed {
-    /// Senses a period; `before` is the one before it, `rejection_cost` c.
+    /// Senses a period. `before` is what the period before showed, and `rejection_cost` is c.
     pub(crate) fn new(
         plant: &PlantView,
         measured: &Measurement<'_>,
@@ -32,12 +32,12 @@ impl Sensed {
         let gap = (measured.counted.busy_ns as f64 / capacity_ns).min(1.0);
         let sensed = match (plant.promised.sense, measured.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
-            // Rejections on the same host that find it busy make services longer, and are in the gap already.
+            // Rejections on the same host that find it busy make services longer, so busy time includes them already.
             _ => gap + (1.0 - gap) * rejections(plant, measured, rejection_cost).min(1.0),
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
-        // A plant that is busy and releases nothing answers no sooner than it has been silent.
+        // While a busy plant releases nothing, its response time is at least the time since its last release.
         let silent = measured.counted.releases == 0 && measured.in_service > 0;
         let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
         let answers_after = service_time.as_secs_f64().max(silent_seconds);

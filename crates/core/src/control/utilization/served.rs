@@ -7,7 +7,7 @@ use super::view::PlantView;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// What the requests of a period took, by the costs known now.
+/// The load of a period's requests, by the costs known now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
     /// U of all starts and rejections, without backlog. Unclipped.
@@ -31,7 +31,7 @@ impl ServedLoad {
     pub(crate) fn new(plant: &PlantView, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> Self {
         let (mut total, mut linear) = (0.0, 0.0);
         let mut sites = alloc::vec![SiteLoad::default(); plant.sites.len()];
-        // Arrivals inside the contract, and all arrivals, of the site at this place.
+        // Arrivals inside the contract, and all arrivals, of the site `own`.
         let (mut guaranteed, mut own) = ((0.0, 0.0), 0);
         for (place, class) in plant.classes.iter().enumerate() {
             let measurement = &measured.classes[class.class];

@@ -1,10 +1,10 @@
-//! What the loop of one plant sees of the promises: the plant, its classes, and the sites that share it. It stands still
-//! between reloads.
+//! The promises as the loop of one plant sees them: the plant, its classes, and the sites that share it. The view changes at
+//! a reload only.
 
 use super::feed_forward::FeedForward;
 use super::law::Law;
 use super::paper::PaperPi;
-use crate::promises::plan::{Known, told};
+use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -19,7 +19,7 @@ pub(crate) struct PlantView {
     pub(crate) sites: Vec<SiteView>,
     /// M of each group: the classes of one site and one priority, which have one m.
     pub(crate) groups: Vec<usize>,
-    /// Whether several groups, or a contract, share the plant. Else all classes have one m.
+    /// Whether several groups, or a contract, share the plant. Otherwise all classes have one m.
     pub(crate) is_shared: bool,
 }
 
@@ -30,14 +30,14 @@ pub(crate) struct ClassView {
     /// M.
     pub(crate) top: usize,
     pub(crate) exempt: bool,
-    /// This plant is the site's own, so the loop moves the class's service level. Else only some of its levels come here,
-    /// at the choice of another loop.
+    /// Whether this plant is the site's own, so that this loop moves the class's service level. Otherwise the loop of another
+    /// plant moves it, and this plant serves only some of the levels.
     pub(crate) owns_actuator: bool,
     /// Whether this plant serves level l.
     pub(crate) here: [bool; MAX_LEVELS + 1],
-    /// The levels that it serves, in order: most of what is asked in a period is asked of each.
+    /// The same as a list, in order.
     levels: Vec<usize>,
-    /// The place of its site and of its group among those of the view, if the loop owns the actuator.
+    /// The index of its site and of its group in the view, if the loop owns the actuator.
     pub(crate) site: usize,
     pub(crate) group: usize,
     /// The first guess of C_l / C_{l+1}.
@@ -51,7 +51,7 @@ pub(crate) struct SiteView {
     pub(crate) name: String,
     pub(crate) guarantee: Option<Guarantee>,
     /// Its costs as promised.
-    pub(crate) told: Option<Known>,
+    pub(crate) promised_costs: Option<Known>,
     /// Its share of the excess, by weight.
     pub(crate) weight: f64,
     pub(crate) shares_excess: bool,
@@ -61,11 +61,11 @@ pub(crate) struct SiteView {
     pub(crate) groups: Range<usize>,
 }
 
-/// A level never served yet is taken to cost this much of the one above: low, so that nothing is rejected before the
-/// level was tried; one period of it then tells.
+/// A level that was never served is taken to cost this part of the level above. It is low, so that no request is rejected
+/// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
-/// Builds the law that is promised; the flag says whether its target is a load, which can be shared out.
+/// Builds the law that is promised. The flag says whether its target is a load, which can be shared out among sites.
 pub(crate) fn law(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
     match promised {
         promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
@@ -121,7 +121,7 @@ impl PlantView {
         }
     }
 
-    /// M of the loop: the most levels of the classes that it moves.
+    /// M of the loop: the largest number of levels among the classes that it moves.
     pub(crate) fn top(&self) -> f64 {
         self.owned().map(|class| class.top).max().unwrap_or(0) as f64
     }
@@ -147,7 +147,7 @@ fn site_views(
         number,
         name: site.name.clone(),
         guarantee: site.guarantee,
-        told: told(promises, site),
+        promised_costs: promised_costs(promises, site),
         weight: site.weight,
         shares_excess: site.share_excess,
         classes: range(keys, number),

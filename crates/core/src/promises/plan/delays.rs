@@ -206,7 +206,7 @@ fn ahead(own: &Planned, others: &[Planned]) -> HigherLoad {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PlantPlan, plan, told};
+    use super::super::{PlantPlan, plan, promised_costs};
     use super::*;
     use crate::promises::{Class, Condition, Costs, Guarantee, WorkerBounds};
     use crate::time::Duration;
@@ -229,7 +229,7 @@ mod tests {
 
     fn planned(plant: Plant, sites: Vec<Site>) -> PlantPlan {
         let promises = Promises { sites, ..Promises::of(plant, Site::new("unused", &["full"])) };
-        plan(&promises, |number| told(&promises, &promises.sites[number])).remove(0)
+        plan(&promises, |number| promised_costs(&promises, &promises.sites[number])).remove(0)
     }
 
     fn only(plant: Plant, site: Site) -> DelayRow {
@@ -303,8 +303,8 @@ mod tests {
         let classes =
             vec![class("gold", delay(15, None)), class("plain", None), class("slow", delay(30, None))];
         let rows = planned(plant(), vec![Site { classes, ..site("shop", 50.0, None) }]).delays;
-        let told: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
-        assert_eq!(told, [("gold", Feasibility::Exceeds), ("slow", Feasibility::Fits)]);
+        let verdicts: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
+        assert_eq!(verdicts, [("gold", Feasibility::Exceeds), ("slow", Feasibility::Fits)]);
         near(rows[1].least_seconds, 0.02);
     }
 

@@ -114,7 +114,7 @@ pub fn utilization(guarantee: &Guarantee, known: &Known) -> f64 {
 }
 
 /// The costs that the promises give for a site.
-pub fn told(promises: &Promises, site: &Site) -> Option<Known> {
+pub fn promised_costs(promises: &Promises, site: &Site) -> Option<Known> {
     let costs = site.costs.or(promises.plants[site.plant].costs)?;
     Some(Known { costs, full_bytes: 0.0 })
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn planned(promises: &Promises) -> PlantPlan {
-        plan(promises, |number| told(promises, &promises.sites[number])).remove(0)
+        plan(promises, |number| promised_costs(promises, &promises.sites[number])).remove(0)
     }
 
     #[test]

@@ -54,9 +54,9 @@ metrics! {
     "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| Some(own.waiting.into()));
     "plimsoll_upstream_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| Some(own.service_level));
-    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| Some(own.trim));
+    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| Some(own.bias));
     "plimsoll_pressure", "By what part the load line is lowered for delays that are missed.",
-        Plants(|own| Some(own.pressure));
+        Plants(|own| Some(own.set_point_reduction));
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| Some(own.response_time_override.into()));
     "plimsoll_service_time_seconds", "Mean service time in the last control period.",
