@@ -54,3 +54,37 @@ impl HeavySearch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering;
+
+    /// A lane with so many classes, each with 64 arrivals of one client, whose hash is the number of the class.
+    fn lane(classes: usize) -> [Arc<LaneCounters>; 1] {
+        let lane = LaneCounters::default().grown(classes, 1);
+        for (number, class) in lane.classes.iter().enumerate() {
+            class.recent[..64].iter().for_each(|note| note.store(number as u64, Ordering::Relaxed));
+            class.arrivals.add(64);
+        }
+        [Arc::new(lane)]
+    }
+
+    #[test]
+    fn each_class_has_its_turn_and_no_period_looks_at_more_than_a_bound() {
+        let classes = 2 * MOST_LOOKS + 10;
+        let (lanes, mut search) = (lane(classes), HeavySearch::default());
+        (0..classes).for_each(|_| search.push(1));
+        let mut looked = Vec::new();
+        for (looks, is_behind) in [(MOST_LOOKS, true), (MOST_LOOKS, true), (10, false), (0, false)] {
+            let before = looked.len();
+            search.observe(&lanes, |class, known| {
+                assert_eq!(known.heavy(), [class as u64]);
+                looked.push(class);
+            });
+            assert_eq!((looked.len() - before, search.is_behind), (looks, is_behind));
+        }
+        assert_eq!(looked, (0..classes).collect::<Vec<_>>());
+        assert_eq!(search.class(7).heavy(), [7]);
+    }
+}

@@ -250,3 +250,74 @@ fn promised_line(plant: &Plant) -> LinearModel {
         .costs
         .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn a_cost_is_a_share_of_the_plant_and_an_unseen_level_follows_the_nearest() {
+        let own = plant(alloc::vec![class(0, 3)]);
+        let classes = [arrivals(10.0, 2)];
+        for (known, expected) in [
+            ([0.0, 0.02, 0.08], [0.0005, 0.005, 0.02]),
+            ([0.0, 0.0, 0.08], [0.0002, 0.002, 0.02]),
+            ([0.008, 0.0, 0.0], [0.002, 0.02, 0.2]),
+        ] {
+            let learned = [learned(&known)];
+            let mut model = CostModel::new(&own);
+            let costs = model.learn(&own, &measured(&classes, &[0]), &learned);
+            let found = [1, 2, 3].map(|level| costs.priced(0, level));
+            assert!(found.iter().zip(expected).all(|(found, wanted)| close(*found, wanted)), "{found:?}");
+        }
+        let nothing = [learned(&[0.0; 3])];
+        assert_eq!(CostModel::new(&own).costs(&nothing).at(&own.classes[0], 3), None);
+    }
+
+    #[test]
+    fn a_level_that_another_plant_serves_costs_nothing_here() {
+        let mut own = class(0, 2);
+        own.here[2] = false;
+        let own = plant(alloc::vec![own]);
+        let learned = [learned(&[0.02, 0.08])];
+        let model = CostModel::new(&own);
+        let costs = model.costs(&learned);
+        assert_eq!(costs.at(&own.classes[0], 2), Some(0.0));
+        assert!(close(costs.at(&own.classes[0], 1).expect("seen"), 0.005));
+    }
+
+    #[test]
+    fn an_idle_plant_lowers_the_costs_that_too_few_requests_correct() {
+        let own = plant(alloc::vec![class(0, 2)]);
+        let mut classes = [arrivals(10.0, 2)];
+        classes[0].served[1].requests = 2.0 * EVIDENCE;
+        let mut learned = [learned(&[0.02, 0.08])];
+        let period = measured(&classes, &[0]);
+        let sensed = Sensed { utilization: 0.3, ..Sensed::default() };
+        assert!(idles(&sensed, &period, 0.85) && !idles(&sensed, &period, 0.4));
+        let mut model = CostModel::new(&own);
+        model.doubt(&own, &period, &mut learned);
+        let costs = model.costs(&learned);
+        let [light, full] = [1, 2].map(|level| costs.at(&own.classes[0], level).expect("seen"));
+        assert!(close(light, 0.005) && full < 0.02, "{light} {full}");
+    }
+
+    #[test]
+    fn a_plan_takes_the_promised_costs_until_the_line_is_known() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        let learned = [learned(&[0.08])];
+        let model = CostModel::new(&own);
+        let mean = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("seen");
+        assert!(close(mean.costs.per_request_seconds, 0.02) && close(mean.full_bytes, 1000.0));
+        let costs =
+            promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+        own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
+        let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
+        assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
+    }
+}

@@ -205,3 +205,76 @@ fn sent_here(
 pub(crate) fn starts(class: &ClassView, measured: &Measurement<'_>, level: usize) -> f64 {
     measured.classes[class.class].window.counts.served[level] as f64 / measured.seconds
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::CostModel;
+    use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+    use crate::promises::Guarantee;
+    use crate::time::Duration;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn rates_times_costs_at_each_level_and_what_waits() {
+        let mut exempt = class(1, 2);
+        (exempt.exempt, exempt.site, exempt.group) = (true, 0, 0);
+        let mut own = plant(alloc::vec![class(0, 2), exempt]);
+        own.is_shared = false;
+        let classes = [arrivals(100.0, 2), arrivals(10.0, 2)];
+        let learned = [learned(&[0.01, 0.04]), learned(&[0.01, 0.04])];
+        let period = measured(&classes, &[20, 0]);
+        let mut model = CostModel::new(&own);
+        model.rejection = 0.0001;
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let whole = &demand.estimate(&own, &period, &costs).whole;
+        // The exempt class has its highest level, at a cost of 0.01, whatever m is.
+        let [rejecting, light, full] = [0, 1, 2].map(|level| whole.arriving[level]);
+        assert!(
+            close(rejecting, 0.01 + 0.1) && close(light, 0.25 + 0.1) && close(full, 1.0 + 0.1),
+            "{whole:?}"
+        );
+        assert!(close(whole.waiting[1], 0.05) && close(whole.waiting[2], 0.2), "{whole:?}");
+    }
+
+    #[test]
+    fn at_a_shared_plant_a_contract_is_fixed_and_each_group_has_its_own_demand() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.sites[0].guarantee =
+            Some(Guarantee { rate: 50.0, bandwidth_bytes_per_second: None, burst: Duration::from_secs(2) });
+        let mut classes = [arrivals(100.0, 1), arrivals(20.0, 1)];
+        // A quarter of the arrivals was inside the contract.
+        classes[0].window.decided[1] = 75;
+        let learned = [learned(&[0.02]), learned(&[0.02])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(close(found.fixed[0].arriving, 0.125) && close(found.groups[0].arriving[1], 0.375));
+        assert!(close(found.groups[1].arriving[1], 0.1) && found.fixed[1] == LoadParts::default());
+        assert!(close(found.whole.arriving[0], 0.125) && close(found.whole.arriving[1], 0.6));
+        assert!(found.promised[1].is_none() && close(found.claimed[0], 50.0 * 0.005), "{found:?}");
+    }
+
+    #[test]
+    fn what_another_loop_sends_here_counts_as_it_came() {
+        let mut sent = class(1, 2);
+        sent.owns_actuator = false;
+        let mut own = plant(alloc::vec![class(0, 1), sent]);
+        own.sites.truncate(1);
+        own.groups.truncate(1);
+        let classes = [arrivals(0.0, 1), arrivals(40.0, 1)];
+        let learned = [learned(&[0.02]), learned(&[0.01, 0.04])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(close(found.foreign.arriving, 0.1) && close(found.whole.arriving[0], 0.1), "{found:?}");
+    }
+}

@@ -76,3 +76,56 @@ fn link(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
 pub(crate) fn served_here(class: &ClassView, measured: &ClassMeasurement) -> Served {
     class.levels_here().map(|level| measured.served[level]).fold(Served::default(), Served::add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, measured, plant};
+    use super::*;
+    use crate::request::Reason;
+    use crate::telemetry::snapshot::PlantSnapshot;
+
+    fn sensed(plant: &PlantView, measured: &Measurement<'_>) -> Sensed {
+        Sensed::new(plant, measured, 0.001, &Sensed::default())
+    }
+
+    #[test]
+    fn u_is_the_busy_part_of_the_workers_time_or_as_reported() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        let mut rejected = arrivals(100.0, 1);
+        rejected.window.counts.reasons[Reason::Overload as usize] = 50;
+        let classes = [rejected];
+        let counted = PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000 };
+        let mut period = Measurement { counted, ..measured(&classes, &[0]) };
+        let found = sensed(&own, &period);
+        assert!(
+            (found.utilization - (0.5 + 0.5 * 0.05)).abs() < 1e-12,
+            "and 50 rejections of 1 ms: {found:?}"
+        );
+        assert_eq!((found.service_time, found.too_slow), (Duration::from_millis(30), false));
+        own.promised.sense = Sense::Reported;
+        assert!(sensed(&own, &period).utilization > 0.5, "until the plant reports");
+        period.reported = Some(1.4);
+        assert_eq!(sensed(&own, &period).utilization, 1.0);
+    }
+
+    #[test]
+    fn a_plant_that_releases_nothing_is_too_slow_after_its_limit() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        own.promised.response_time_limit = Some(Duration::from_millis(1500));
+        let classes = [arrivals(10.0, 1)];
+        let period = Measurement { in_service: 4, ..measured(&classes, &[0]) };
+        let first = sensed(&own, &period);
+        assert!(!first.too_slow && first.silent_seconds == 1.0);
+        assert!(Sensed::new(&own, &period, 0.0, &first).too_slow);
+    }
+
+    #[test]
+    fn the_link_is_the_bottleneck_where_it_is_fuller_than_the_workers() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e6);
+        let mut class = arrivals(10.0, 1);
+        class.window.counts.bytes = 700_000;
+        let classes = [class];
+        assert_eq!(sensed(&own, &measured(&classes, &[0])).utilization, 0.7);
+    }
+}

@@ -175,3 +175,84 @@ impl ClassView {
         up.or_else(|| self.levels_here().rev().find(|level| *level < wanted)).unwrap_or(wanted)
     }
 }
+
+/// Inputs of the stages, for tests that make them by hand.
+#[cfg(test)]
+pub(crate) mod by_hand {
+    use super::*;
+    use crate::control::cost::class::ClassCosts;
+    use crate::model::{LinearModel, Served};
+    use crate::telemetry::measurement::{ClassMeasurement, Measurement};
+    use crate::telemetry::snapshot::PlantSnapshot;
+
+    /// A class with M levels that all are served here, in the group of the same number.
+    pub(crate) fn class(number: usize, top: usize) -> ClassView {
+        let mut here = [false; MAX_LEVELS + 1];
+        here[1..=top].fill(true);
+        ClassView {
+            class: number,
+            top,
+            exempt: false,
+            owns_actuator: true,
+            here,
+            levels: (1..=top).collect(),
+            site: number,
+            group: number,
+            cost_ratio: [UNKNOWN_COST_RATIO; MAX_LEVELS + 1],
+        }
+    }
+
+    /// A plant of four workers with a site for each of these classes; shared if there are several.
+    pub(crate) fn plant(classes: Vec<ClassView>) -> PlantView {
+        let site = |class: &ClassView| SiteView {
+            number: class.site,
+            name: String::new(),
+            guarantee: None,
+            promised_costs: None,
+            weight: 1.0,
+            shares_excess: true,
+            classes: class.site..class.site + 1,
+            groups: class.group..class.group + 1,
+        };
+        PlantView {
+            promised: promises::Plant::new("plant", 4),
+            sites: classes.iter().map(site).collect(),
+            groups: classes.iter().map(|class| class.top).collect(),
+            is_shared: classes.len() > 1,
+            classes,
+        }
+    }
+
+    /// What was learned of a class whose requests take so many seconds of one worker, and 1,000 bytes, by level from 1 on;
+    /// nothing of a level at 0.
+    pub(crate) fn learned(seconds: &[f64]) -> ClassCosts {
+        let mut costs = ClassCosts::new(LinearModel::default(), seconds.len());
+        for (known, seconds) in costs.by_level[1..].iter_mut().zip(seconds).filter(|(_, s)| **s > 0.0) {
+            known.learn(Served { requests: 100.0, work_seconds: 100.0 * seconds, bytes: 1e5 });
+        }
+        costs
+    }
+
+    /// A period of one second of four workers, with nothing in service.
+    pub(crate) fn measured<'a>(classes: &'a [ClassMeasurement], waiting: &'a [u32]) -> Measurement<'a> {
+        Measurement {
+            seconds: 1.0,
+            nominal_seconds: 1.0,
+            classes,
+            counted: PlantSnapshot::default(),
+            reported: None,
+            in_service: 0,
+            waiting,
+            workers: 4,
+        }
+    }
+
+    /// A class with this arrival rate, all of whose requests were started at a level.
+    pub(crate) fn arrivals(rate: f64, level: usize) -> ClassMeasurement {
+        let mut measured = ClassMeasurement { rate, active: true, ..ClassMeasurement::default() };
+        let counts = &mut measured.window.counts;
+        (counts.arrivals, counts.served[level]) = (rate as u64, rate as u64);
+        measured.window.decided[level] = rate as u64;
+        measured
+    }
+}
