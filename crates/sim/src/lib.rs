@@ -17,6 +17,7 @@ mod plant;
 mod record;
 mod request;
 mod run;
+mod service;
 pub mod settling;
 pub mod workload;
 

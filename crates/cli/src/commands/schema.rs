@@ -6,11 +6,11 @@ use crate::output::text;
 
 /// Prints it.
 pub(crate) fn schema(of: FileFormat) -> Result<(), Failure> {
-    let schema = match of {
-        FileFormat::Configuration => plimsoll_config::json_schema(),
-        FileFormat::Workload => plimsoll_config::workload_schema(),
-        FileFormat::Agent => plimsoll_config::agent_schema(),
-        FileFormat::Adaptation => plimsoll_config::adaptation_schema(),
+    let format = match of {
+        FileFormat::Configuration => plimsoll_config::FileFormat::Configuration,
+        FileFormat::Workload => plimsoll_config::FileFormat::Workload,
+        FileFormat::Agent => plimsoll_config::FileFormat::Agent,
+        FileFormat::Adaptation => plimsoll_config::FileFormat::Adaptation,
     };
-    text::print(schema.trim_end())
+    text::print(format.schema().trim_end())
 }

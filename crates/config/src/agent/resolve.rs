@@ -1,12 +1,11 @@
 //! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
 
-use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
+use super::keys::{AgentKeys, ApacheKeys, LinkKeys, LoadKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Located, Text};
+use crate::diagnostic::{Findings, exclusive, refuse};
+use crate::syntax::{Located, OptionalKey, Text};
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// How far below the load line the way back is, by default.
@@ -27,10 +26,9 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
     if let (Some(full), Some(degraded)) = (&trees.full, &trees.degraded)
         && full.value == degraded.value
     {
-        let complaint =
-            Complaint::new("both trees are the same", "name another folder: `plimsoll adapt` makes one");
-        let other = Other { span: &full.span, what: "`full` is given" };
-        findings.add_with(Code::Duplicate, &degraded.span, complaint, other);
+        refuse!(findings, Duplicate at &degraded.span,
+            "both trees are the same", help: "name another folder: `plimsoll adapt` makes one",
+            beside &full.span => "`full` is given");
     }
     let chooser = chooser?.0;
     // For a link they are folders.
@@ -50,81 +48,51 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
     })
 }
 
-/// The one of several that is given. Refuses none, and more than one.
-fn only<T>(
-    given: Vec<(&'static str, &Range<usize>, T)>,
-    missing: (&Located<()>, Complaint),
-    findings: &mut Findings,
-) -> Option<T> {
-    let mut given = given.into_iter();
-    let Some((first, first_span, value)) = given.next() else {
-        if missing.0.sound {
-            findings.add(Code::MissingKey, &missing.0.span, missing.1);
-        }
-        return None;
-    };
-    for (name, span, _) in given {
-        let message = format!("`{first}` and `{name}` exclude each other");
-        let what = format!("`{first}` is given");
-        let other = Other { span: first_span, what: &what };
-        findings.add_with(Code::Conflict, span, Complaint::new(message, "keep one of them"), other);
-    }
-    Some(value)
-}
-
 fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
-    let keys = &file.load.value;
-    let mut given = Vec::new();
-    if let Some(log) = &keys.log {
-        given.push(("log", &log.span, CountersAt::Log(at(&log.value))));
+    let LoadKeys { log, server_status, stub_status } = &file.load.value;
+    let all =
+        [("log", log.span()), ("server_status", server_status.span()), ("stub_status", stub_status.span())];
+    exclusive(&all, "keep one of them", findings);
+    let log = log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
+    let server_status = server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
+    let stub_status = stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
+    let counters = log.or(server_status).or(stub_status);
+    if counters.is_none() && file.load.sound {
+        refuse!(findings, MissingKey at &file.load.span,
+            "nothing says how the server's load is seen",
+            help: "under `[load]`, write one of `log`, `server_status` (Apache) and `stub_status` (nginx): without it \
+                   nobody could tell when full quality fits again");
     }
-    if let Some(page) = &keys.server_status {
-        given.push(("server_status", &page.span, CountersAt::ServerStatus(page.value.clone())));
-    }
-    if let Some(page) = &keys.stub_status {
-        given.push(("stub_status", &page.span, CountersAt::StubStatus(page.value.clone())));
-    }
-    let place = Located { value: (), span: file.load.span.clone(), sound: file.load.sound };
-    let complaint = Complaint::new(
-        "nothing says how the server's load is seen",
-        "under `[load]`, write one of `log`, `server_status` (Apache) and `stub_status` (nginx): without it nobody \
-         could tell when full quality fits again",
-    );
-    only(given, (&place, complaint), findings)
+    counters
 }
 
 fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Option<LoadSense> {
     let ServerKeys { costs, bandwidth, workers, .. } = &file.server.value;
     let workers = workers.as_ref().map(|workers| workers.value.0 as u32);
     if costs.is_none() && bandwidth.is_none() {
-        let place = &file.server.span;
-        let missing = match counters {
-            CountersAt::Log(_) => Some(Complaint::new(
+        let (message, help) = match counters {
+            CountersAt::Log(_) => (
                 "a log does not say how busy the server is",
                 "write what requests cost, `costs = { request = \"1.6ms\", byte = \"63ns\" }`, as `plimsoll profile` \
                  finds it, or use a status page",
-            )),
-            CountersAt::StubStatus(_) if workers.is_none() => Some(Complaint::new(
+            ),
+            CountersAt::StubStatus(_) if workers.is_none() => (
                 "`stub_status` does not say how many requests the server works on at once",
                 "write it, `workers = 8`, or what requests cost, `costs`",
-            )),
-            _ => None,
+            ),
+            _ => return Some(LoadSense::Gap { workers }),
         };
-        return match missing {
-            Some(complaint) if file.server.sound => {
-                findings.add(Code::MissingKey, place, complaint);
-                None
-            }
-            _ => Some(LoadSense::Gap { workers }),
-        };
+        if file.server.sound {
+            refuse!(findings, MissingKey at &file.server.span, message, help: help);
+        }
+        return Some(LoadSense::Gap { workers });
     }
     let told = costs.as_ref().map(|costs| &costs.value.0);
     let per_byte = told.map_or(0.0, |costs| costs.byte.value.0);
     if let (CountersAt::StubStatus(_), true) = (counters, per_byte > 0.0 || bandwidth.is_some()) {
         let span = bandwidth.as_ref().map_or(&file.server.span, |bandwidth| &bandwidth.span);
-        let complaint =
-            Complaint::new("`stub_status` counts no bytes", "leave out `byte` and `bandwidth`, or use `log`");
-        findings.add(Code::Conflict, span, complaint);
+        refuse!(findings, Conflict at span,
+            "`stub_status` counts no bytes", help: "leave out `byte` and `bandwidth`, or use `log`");
     }
     Some(LoadSense::Linear {
         per_request_seconds: told.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
@@ -138,21 +106,19 @@ fn chooser(
     at: &dyn Fn(&Text) -> PathBuf,
     findings: &mut Findings,
 ) -> Option<(Chooser, Policy)> {
-    let mut given = Vec::new();
-    if let Some(section) = &file.link {
-        given.push(("link", &section.span, link(&section.value.0, at)));
+    let all = [("link", file.link.span()), ("nginx", file.nginx.span()), ("apache", file.apache.span())];
+    exclusive(&all, "keep one of them", findings);
+    match (&file.link, &file.nginx, &file.apache) {
+        (Some(keys), ..) => link(&keys.value.0, at),
+        (_, Some(keys), _) => nginx(&keys.value.0, at),
+        (.., Some(keys)) => apache(&keys.value.0, at, &file.control.value.period),
+        (None, None, None) => {
+            refuse!(findings, MissingKey at &(0..0),
+                "nothing chooses between the trees",
+                help: "add one of the sections `[link]`, `[nginx]` and `[apache]`");
+            None
+        }
     }
-    if let Some(section) = &file.nginx {
-        given.push(("nginx", &section.span, nginx(&section.value.0, at)));
-    }
-    if let Some(section) = &file.apache {
-        given.push(("apache", &section.span, apache(&section.value.0, at, &file.control.value.period)));
-    }
-    let complaint = Complaint::new(
-        "nothing chooses between the trees",
-        "add one of the sections `[link]`, `[nginx]` and `[apache]`",
-    );
-    only(given, (&Located::sound((), 0..0), complaint), findings)?
 }
 
 fn link(keys: &LinkKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Policy)> {
@@ -189,21 +155,17 @@ fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settin
     for (what, time, from, to) in [("`every`", every, "50ms", "60s"), ("`period`", period, "200ms", "60s")] {
         let least = if what == "`every`" { Duration::from_millis(50) } else { Duration::from_millis(200) };
         if !(least..=Duration::from_secs(60)).contains(&time.value) {
-            let complaint = Complaint::new(
+            refuse!(findings, OutOfRange at &time.span,
                 format!("{what} this short or long does not work"),
-                format!("write something from `\"{from}\"` to `\"{to}\"`"),
-            );
-            findings.add(Code::OutOfRange, &time.span, complaint);
+                help: format!("write something from `\"{from}\"` to `\"{to}\"`"));
         }
     }
     if let Some(back) = back_line
         && back.value.0 > load_line.value.0
     {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &back.span,
             "the way back would begin above the load line",
-            format!("write at most {}: the load would be too high again at once", load_line.value.0),
-        );
-        findings.add(Code::Conflict, &back.span, complaint);
+            help: format!("write at most {}: the load would be too high again at once", load_line.value.0));
     }
     Settings {
         policy,

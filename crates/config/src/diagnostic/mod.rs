@@ -6,7 +6,7 @@
 
 mod findings;
 
-pub(crate) use findings::{Complaint, Findings, Other};
+pub(crate) use findings::{Complaint, Findings, exclusive, refuse};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;

@@ -5,7 +5,7 @@ use super::file::unique;
 use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
 use super::response_times::{self, Promised};
 use super::sites::{SiteKeys, name_of, text_of};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Whole, Within, listed, section};
 use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
 use plimsoll_core::time::Duration;
@@ -61,9 +61,9 @@ pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) 
     for site in sites {
         count += site.value.class.value.0.len() + BUILT_IN_CLASSES.len();
         if count > usize::from(u16::MAX) {
-            let message =
-                format!("more than {} classes up to this site, with two of each site's own", u16::MAX);
-            findings.add(Code::TooMany, &site.span, Complaint::new(message, "leave out classes or sites"));
+            refuse!(findings, TooMany at &site.span,
+                format!("more than {} classes up to this site, with two of each site's own", u16::MAX),
+                help: "leave out classes or sites");
             return;
         }
     }
@@ -82,9 +82,8 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
                 }
                 _ => "choose another name, or say under [[site]] who is not controlled: `exempt`",
             };
-            let complaint =
-                Complaint::new(format!("every site has a class `{}` of its own", name.value.0), instead);
-            findings.add(Code::Duplicate, &name.span, complaint);
+            refuse!(findings, Duplicate at &name.span,
+                format!("every site has a class `{}` of its own", name.value.0), help: instead);
         }
     }
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
@@ -119,11 +118,9 @@ pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut 
     ];
     // A key that is there but wrong has its finding: then this one would only confuse.
     if !given.contains(&true) && place.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, Unreachable at &place.span,
             "this matches every request",
-            "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway",
-        );
-        findings.add(Code::Unreachable, &place.span, complaint);
+            help: "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway");
     }
     Condition {
         paths: listed(&keys.path, |path| path.0.clone()),

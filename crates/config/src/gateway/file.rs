@@ -11,7 +11,7 @@ use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::{Gateway, control, listeners, plants, sites, workers};
 use crate::Configuration;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Many, Named, OneOrMany, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
@@ -176,8 +176,8 @@ const LONGEST_HEAD: u64 = 64 << 10;
 
 fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
     if keys.head.value.0 > LONGEST_HEAD {
-        let complaint = Complaint::new("a request's head cannot be this long", "write at most `\"64 KiB\"`");
-        findings.add(Code::OutOfRange, &keys.head.span, complaint);
+        refuse!(findings, OutOfRange at &keys.head.span,
+            "a request's head cannot be this long", help: "write at most `\"64 KiB\"`");
     }
     Limits {
         head_bytes: keys.head.value.0 as usize,
@@ -212,16 +212,10 @@ pub(super) fn unique<'a>(
     for (name, span) in names {
         match known.get(name) {
             Some(first) => {
-                let complaint = Complaint::new(
+                refuse!(findings, Duplicate at span,
                     format!("two {what} are named `{}`", crate::diagnostic::quoted(name)),
-                    "give one of them another name: metrics and headers tell them apart by it",
-                );
-                findings.add_with(
-                    Code::Duplicate,
-                    span,
-                    complaint,
-                    Other { span: first, what: "the first is" },
-                );
+                    help: "give one of them another name: metrics and headers tell them apart by it",
+                    beside first => "the first is");
             }
             None => drop(known.insert(name, span)),
         }

@@ -1,7 +1,7 @@
 //! Addresses to listen on.
 
 use super::file::GatewayKeys;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::Located;
 use std::net::SocketAddr;
 
@@ -17,14 +17,9 @@ pub(super) fn check(keys: &GatewayKeys, findings: &mut Findings) {
                 true => format!("{} is listened on twice", address.value),
                 false => format!("{} and {} overlap", first.value, address.value),
             };
-            let what = format!("{} is given", first.value);
-            let complaint = Complaint::new(message, "use another port, or keep one of them");
-            findings.add_with(
-                Code::Duplicate,
-                &address.span,
-                complaint,
-                Other { span: &first.span, what: &what },
-            );
+            refuse!(findings, Duplicate at &address.span,
+                message, help: "use another port, or keep one of them",
+                beside &first.span => format!("{} is given", first.value));
         }
         known.push(address);
     }

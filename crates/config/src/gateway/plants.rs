@@ -5,7 +5,7 @@ use super::addresses::HostPort;
 use super::file::{ConfigurationKeys, unique};
 use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
     Located, Name, OneOrMany, Rate, Seconds, Share, Size, Text, Whole, Within, nearest, section,
 };
@@ -134,12 +134,10 @@ impl Plants {
         let (kind, name) = match (by.upstream, by.folder) {
             (None, None) => return None,
             (Some(upstream), Some(folder)) => {
-                let complaint = Complaint::new(
+                refuse!(findings, Conflict at &folder.span,
                     "served by an upstream and by a folder at once",
-                    "keep one of `upstream` and `folder`",
-                );
-                let other = Other { span: &upstream.span, what: "`upstream` is given" };
-                findings.add_with(Code::Conflict, &folder.span, complaint, other);
+                    help: "keep one of `upstream` and `folder`",
+                    beside &upstream.span => "`upstream` is given");
                 return None;
             }
             (Some(name), None) => (Kind::Upstream, name),
@@ -149,12 +147,9 @@ impl Plants {
         if let Some(index) = index.filter(|index| self.kinds[*index] == kind) {
             return Some(index);
         }
-        let message = format!("no {} is named `{}`", kind.word(), quoted(&name.value.0));
-        findings.add(
-            Code::UnknownName,
-            &name.span,
-            Complaint::new(message, self.name_help(kind, &name.value.0)),
-        );
+        refuse!(findings, UnknownName at &name.span,
+            format!("no {} is named `{}`", kind.word(), quoted(&name.value.0)),
+            help: self.name_help(kind, &name.value.0));
         None
     }
 
@@ -201,11 +196,9 @@ pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut 
     let folders = file.folder.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     unique(upstreams.chain(folders), "upstreams or folders", findings);
     if all.plants.is_empty() && file.upstream.sound && file.folder.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "there is nothing to serve from",
-            "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`");
     }
     all
 }
@@ -235,9 +228,8 @@ fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
     let mut addresses: Vec<String> = Vec::new();
     for address in keys.address.iter().flat_map(|list| &list.value.0) {
         if addresses.contains(&address.value.0) {
-            let complaint =
-                Complaint::new(format!("`{}` is named twice", quoted(&address.value.0)), "keep one of them");
-            findings.add(Code::Duplicate, &address.span, complaint);
+            refuse!(findings, Duplicate at &address.span,
+                format!("`{}` is named twice", quoted(&address.value.0)), help: "keep one of them");
         }
         addresses.push(address.value.0.clone());
     }
@@ -268,9 +260,8 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
 fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend {
     let root = match &keys.root {
         Some(root) if root.value.0.is_empty() => {
-            let complaint =
-                Complaint::new("an empty path is no folder", "write `\".\"` for the folder of this file");
-            findings.add(Code::BadValue, &root.span, complaint);
+            refuse!(findings, BadValue at &root.span,
+                "an empty path is no folder", help: "write `\".\"` for the folder of this file");
             PathBuf::new()
         }
         Some(root) => Path::new(file_name).parent().unwrap_or(Path::new("")).join(&root.value.0),
@@ -279,12 +270,9 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
     for name in
         keys.index.value.0.iter().filter(|name| name.value.0.is_empty() || name.value.0.contains(['/', '\\']))
     {
-        let message = format!("`{}` is no file's name", quoted(&name.value.0));
-        findings.add(
-            Code::BadValue,
-            &name.span,
-            Complaint::new(message, "write a name alone, such as `\"index.html\"`"),
-        );
+        refuse!(findings, BadValue at &name.span,
+            format!("`{}` is no file's name", quoted(&name.value.0)),
+            help: "write a name alone, such as `\"index.html\"`");
     }
     let index = keys.index.value.0.iter().map(|name| name.value.0.clone()).collect();
     let cache_bytes = usize::try_from(keys.cache.value.0).unwrap_or(usize::MAX);
@@ -295,11 +283,9 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
 fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f64> {
     let share = share?;
     if share.value.0 >= 1.0 {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &share.span,
             "guarantees cannot take all of a server",
-            "write something below 1, such as `0.85`: chance needs some room too",
-        );
-        findings.add(Code::OutOfRange, &share.span, complaint);
+            help: "write something below 1, such as `0.85`: chance needs some room too");
     }
     Some(share.value.0)
 }

@@ -2,7 +2,7 @@
 
 use super::classes::ClassKeys;
 use super::sites::SiteKeys;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Percentile, Whole};
 use plimsoll_core::promises::Delay;
 use plimsoll_core::time::Duration;
@@ -19,12 +19,10 @@ pub(super) struct Promised {
 pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> Promised {
     let own = delay(class.delay.as_ref(), class.percentile.as_ref(), findings);
     if let (Some(delay), Some(ratio)) = (&class.delay, &class.ratio) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &ratio.span,
             "a class has a delay or a ratio, not both",
-            "keep `delay` for a time of its own, `ratio` for one relative to the site's other classes",
-        );
-        let other = Other { span: &delay.span, what: "`delay` is given" };
-        findings.add_with(Code::Conflict, &ratio.span, complaint, other);
+            help: "keep `delay` for a time of its own, `ratio` for one relative to the site's other classes",
+            beside &delay.span => "`delay` is given");
     }
     match &class.ratio {
         Some(ratio) => Promised { delay: None, ratio: Some(ratio.value.0) },
@@ -52,11 +50,9 @@ fn delay(
     findings: &mut Findings,
 ) -> Option<Delay> {
     if let (None, Some(percentile)) = (target, percentile) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &percentile.span,
             "a percentile of what?",
-            "write the delay beside it: `delay = \"200ms\"`, and so many of a hundred responses keep it",
-        );
-        findings.add(Code::Conflict, &percentile.span, complaint);
+            help: "write the delay beside it: `delay = \"200ms\"`, and so many of a hundred responses keep it");
     }
     let percentile = percentile.map(|percentile| percentile.value.0);
     target.map(|delay| Delay { target: delay.value, percentile })
@@ -92,28 +88,22 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
         return;
     }
     if let [alone] = ratios.as_slice() {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at alone.span,
             "one class alone has a ratio: there is nothing to hold it against",
-            "give another class of the site one, or `default_ratio` to what matches none; for a time of its own write `delay`",
-        );
-        findings.add(Code::Conflict, alone.span, complaint);
+            help: "give another class of the site one, or `default_ratio` to what matches none; for a time of its own write `delay`");
     }
     if ratios.is_empty() && site.strict_ratios.value {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &site.strict_ratios.span,
             "no class of this site has a ratio",
-            "give two of them a `ratio`, or leave `strict_ratios` out",
-        );
-        findings.add(Code::Conflict, &site.strict_ratios.span, complaint);
+            help: "give two of them a `ratio`, or leave `strict_ratios` out");
     }
     let has_own = |class: &Located<ClassKeys>| class.value.delay.is_some() || class.value.ratio.is_some();
     if let (Some(delay), Some(_)) = (&site.delay, &site.default_ratio)
         && classes.iter().all(has_own)
     {
-        let complaint = Complaint::new(
+        refuse!(findings, Unreachable at &delay.span,
             "every class of this site has a delay or a ratio of its own",
-            "leave out either this or `default_ratio`",
-        );
-        findings.add(Code::Unreachable, &delay.span, complaint);
+            help: "leave out either this or `default_ratio`");
     }
 }
 
@@ -122,10 +112,9 @@ fn same_priority(ratios: &[Place<'_>], findings: &mut Findings) {
     let priority = |place: &Place<'_>| place.priority.map(|priority| priority.value.0);
     let Some(first) = ratios.first() else { return };
     let Some(other) = ratios.iter().find(|place| priority(place) != priority(first)) else { return };
-    let complaint = Complaint::new(
-        "classes with a ratio have one priority: the ratio sets them apart",
-        "leave `priority` out of them, or give all of them the same",
-    );
     let what = if first.priority.is_some() { "another priority is given" } else { "one without is given" };
-    findings.add_with(Code::Conflict, other.shown(), complaint, Other { span: first.shown(), what });
+    refuse!(findings, Conflict at other.shown(),
+        "classes with a ratio have one priority: the ratio sets them apart",
+        help: "leave `priority` out of them, or give all of them the same",
+        beside first.shown() => what);
 }

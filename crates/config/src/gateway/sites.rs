@@ -9,7 +9,7 @@ use super::plants::{CostKeys, Plants, ServedBy, costs};
 use super::response_times::{self, Promised};
 use super::values::ClientIdentity;
 use super::{deadlines, hosts};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{
     Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
     section,
@@ -106,11 +106,9 @@ pub(super) fn resolve(
 /// The site of a file that lists none.
 fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     if plants.plants.len() > 1 {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "there are several upstreams or folders, and no site says which requests go where",
-            "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each");
     }
     let name = plants.plants.first().map_or("", |plant| plant.name.as_str());
     let site = Site::new(name, &[ONLY_LEVEL]);
@@ -131,11 +129,9 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     let Located { value: keys, span, sound } = keys;
     let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
     if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at span,
             "this site does not say what serves it, and there are several",
-            "add `upstream = \"...\"` or `folder = \"...\"`",
-        );
-        findings.add(Code::MissingKey, span, complaint);
+            help: "add `upstream = \"...\"` or `folder = \"...\"`");
     }
     let plant = plants.find(&by, findings).unwrap_or(0);
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
@@ -173,29 +169,23 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
 fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
     let Some(Located { value: Within(guarantee), .. }) = &keys.guarantee else {
         if !keys.share_excess.value {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &keys.share_excess.span,
                 "a site without a guarantee lives of what others leave: nothing would be served",
-                "add `guarantee = { rate = \"100/s\" }`, or leave this out",
-            );
-            findings.add(Code::Conflict, &keys.share_excess.span, complaint);
+                help: "add `guarantee = { rate = \"100/s\" }`, or leave this out");
         }
         return None;
     };
     let rate = guarantee.rate.as_ref()?;
     if rate.value.0 <= 0.0 {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &rate.span,
             "a guarantee of nothing",
-            "write the most requests that it covers, or leave `guarantee` out: then it is best effort",
-        );
-        findings.add(Code::OutOfRange, &rate.span, complaint);
+            help: "write the most requests that it covers, or leave `guarantee` out: then it is best effort");
     }
     let burst = &guarantee.burst;
     if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&burst.value) {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &burst.span,
             "a burst this short or long does not work",
-            "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance",
-        );
-        findings.add(Code::OutOfRange, &burst.span, complaint);
+            help: "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance");
     }
     Some(Guarantee {
         rate: rate.value.0,

@@ -4,8 +4,8 @@
 use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Located, Rate, Share, Whole, Within, section};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, OptionalKey, Rate, Share, Whole, Within, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
@@ -84,12 +84,10 @@ impl Workers {
             return Workers { begin_with, found: None, max_connections };
         }
         if let (Some(workers), Some(connections)) = (&capacity.max_workers, &keys.max_connections) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &workers.span,
                 "where workers are to be found, this and `max_connections` say the same: the most requests in service",
-                "keep one of them",
-            );
-            let other = Other { span: &connections.span, what: "`max_connections` is given" };
-            findings.add_with(Code::Conflict, &workers.span, complaint, other);
+                help: "keep one of them",
+                beside &connections.span => "`max_connections` is given");
         }
         let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST);
         let least = number(&capacity.min_workers).unwrap_or(1);
@@ -104,18 +102,16 @@ impl Workers {
 /// Refuses bounds of a search beside the number itself.
 fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
     let bounds = [
-        ("min_workers", capacity.min_workers.as_ref().map(|bound| &bound.span)),
-        ("max_workers", capacity.max_workers.as_ref().map(|bound| &bound.span)),
-        ("workers_from", capacity.workers_from.as_ref().map(|page| &page.span)),
+        ("min_workers", capacity.min_workers.span()),
+        ("max_workers", capacity.max_workers.span()),
+        ("workers_from", capacity.workers_from.span()),
     ];
     for (name, bound) in bounds {
         let Some(bound) = bound else { continue };
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at bound,
             format!("`{name}` is for workers that are to be found, and `workers` tells them"),
-            format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
-        );
-        let other = Other { span: workers, what: "`workers` is given" };
-        findings.add_with(Code::Conflict, bound, complaint, other);
+            help: format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
+            beside workers => "`workers` is given");
     }
 }
 
@@ -123,17 +119,14 @@ fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Fi
     let capacity = &keys.capacity.value;
     let Some(min) = &capacity.min_workers else { return };
     let message = format!("no number of workers is at least {least} and at most {most}");
-    let max = capacity.max_workers.as_ref().map(|max| (&max.span, "`max_workers` is given"));
-    let connections = keys.max_connections.as_ref().map(|max| (&max.span, "`max_connections` is given"));
+    let max = capacity.max_workers.span().map(|span| (span, "`max_workers` is given"));
+    let connections = keys.max_connections.span().map(|span| (span, "`max_connections` is given"));
     match max.or(connections) {
-        Some((span, what)) => {
-            let complaint = Complaint::new(message, format!("write at most `{most}`, or raise the other"));
-            findings.add_with(Code::Unreachable, &min.span, complaint, Other { span, what });
-        }
-        None => {
-            let complaint = Complaint::new(message, format!("add `max_workers`: {most} without it"));
-            findings.add(Code::Unreachable, &min.span, complaint);
-        }
+        Some((span, what)) => refuse!(findings, Unreachable at &min.span,
+            message, help: format!("write at most `{most}`, or raise the other"),
+            beside span => what),
+        None => refuse!(findings, Unreachable at &min.span,
+            message, help: format!("add `max_workers`: {most} without it")),
     }
 }
 
@@ -179,11 +172,9 @@ fn load_line_is_reachable(
     let most = plant.max_connections;
     let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;
     if plant.sense == Sense::Gap && most < needed {
-        let complaint = Complaint::new(
+        refuse!(findings, Unreachable at span,
             format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
-            format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
-        );
-        let other = Other { span: &workers.span, what: "`workers` is given" };
-        findings.add_with(Code::Unreachable, span, complaint, other);
+            help: format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
+            beside &workers.span => "`workers` is given");
     }
 }

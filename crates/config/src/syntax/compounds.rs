@@ -3,7 +3,7 @@
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::Shape;
 use super::text::{TextField, check_name};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Code, Findings, refuse};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -24,9 +24,8 @@ impl<T: Field> Field for OneOrMany<T> {
             return read(value, findings).map(|one| OneOrMany(vec![one]));
         };
         if list.is_empty() {
-            let complaint =
-                Complaint::new("an empty list says nothing", "name at least one, or leave the key out");
-            findings.add(Code::BadValue, &value.span(), complaint);
+            refuse!(findings, BadValue at &value.span(),
+                "an empty list says nothing", help: "name at least one, or leave the key out");
             return None;
         }
         Some(OneOrMany(list.iter().filter_map(|item| read(item, findings)).collect()))
@@ -94,8 +93,8 @@ impl<T: Field, S: Section> Field for Course<T, S> {
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
         match value.get_ref() {
             DeValue::Array(list) if list.is_empty() => {
-                let complaint = Complaint::new("an empty list says nothing", "name at least one phase");
-                findings.add(Code::BadValue, &value.span(), complaint);
+                refuse!(findings, BadValue at &value.span(),
+                    "an empty list says nothing", help: "name at least one phase");
                 None
             }
             DeValue::Array(_) => Many::<S>::read(value, findings).map(|phases| Course::Phases(phases.0)),
@@ -127,7 +126,7 @@ impl<T: Section> Field for Named<T> {
                 continue;
             };
             if let Err(complaint) = check_name(key.get_ref()) {
-                findings.add(Code::BadValue, &key.span(), complaint);
+                findings.add(Code::BadValue, &key.span(), complaint, None);
             }
             let name = Located::sound(key.get_ref().to_string(), key.span());
             let section = Located::read(key.span(), findings, |findings| {
@@ -220,7 +219,7 @@ impl<N: TextField, T: Field> Field for Pairs<N, T> {
             let name = match N::parse(key.get_ref()) {
                 Ok(name) => name,
                 Err((code, complaint)) => {
-                    findings.add(code, &key.span(), complaint);
+                    findings.add(code, &key.span(), complaint, None);
                     continue;
                 }
             };

@@ -2,7 +2,7 @@
 
 use super::field::{Field, wrong_type};
 use super::shape::Shape;
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Code, Complaint, Findings, refuse};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -48,11 +48,7 @@ impl<const MIN: u64, const MAX: u64> Field for Whole<MIN, MAX> {
         };
         let read = whole(number).filter(|read| (MIN..=MAX).contains(read));
         if read.is_none() {
-            findings.add(
-                Code::OutOfRange,
-                &value.span(),
-                Complaint::new("this number is out of range", possible),
-            );
+            refuse!(findings, OutOfRange at &value.span(), "this number is out of range", help: possible);
         }
         read.map(Whole)
     }
@@ -88,7 +84,7 @@ fn within(
 ) -> Option<f64> {
     match number(value.get_ref()) {
         Some(read) if (from, Bound::Included(to)).contains(&read) => return Some(read),
-        Some(_) => findings.add(Code::OutOfRange, &value.span(), outside),
+        Some(_) => findings.add(Code::OutOfRange, &value.span(), outside, None),
         None => wrong_type(value, "a number", outside.help, findings),
     }
     None

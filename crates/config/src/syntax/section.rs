@@ -6,7 +6,7 @@
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::{KeyShape, Presence, SectionShape, Shape};
 use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::diagnostic::{Code, Complaint, Findings, quoted, refuse};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -28,7 +28,7 @@ impl<'a, 'i> Keys<'a, 'i> {
         for (key, _) in table.iter() {
             if shape.keys.iter().all(|known| known.name != key.get_ref()) {
                 let complaint = unknown_key(key.get_ref(), shape, findings);
-                findings.add(Code::UnknownKey, &key.span(), complaint);
+                findings.add(Code::UnknownKey, &key.span(), complaint, None);
             }
         }
         Keys { table, title: shape.title, span }
@@ -48,8 +48,8 @@ impl<'a, 'i> Keys<'a, 'i> {
         findings: &mut Findings,
     ) -> Option<Located<T>> {
         if !self.table.contains_key(name) {
-            let message = format!("`{}` needs the key `{name}`", findings.title(self.title));
-            findings.add(Code::MissingKey, &self.span, Complaint::new(message, help));
+            refuse!(findings, MissingKey at &self.span,
+                format!("`{}` needs the key `{name}`", findings.title(self.title)), help: help);
         }
         self.optional(name, findings)
     }

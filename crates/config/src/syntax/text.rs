@@ -27,7 +27,7 @@ impl<T: TextField> Field for T {
         let number = match value.get_ref() {
             DeValue::String(text) => {
                 return T::parse(text)
-                    .map_err(|(code, complaint)| findings.add(code, &value.span(), complaint))
+                    .map_err(|(code, complaint)| findings.add(code, &value.span(), complaint, None))
                     .ok();
             }
             DeValue::Integer(number) => Some(number.to_string()),

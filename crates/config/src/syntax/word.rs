@@ -2,7 +2,7 @@
 
 use super::field::wrong_type;
 use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -58,7 +58,7 @@ pub(crate) fn read_word<'a>(
         Some(word) => format!("did you mean `\"{word}\"`?"),
         None => format!("write {all}"),
     };
-    let complaint = Complaint::new(format!("`{}` is none of the words known here", quoted(text)), help);
-    findings.add(Code::UnknownWord, &value.span(), complaint);
+    refuse!(findings, UnknownWord at &value.span(),
+        format!("`{}` is none of the words known here", quoted(text)), help: help);
     None
 }

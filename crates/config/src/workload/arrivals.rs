@@ -4,10 +4,10 @@ use super::bursts::with_bursts;
 use super::keys::StreamKeys;
 use super::laws;
 use super::requests::{format, input};
-use super::resolve::{Scene, conflict, exclusive, within, written};
+use super::resolve::{Scene, within};
 use super::values::{End, Moment};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Course, Located};
+use crate::diagnostic::{Findings, exclusive, refuse};
+use crate::syntax::{Course, Located, OptionalKey};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
@@ -24,10 +24,10 @@ pub(super) fn resolve(
 ) -> Arrivals {
     let keys = &section.value;
     let sources = [
-        ("rate", keys.rate.as_ref().map(|key| &key.span)),
-        ("load", keys.load.as_ref().map(|key| &key.span)),
-        ("counts", keys.counts.as_ref().map(|key| &key.span)),
-        ("log", keys.log.as_ref().map(|key| &key.span)),
+        ("rate", keys.rate.span()),
+        ("load", keys.load.span()),
+        ("counts", keys.counts.span()),
+        ("log", keys.log.span()),
     ];
     exclusive(
         &sources,
@@ -38,22 +38,18 @@ pub(super) fn resolve(
     match chosen {
         Some(chosen) => misplaced(section, chosen, findings),
         None if section.sound => {
-            let complaint = Complaint::new(
+            refuse!(findings, MissingKey at &section.span,
                 "this stream does not say when requests come",
-                "write one of `rate = \"500/s\"`, `load = 3.0`, `counts = \"FILE\"` and `log = \"FILE\"`",
-            );
-            findings.add(Code::MissingKey, &section.span, complaint);
+                help: "write one of `rate = \"500/s\"`, `load = 3.0`, `counts = \"FILE\"` and `log = \"FILE\"`");
         }
         None => {}
     }
     let replay = Replay { speed: keys.speed.value.0, scale: keys.scale.value.0 };
     if let Some(counts) = keys.counts.as_ref().filter(|_| matches!(chosen, Some(("counts", _)))) {
         if keys.every.is_none() && section.sound {
-            let complaint = Complaint::new(
+            refuse!(findings, MissingKey at &counts.span,
                 "`counts` needs the length of its intervals",
-                "write `every = \"1s\"` or `every = \"1min\"`",
-            );
-            findings.add(Code::MissingKey, &counts.span, complaint);
+                help: "write `every = \"1s\"` or `every = \"1min\"`");
         }
         let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
         return Arrivals::Counts { input: input(counts, scene.given.file_name, findings), every, replay };
@@ -81,28 +77,26 @@ fn misplaced(
     let (computed, replayed, own) = (["rate", "load"], ["counts", "log"], ["rate", "load", "counts"]);
     let of_logs: &[&str] = if keys.pages_from.is_some() { &own } else { &["log"] };
     let all: [Belongs<'_>; 12] = [
-        ("process", written(&keys.process, place), &computed),
-        ("bursts", keys.bursts.as_ref().map(|key| &key.span), &computed),
-        ("every", keys.every.as_ref().map(|key| &key.span), &["counts"]),
-        ("format", written(&keys.format, place), of_logs),
-        ("fields", keys.fields.as_ref().map(|key| &key.span), of_logs),
-        ("speed", written(&keys.speed, place), &replayed),
-        ("scale", written(&keys.scale, place), &replayed),
-        ("page", written(&keys.page, place), &own),
-        ("pages_from", keys.pages_from.as_ref().map(|key| &key.span), &own),
-        ("clients", written(&keys.clients, place), &own),
-        ("skew", written(&keys.skew, place), &own),
-        ("first_client", written(&keys.first_client, place), &own),
+        ("process", keys.process.span_beside(place), &computed),
+        ("bursts", keys.bursts.span(), &computed),
+        ("every", keys.every.span(), &["counts"]),
+        ("format", keys.format.span_beside(place), of_logs),
+        ("fields", keys.fields.span(), of_logs),
+        ("speed", keys.speed.span_beside(place), &replayed),
+        ("scale", keys.scale.span_beside(place), &replayed),
+        ("page", keys.page.span_beside(place), &own),
+        ("pages_from", keys.pages_from.span(), &own),
+        ("clients", keys.clients.span_beside(place), &own),
+        ("skew", keys.skew.span_beside(place), &own),
+        ("first_client", keys.first_client.span_beside(place), &own),
     ];
     for (name, span, beside) in all {
         if let Some(span) = span.filter(|_| !beside.contains(&chosen)) {
             let beside: Vec<String> = beside.iter().map(|name| format!("`{name}`")).collect();
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at span,
                 format!("`{name}` means nothing beside `{chosen}`"),
-                format!("leave it out; it belongs to {}", beside.join(", ")),
-            );
-            let what = format!("`{chosen}` is given");
-            conflict(span, complaint, Other { span: chosen_span, what: &what }, findings);
+                help: format!("leave it out; it belongs to {}", beside.join(", ")),
+                beside chosen_span => format!("`{chosen}` is given"));
         }
     }
 }
@@ -154,8 +148,8 @@ fn rate(
     };
     let rates = phases.iter().flat_map(|phase| [Some(phase.rate), phase.to].into_iter().flatten());
     if rates.fold(0.0, f64::max) > FASTEST {
-        let complaint = Complaint::new("more than a billion requests a second", "write a lower one");
-        findings.add(Code::OutOfRange, span, complaint);
+        refuse!(findings, OutOfRange at span,
+            "more than a billion requests a second", help: "write a lower one");
     }
     phases
 }
@@ -194,12 +188,11 @@ fn capacity(
     match (content, &section.value.pages_from) {
         (Content::Pages(pages), _) => scene.truth.capacity(pages).unwrap_or(1.0),
         (Content::Log(..), log) => {
-            let complaint = Complaint::new(
-                "`load` compares with what the pages take, and those of a log are not known beforehand",
-                "write `rate = \"500/s\"`, or list pages with `[[stream.page]]`",
-            );
             let span = log.as_ref().map_or(load, |log| &log.span);
-            conflict(load, complaint, Other { span, what: "`pages_from` is given" }, findings);
+            refuse!(findings, Conflict at load,
+                "`load` compares with what the pages take, and those of a log are not known beforehand",
+                help: "write `rate = \"500/s\"`, or list pages with `[[stream.page]]`",
+                beside span => "`pages_from` is given");
             1.0
         }
     }
@@ -209,23 +202,19 @@ fn capacity(
 fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings) {
     for (before, step) in steps.iter().zip(&steps[1..]) {
         if step.from.value <= before.from.value {
-            let complaint = Complaint::new(
+            refuse!(findings, OutOfRange at &step.from.span,
                 "this phase does not begin after the one before it",
-                "write the phases in order of time, each with a later `from`",
-            );
-            let other = Other { span: &before.from.span, what: "that one begins" };
-            findings.add_with(Code::OutOfRange, &step.from.span, complaint, other);
+                help: "write the phases in order of time, each with a later `from`",
+                beside &before.from.span => "that one begins");
         }
     }
     for step in steps.iter().filter(|step| step.from.span != (0..0)) {
         within(step.from.value, &step.from.span, duration, findings);
     }
     if let Some(to) = steps.last().and_then(|last| last.to.as_ref()) {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &to.span,
             "this ramp has no end: it would be reached when the next phase begins, and there is none",
-            "add a phase after it that says when, such as `{ from = \"60s\", ... }`, or leave `to` out",
-        );
-        findings.add(Code::MissingKey, &to.span, complaint);
+            help: "add a phase after it that says when, such as `{ from = \"60s\", ... }`, or leave `to` out");
     }
 }
 
@@ -233,17 +222,14 @@ fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings)
 fn check_end(steps: &[Step], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
     let comes = |step: &Step| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
     if !steps.iter().any(comes) {
-        let complaint =
-            Complaint::new("no request ever comes", "write a rate above 0, or leave the stream out");
-        findings.add(Code::Unreachable, span, complaint);
+        refuse!(findings, Unreachable at span,
+            "no request ever comes", help: "write a rate above 0, or leave the stream out");
     } else if duration.value.0.is_none()
         && duration.sound
         && steps.last().is_some_and(|last| last.value > 0.0)
     {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at span,
             "this stream never ends",
-            "write `duration = \"60s\"` at the top of the file, or a last phase whose rate is 0",
-        );
-        findings.add(Code::MissingKey, span, complaint);
+            help: "write `duration = \"60s\"` at the top of the file, or a last phase whose rate is 0");
     }
 }

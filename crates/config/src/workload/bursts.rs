@@ -4,7 +4,7 @@
 use super::keys::BurstKeys;
 use super::resolve::within;
 use super::values::End;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Within};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::Phase;
@@ -25,32 +25,25 @@ pub(super) fn with_bursts(
         return phases;
     };
     if length.value >= every.value {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &length.span,
             "a burst is still going on when the next begins",
-            "write a shorter `length`; a rate that stays high is a phase of `rate`",
-        );
-        let other = Other { span: &every.span, what: "`every` is given" };
-        findings.add_with(Code::OutOfRange, &length.span, complaint, other);
+            help: "write a shorter `length`; a rate that stays high is a phase of `rate`",
+            beside &every.span => "`every` is given");
         return phases;
     }
     let Some(end) = duration.value.0 else {
         if !duration.sound {
             return phases;
         }
-        let complaint = Complaint::new(
-            "bursts need to know when they end",
-            "write `duration = \"60s\"` at the top of the file",
-        );
-        findings.add(Code::MissingKey, &section.span, complaint);
+        refuse!(findings, MissingKey at &section.span,
+            "bursts need to know when they end", help: "write `duration = \"60s\"` at the top of the file");
         return phases;
     };
     if end.as_nanos() / every.value.as_nanos() > MOST_BURSTS {
-        let complaint = Complaint::new(
+        refuse!(findings, TooMany at &every.span,
             format!("more than {MOST_BURSTS} bursts"),
-            "write a longer `every`, or `process = { kind = \"modulated\", ... }`",
-        );
-        let other = Other { span: &duration.span, what: "`duration` is given" };
-        findings.add_with(Code::TooMany, &every.span, complaint, other);
+            help: "write a longer `every`, or `process = { kind = \"modulated\", ... }`",
+            beside &duration.span => "`duration` is given");
         return phases;
     }
     within(every.value, &every.span, duration, findings);

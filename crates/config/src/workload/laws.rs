@@ -1,10 +1,9 @@
 //! Distributions and processes: a name alone, or a table with the numbers that it takes.
 
 use super::keys::{LawKeys, ProcessKeys};
-use super::resolve::conflict;
 use super::values::{LawKind, ProcessKind};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Brief, Field, Located};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Brief, Field, Located, OptionalKey};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::Range;
@@ -32,10 +31,6 @@ struct Chosen<'a, K> {
     example: &'static str,
 }
 
-fn span<T>(value: &Option<Located<T>>) -> Option<&Range<usize>> {
-    value.as_ref().map(|value| &value.span)
-}
-
 /// Refuses the numbers that the kind does not take, and misses those that it needs.
 fn check<K: Field + PartialEq + Copy>(
     chosen: &Chosen<'_, K>,
@@ -45,20 +40,18 @@ fn check<K: Field + PartialEq + Copy>(
     let kind = chosen.kind.show();
     for Parameter { name, of, given, .. } in parameters {
         if let Some(given) = given.filter(|_| *of != chosen.kind) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at given,
                 format!("`{name}` belongs to `kind = {}`", of.show()),
-                format!("leave it out, or write `kind = {}`", of.show()),
-            );
-            let what = format!("`{kind}` is given");
-            conflict(given, complaint, Other { span: chosen.span, what: &what }, findings);
+                help: format!("leave it out, or write `kind = {}`", of.show()),
+                beside chosen.span => format!("`{kind}` is given"));
         }
     }
     let missing = parameters.iter().filter(|p| p.of == chosen.kind && p.needed && p.given.is_none());
     let missing: Vec<String> = missing.map(|parameter| format!("`{}`", parameter.name)).collect();
     if !missing.is_empty() && chosen.sound {
-        let message = format!("`{kind}` needs {}", missing.join(" and "));
         let help = format!("write `{{ kind = {kind}, {} }}`", chosen.example);
-        findings.add(Code::MissingKey, chosen.span, Complaint::new(message, help));
+        refuse!(findings, MissingKey at chosen.span,
+            format!("`{kind}` needs {}", missing.join(" and ")), help: help);
     }
 }
 
@@ -74,10 +67,10 @@ pub(super) fn law(given: &Located<Brief<LawKind, LawKeys>>, findings: &mut Findi
     };
     let parameter = |name, of, given| Parameter { name, of, needed: true, given };
     let parameters = [
-        parameter("shape", LawKind::Pareto, span(&keys.shape)),
-        parameter("ratio", LawKind::Pareto, span(&keys.ratio)),
-        parameter("variation", LawKind::Lognormal, span(&keys.variation)),
-        parameter("values", LawKind::Empirical, span(&keys.values)),
+        parameter("shape", LawKind::Pareto, keys.shape.span()),
+        parameter("ratio", LawKind::Pareto, keys.ratio.span()),
+        parameter("variation", LawKind::Lognormal, keys.variation.span()),
+        parameter("values", LawKind::Empirical, keys.values.span()),
     ];
     let example = match kind {
         LawKind::Lognormal => "variation = 2.0",
@@ -104,8 +97,8 @@ fn empirical(keys: &LawKeys, findings: &mut Findings) -> Law {
     let Some(values) = &keys.values else { return Law::Deterministic };
     let samples: Vec<f64> = values.value.0.iter().map(|sample| sample.value.0).collect();
     if values.sound && samples.iter().all(|sample| *sample == 0.0) {
-        let complaint = Complaint::new("nothing but zeros has no mean", "write at least one value above 0");
-        findings.add(Code::BadValue, &values.span, complaint);
+        refuse!(findings, BadValue at &values.span,
+            "nothing but zeros has no mean", help: "write at least one value above 0");
     }
     Law::Empirical(samples.into())
 }
@@ -130,12 +123,12 @@ pub(super) fn process(given: &Located<Brief<ProcessKind, ProcessKeys>>, findings
     };
     let parameter = |name, of, needed, given| Parameter { name, of, needed, given };
     let parameters = [
-        parameter("shape", ProcessKind::Pareto, true, span(&keys.shape)),
-        parameter("hurst", ProcessKind::SelfSimilar, false, span(&keys.hurst)),
-        parameter("sources", ProcessKind::SelfSimilar, false, span(&keys.sources)),
-        parameter("ratio", ProcessKind::Modulated, true, span(&keys.ratio)),
-        parameter("burst", ProcessKind::Modulated, true, span(&keys.burst)),
-        parameter("calm", ProcessKind::Modulated, true, span(&keys.calm)),
+        parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),
+        parameter("hurst", ProcessKind::SelfSimilar, false, keys.hurst.span()),
+        parameter("sources", ProcessKind::SelfSimilar, false, keys.sources.span()),
+        parameter("ratio", ProcessKind::Modulated, true, keys.ratio.span()),
+        parameter("burst", ProcessKind::Modulated, true, keys.burst.span()),
+        parameter("calm", ProcessKind::Modulated, true, keys.calm.span()),
     ];
     let example = match kind {
         ProcessKind::Modulated => "ratio = 10, burst = \"2s\", calm = \"20s\"",

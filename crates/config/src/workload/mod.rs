@@ -76,7 +76,7 @@ pub fn parse_workload_as(
     reading: Reading<'_>,
 ) -> Result<Understood, Diagnostics> {
     crate::syntax::understand(source, name, |file: &keys::WorkloadKeys, findings| {
-        resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings)
+        Some(resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings))
     })
 }
 
@@ -104,54 +104,3 @@ fn recorded(log: &Path, replay: Replay) -> Stream {
         retry: None,
     }
 }
-
-/// What docs/workload.md says before the keys.
-pub(crate) const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/workload/keys.rs: do not edit. Rewrite it with
-     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
-# Workloads
-
-`plimsoll simulate FILE --workload W.toml` runs the configuration FILE in virtual time against a workload: what arrives,
-who asks, and what the servers truly are. The gateway under test sees nothing of that truth; it learns from what it
-serves, as in life. Start from one of the [examples](../examples/workloads):
-
-| file | shows |
-|---|---|
-| [step.toml](../examples/workloads/step.toml) | three times the load that the server carries |
-| [bursts.toml](../examples/workloads/bursts.toml) | a calm stream, a ramp, and short bursts on top |
-| [slow-server.toml](../examples/workloads/slow-server.toml) | a server that slows down, stands still and fails; clients that give up and come back |
-| [heavy-tails.toml](../examples/workloads/heavy-tails.toml) | self-similar arrivals, sizes with a heavy tail, a network link |
-| [nasa-like.toml](../examples/workloads/nasa-like.toml) | a site's busy hours by hand, and in its comments how to replay recorded counts or a log |
-| [two-sites.toml](../examples/workloads/two-sites.toml) | several sites, pages and servers |
-| [deadlines.toml](../examples/workloads/deadlines.toml) | cheap and dear requests, half as many again as the server can do |
-| [delays.toml](../examples/workloads/delays.toml) | classes with promised response times in a crowd; a server whose workers are to be found |
-| [demo.toml](../examples/workloads/demo.toml) | the server and the visitors of `plimsoll demo` |
-
-An editor completes keys and shows their meaning if the file begins with
-`#:schema ./plimsoll-workload.schema.json`, the path of what `plimsoll schema workload` prints.
-
-The smallest file says how much comes, for how long, and what a request takes of the server:
-
-```toml
-duration = \"60s\"
-
-[[stream]]
-load = 3.0                  # three times what the server carries
-
-[plant.app]                 # the upstream `app` of the configuration
-service = \"40ms\"            # one worker's time for a request
-```
-
-What the file does not say is taken from the configuration: a server's workers, costs and bandwidth, a level's cost.
-What a request takes must be known from one of the two. A level's cost that neither knows is assumed, and the simulation
-says so.
-
-## How values are written
-
-- A *duration* has a unit: ns, us, ms, s, min (or m), h, d. `\"250ms\"`, `\"10s\"`. A *time* counts from the beginning, `\"0s\"`.
-- A *size* has a unit: B, kB, MB, GB, TB by thousands; KiB, MiB, GiB, TiB by 1024. `\"64 KiB\"`.
-- A *rate of requests* says per what: /s, /min, /h, /d. `\"500/s\"`.
-- The *rate* of a link has a unit: bit/s, kbit/s, Mbit/s, Gbit/s, or a size per second. `\"100 Mbit/s\"`.
-- *One or a list* takes a single value or several.
-
-";

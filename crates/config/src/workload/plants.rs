@@ -6,11 +6,11 @@
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
-use super::resolve::{conflict, exclusive, unknown_name, within};
+use super::resolve::{unknown_name, within};
 use super::values::End;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, exclusive, refuse};
 use crate::gateway::plants::CostKeys;
-use crate::syntax::Located;
+use crate::syntax::{Located, OptionalKey};
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
@@ -116,13 +116,9 @@ fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Fin
             continue;
         }
         let name = &promise.name;
-        let complaint = Complaint::new(
-            format!(
-                "how many workers `{name}` truly has is not told: the configuration leaves it to be found"
-            ),
-            format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"),
-        );
-        findings.add(Code::MissingKey, section.map_or(&(0..0), |(_, keys)| &keys.span), complaint);
+        refuse!(findings, MissingKey at section.map_or(&(0..0), |(_, keys)| &keys.span),
+            format!("how many workers `{name}` truly has is not told: the configuration leaves it to be found"),
+            help: format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"));
     }
 }
 
@@ -151,17 +147,12 @@ fn correct(
 }
 
 fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let given = [
-        ("workers", keys.workers.as_ref().map(|w| &w.span)),
-        ("cores", keys.cores.as_ref().map(|c| &c.span)),
-    ];
+    let given = [("workers", keys.workers.span()), ("cores", keys.cores.span())];
     exclusive(&given, "a server has workers of its own, or cores that all share", findings);
     if let (Some(connections), None) = (&keys.connections, &keys.cores) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &connections.span,
             "`connections` belongs to `cores`: a worker has one request each",
-            "add `cores`, or leave it out",
-        );
-        findings.add(Code::Conflict, &connections.span, complaint);
+            help: "add `cores`, or leave it out");
     }
     if let Some(workers) = &keys.workers {
         plant.discipline = Discipline::Workers(workers.value.0 as u32);
@@ -170,27 +161,23 @@ fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys,
         let most = keys.connections.as_ref().map_or(configured.max_connections, |most| most.value.0 as u32);
         let cores_number = cores.value.0 as u32;
         if let Some(connections) = keys.connections.as_ref().filter(|_| most < cores_number) {
-            let message = format!(
-                "with {most} requests in service at most {most} of {cores_number} cores are ever busy"
-            );
-            let complaint = Complaint::new(message, format!("write at least {cores_number}"));
-            let other = Other { span: &cores.span, what: "`cores` is given" };
-            findings.add_with(Code::Unreachable, &connections.span, complaint, other);
+            refuse!(findings, Unreachable at &connections.span,
+                format!("with {most} requests in service at most {most} of {cores_number} cores are ever busy"),
+                help: format!("write at least {cores_number}"),
+                beside &cores.span => "`cores` is given");
         }
         plant.discipline = Discipline::Sharing { cores: cores_number, most: most.max(cores_number) };
     }
 }
 
 fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let own = [
-        ("service", keys.service.as_ref().map(|service| &service.span)),
-        ("service_per_kib", keys.service_per_kib.as_ref().map(|service| &service.span)),
-    ];
+    let own = [("service", keys.service.span()), ("service_per_kib", keys.service_per_kib.span())];
     if let Some(costs) = &keys.costs {
         let help = "keep `costs`, in time of all workers, or the others, in time of one";
         for (name, span) in own.iter().filter_map(|(name, span)| span.map(|span| (name, span))) {
-            let complaint = Complaint::new(format!("`costs` and `{name}` say the same"), help);
-            conflict(span, complaint, Other { span: &costs.span, what: "`costs` is given" }, findings);
+            refuse!(findings, Conflict at span,
+                format!("`costs` and `{name}` say the same"), help: help,
+                beside &costs.span => "`costs` is given");
         }
         if let Some(given) = given_costs(&costs.value.0) {
             charge(plant, given, plant.discipline.servers());
@@ -220,13 +207,9 @@ fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut F
     let kind = fault_kind(section, findings);
     let (from, until) = (keys.from.as_ref()?, keys.until.as_ref()?);
     if until.value.0 <= from.value.0 {
-        let complaint = Complaint::new("this ends before it begins", "write a time after `from`");
-        findings.add_with(
-            Code::OutOfRange,
-            &until.span,
-            complaint,
-            Other { span: &from.span, what: "`from` is given" },
-        );
+        refuse!(findings, OutOfRange at &until.span,
+            "this ends before it begins", help: "write a time after `from`",
+            beside &from.span => "`from` is given");
     }
     within(from.value.0, &from.span, duration, findings);
     Some(Fault { from: from.value.0, until: until.value.0, kind: kind? })
@@ -235,23 +218,20 @@ fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut F
 fn fault_kind(section: &Located<FaultKeys>, findings: &mut Findings) -> Option<FaultKind> {
     let keys = &section.value;
     let given = [
-        ("slower", keys.slower.as_ref().map(|key| &key.span)),
-        ("pause", keys.pause.as_ref().map(|key| &key.span)),
-        ("takes", keys.takes.as_ref().map(|key| &key.span)),
-        ("fails", keys.fails.as_ref().map(|key| &key.span)),
+        ("slower", keys.slower.span()),
+        ("pause", keys.pause.span()),
+        ("takes", keys.takes.span()),
+        ("fails", keys.fails.span()),
     ];
     exclusive(&given, "one thing goes wrong at a time: add a section for each", findings);
     if given.iter().all(|(_, span)| span.is_none()) && section.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &section.span,
             "this does not say what goes wrong",
-            "write one of `slower = 2.0`, `pause = true`, `takes = \"8s\"` and `fails = \"1ms\"`",
-        );
-        findings.add(Code::MissingKey, &section.span, complaint);
+            help: "write one of `slower = 2.0`, `pause = true`, `takes = \"8s\"` and `fails = \"1ms\"`");
     }
     if let Some(pause) = keys.pause.as_ref().filter(|pause| !pause.value) {
-        let complaint =
-            Complaint::new("a fault that is none", "write `pause = true`, or leave the section out");
-        findings.add(Code::BadValue, &pause.span, complaint);
+        refuse!(findings, BadValue at &pause.span,
+            "a fault that is none", help: "write `pause = true`, or leave the section out");
     }
     let slower = keys.slower.as_ref().map(|factor| FaultKind::Slower(factor.value.0));
     let pause = keys.pause.as_ref().map(|_| FaultKind::Slower(f64::INFINITY));

@@ -2,10 +2,10 @@
 
 use super::keys::{FieldKeys, PageKeys, StreamKeys};
 use super::laws;
-use super::resolve::{Scene, exclusive, written};
+use super::resolve::Scene;
 use super::values::{FormatKind, filled};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
-use crate::syntax::{Located, OneOrMany, Text, Within};
+use crate::diagnostic::{Findings, exclusive, quoted, refuse};
+use crate::syntax::{Located, OneOrMany, OptionalKey, Text, Within};
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, Law, LogFormat, Page};
 use std::path::Path;
 
@@ -15,8 +15,8 @@ const PAGE_BYTES: f64 = 8192.0;
 /// What a stream's requests ask for.
 pub(super) fn content(section: &Located<StreamKeys>, scene: &Scene<'_>, findings: &mut Findings) -> Content {
     let keys = &section.value;
-    let pages_given = written(&keys.page, &section.span);
-    let given = [("page", pages_given), ("pages_from", keys.pages_from.as_ref().map(|log| &log.span))];
+    let pages_given = keys.page.span_beside(&section.span);
+    let given = [("page", pages_given), ("pages_from", keys.pages_from.span())];
     exclusive(&given, "pages are listed, or taken from a log", findings);
     let pages: Vec<Page> = keys.page.value.0.iter().map(|page| self::page(page, scene, findings)).collect();
     match &keys.pages_from {
@@ -56,17 +56,14 @@ fn page(section: &Located<PageKeys>, scene: &Scene<'_>, findings: &mut Findings)
     {
         let hosts = scene.truth.promises.sites.iter().flat_map(|site| &site.hosts);
         let known: Vec<String> = hosts.map(|host| format!("`{host}`")).collect();
-        let complaint = Complaint::new(
+        refuse!(findings, UnknownName at &given.span,
             format!("no site of the configuration takes `{}`", quoted(&host)),
-            format!("its hosts are {}", known.join(", ")),
-        );
-        findings.add(Code::UnknownName, &given.span, complaint);
+            help: format!("its hosts are {}", known.join(", ")));
     }
     let headers = keys.headers.iter().flat_map(|headers| &headers.value.0);
     for (name, _) in headers.clone().filter(|(name, _)| name.value.0 == "host") {
-        let complaint =
-            Complaint::new("the host asked for has a key of its own", "write `host = \"shop.example\"`");
-        findings.add(Code::Conflict, &name.span, complaint);
+        refuse!(findings, Conflict at &name.span,
+            "the host asked for has a key of its own", help: "write `host = \"shop.example\"`");
     }
     Page {
         method: keys.method.value.0.clone(),
@@ -86,12 +83,10 @@ pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) ->
     let keys = &section.value;
     let (count, first_address) = (keys.clients.value.0 as u32, u32::from(keys.first_client.value));
     if first_address.checked_add(count - 1).is_none() {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &keys.first_client.span,
             format!("{count} clients from this address on are more than there are addresses"),
-            "write a lower one, such as `\"10.0.0.0\"`",
-        );
-        let other = Other { span: &keys.clients.span, what: "`clients` is given" };
-        findings.add_with(Code::OutOfRange, &keys.first_client.span, complaint, other);
+            help: "write a lower one, such as `\"10.0.0.0\"`",
+            beside &keys.clients.span => "`clients` is given");
     }
     Clients { count, skew: keys.skew.value.0, first_address }
 }
@@ -100,8 +95,8 @@ pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) ->
 pub(super) fn input(path: &Located<Text>, file_name: &str, findings: &mut Findings) -> Input {
     let text = path.value.0.as_str();
     if text.is_empty() {
-        let complaint = Complaint::new("an empty path is no file", "name a file, or `-` for standard input");
-        findings.add(Code::BadValue, &path.span, complaint);
+        refuse!(findings, BadValue at &path.span,
+            "an empty path is no file", help: "name a file, or `-` for standard input");
     }
     match text {
         "-" => Input::File("-".into()),
@@ -120,12 +115,10 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
             LogFormat::Json(Box::new(self::fields(fields)))
         }
         (FormatKind::Common, Some(fields)) => {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &fields.span,
                 "only JSON lines have fields with names",
-                "leave one of them out, or write `format = \"json\"`",
-            );
-            let other = Other { span: &keys.format.span, what: "`format` is given" };
-            super::resolve::conflict(&fields.span, complaint, other, findings);
+                help: "leave one of them out, or write `format = \"json\"`",
+                beside &keys.format.span => "`format` is given");
             LogFormat::Common
         }
     }

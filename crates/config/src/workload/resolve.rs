@@ -5,7 +5,7 @@ use super::keys::{StreamKeys, WorkloadKeys};
 use super::truth::Truth;
 use super::values::End;
 use super::{Reading, Understood, arrivals, plants, requests, versions};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{Located, nearest};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -55,11 +55,9 @@ fn streams(
     let sections = &file.stream.value.0;
     let replaced = scene.given.reading.log.is_some();
     if sections.is_empty() && file.stream.sound && !replaced {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "nothing arrives",
-            "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`");
     }
     let mut streams = Vec::new();
     let mut untimed = BTreeSet::new();
@@ -71,7 +69,7 @@ fn streams(
         for plant in needed {
             if section.sound && !replaced && reported.insert(plant) {
                 let untimed = scene.truth.untimed(plant);
-                findings.add(Code::MissingKey, &section.span, Complaint::new(untimed.message, untimed.help));
+                refuse!(findings, MissingKey at &section.span, untimed.message, help: untimed.help);
             }
         }
         streams.push(stream);
@@ -127,10 +125,9 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
         for input in inputs.into_iter().flatten().filter(|input| input.value.0 == "-") {
             match first {
                 Some(first) => {
-                    let complaint =
-                        Complaint::new("standard input can be read only once", "name a file for one of them");
-                    let other = Other { span: first, what: "the other is" };
-                    findings.add_with(Code::Duplicate, &input.span, complaint, other);
+                    refuse!(findings, Duplicate at &input.span,
+                        "standard input can be read only once", help: "name a file for one of them",
+                        beside first => "the other is");
                 }
                 None => first = Some(&input.span),
             }
@@ -138,30 +135,8 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
     }
 }
 
-/// Refuses what contradicts another place.
-pub(super) fn conflict(span: &Range<usize>, complaint: Complaint, other: Other<'_>, findings: &mut Findings) {
-    findings.add_with(Code::Conflict, span, complaint, other);
-}
-
-/// Refuses all but the first of keys that exclude each other.
-pub(super) fn exclusive(given: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
-    let mut given = given.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
-    let Some((first, first_span)) = given.next() else { return };
-    for (name, span) in given {
-        let complaint = Complaint::new(format!("`{first}` and `{name}` exclude each other"), help);
-        let what = format!("`{first}` is given");
-        conflict(span, complaint, Other { span: first_span, what: &what }, findings);
-    }
-}
-
-/// Where a key with a default was written, if it was: a default stands at its section.
-pub(super) fn written<'a, T>(value: &'a Located<T>, section: &Range<usize>) -> Option<&'a Range<usize>> {
-    (value.span != *section).then_some(&value.span)
-}
-
 /// Refuses a name that the configuration does not have. `what` is what it would name.
 pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], findings: &mut Findings) {
-    let message = format!("the configuration has no {what} named `{}`", quoted(&name.value));
     let help = match nearest(&name.value, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
@@ -169,17 +144,15 @@ pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], f
             format!("those that it has are {}", all.join(", "))
         }
     };
-    findings.add(Code::UnknownName, &name.span, Complaint::new(message, help));
+    refuse!(findings, UnknownName at &name.span,
+        format!("the configuration has no {what} named `{}`", quoted(&name.value)), help: help);
 }
 
 /// Refuses what begins when everything is over.
 pub(super) fn within(from: Duration, span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
     if duration.value.0.is_some_and(|end| from >= end) {
-        let complaint = Complaint::new(
-            "this begins when the simulation has ended",
-            "lengthen `duration`, or leave it out",
-        );
-        let other = Other { span: &duration.span, what: "`duration` is given" };
-        findings.add_with(Code::Unreachable, span, complaint, other);
+        refuse!(findings, Unreachable at span,
+            "this begins when the simulation has ended", help: "lengthen `duration`, or leave it out",
+            beside &duration.span => "`duration` is given");
     }
 }

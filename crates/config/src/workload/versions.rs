@@ -5,7 +5,7 @@
 
 use super::keys::{VersionKeys, VersionsKeys, WorkloadKeys};
 use super::resolve::{Given, unknown_name};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::Located;
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
@@ -49,11 +49,9 @@ fn levels_exist(site: &Site, keys: &VersionsKeys, findings: &mut Findings) {
         if !levels.contains(&name.value.as_str()) {
             unknown_name(name, "level of this site", &levels, findings);
         } else if levels.last() == Some(&name.value.as_str()) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &level.span,
                 "the last level is full quality: the others are compared with it",
-                "leave it out; `[[stream.page]]` says how large pages are, `[plant.NAME]` what they take",
-            );
-            findings.add(Code::Conflict, &level.span, complaint);
+                help: "leave it out; `[[stream.page]]` says how large pages are, `[plant.NAME]` what they take");
         }
     }
 }

@@ -111,7 +111,7 @@ impl Synthetic {
     }
 
     /// Takes back a request that is refused or leaves before its start, since it delays no other.
-    pub(crate) fn forget(&self, slot: usize, part: u16, work_us: u64) {
+    pub(crate) fn unreserve(&self, slot: usize, part: u16, work_us: u64) {
         self.0[slot].1.word(part).subtract(part, work_us);
     }
 
@@ -171,7 +171,7 @@ mod tests {
         loop {
             let part = synthetic.reserve(slot, workers.at, 10_000);
             if synthetic.admits(slot, 10_000, workers).is_err() {
-                synthetic.forget(slot, part, 10_000);
+                synthetic.unreserve(slot, part, 10_000);
                 return count;
             }
             count += 1;
@@ -225,12 +225,12 @@ mod tests {
     fn a_request_that_leaves_early_or_late_leaks_nothing() {
         let synthetic = synthetic();
         let part = synthetic.reserve(FIRST, at(0), 500_000);
-        synthetic.forget(FIRST, part, 500_000);
+        synthetic.unreserve(FIRST, part, 500_000);
         assert_eq!(admitted(&synthetic, FIRST, &workers(10, 1, false)), 58);
         // Two seconds later other parts use the words; taking back an old request is too late, and harmless.
         let late = synthetic.reserve(FIRST, at(20), 0);
         assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 58);
-        synthetic.forget(FIRST, late, 500_000);
+        synthetic.unreserve(FIRST, late, 500_000);
         assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 0);
     }
 }

@@ -14,7 +14,7 @@
 //! stands still while that differs from what it said; else it would integrate the difference, and each deadband would
 //! become an oscillation.
 
-use super::load::OfferedLoad;
+use super::offered_load::OfferedLoad;
 use super::{Change, LawInput, Why};
 use crate::control::allocation::level::next_level;
 use crate::control::{FeedForward, Law, LawTarget, Observation};

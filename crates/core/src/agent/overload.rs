@@ -6,14 +6,14 @@
 //!
 //! The listen queue of an overloaded server is nearly full or nearly empty, hardly ever between, so the time that a
 //! probe waits in it is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
-//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`load.rs`), so that the
+//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`offered_load.rs`), so that the
 //! server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
 //! places at a server of 40 pages a second are 11 s, and by then the clients are gone.
 //!
 //! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its
 //! answer is late counts already, and once more for each further interval, so that a missing answer is not waited for.
 //!
-//! Where the counters show how many requests wait (`sense.rs`), the probe's answer is not needed either: n waiting
+//! Where the counters show how many requests wait (`utilization.rs`), the probe's answer is not needed either: n waiting
 //! requests take `n S`, so a request that comes now is late if that exceeds the threshold. The counters show a long
 //! queue at once, the probes a threshold later, and in that time a short queue would overflow. One look may have met a
 //! busy moment, so at the look before the wait must have been at least half as long.

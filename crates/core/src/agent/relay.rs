@@ -15,7 +15,7 @@
 //! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that
 //! went.
 
-use super::load::{LATELY, OfferedLoad};
+use super::offered_load::{LATELY, OfferedLoad};
 use super::{Change, LawInput, Why};
 use crate::time::{Duration, Instant};
 

@@ -35,7 +35,7 @@ pub(crate) struct Work {
 
 /// What was promised about deadlines to the class of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct DeadlineTerms {
     /// The relative deadline; without one the request's work is only counted.
     pub(crate) deadline: Option<Duration>,
     /// Short waits come before full workers.
@@ -52,7 +52,7 @@ impl Work {
     }
 
     /// The latest start with which the request may still be in time.
-    pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
+    pub(crate) fn latest_start(&self, arrived: Instant, terms: &DeadlineTerms) -> Instant {
         let Some(deadline) = terms.deadline else { return Instant::FAR };
         let Cost { mean_us, deviation_us } = self.cost;
         let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);

@@ -102,7 +102,7 @@ impl Gate {
         self.always(now, |word| word)
     }
 
-    /// Enters if there is room after all, else waits in the line of its rank.
+    /// Enters if there is room after all, else waits.
     pub(crate) fn enter_or_wait(
         &self,
         now: Instant,
@@ -145,7 +145,7 @@ impl Gate {
                 return;
             }
             let Some(waiting) = queue.pop(now) else { return };
-            let in_time = now <= waiting.latest;
+            let in_time = now <= waiting.latest_start;
             next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
         }
         self.change_quietly(|word| Some(word & !WAITS));
@@ -249,7 +249,7 @@ mod tests {
             rank: Rank::ordinary(1, None),
             arrived: at(token),
             work: None,
-            latest: Instant::FAR,
+            latest_start: Instant::FAR,
         }
     }
 

@@ -10,7 +10,6 @@
 
 use super::LogNotes;
 use super::input::{Piece, Text};
-use super::skipped::skip;
 use crate::distribution::exponential;
 use crate::workload::{Input, Replay};
 use plimsoll_core::random::Random;
@@ -116,7 +115,7 @@ impl Counts {
             if self.table && self.notes.lines == 1 {
                 continue;
             }
-            skip(&mut self.notes, &self.piece, "its last column is no number of requests");
+            self.notes.skip(&self.piece, "its last column is no number of requests");
             return Ok(Some(0.0));
         }
     }

@@ -78,7 +78,7 @@ impl Source for Generated {
     fn content_notes(&self) -> Option<&LogNotes> {
         match &self.content {
             What::Pages(_) => None,
-            What::Sample(sample) => Some(sample.notes()),
+            What::Sample(sample) => Some(&sample.notes),
         }
     }
 }

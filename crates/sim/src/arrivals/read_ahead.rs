@@ -5,9 +5,8 @@
 //! earlier. A batch keeps all text in one string: a processor fetches what another processor wrote quickly only if it
 //! lies in order and is read in one go.
 
-use super::content::set;
 use super::{LogNotes, Source};
-use crate::request::Request;
+use crate::request::{Request, set};
 use plimsoll_core::time::{Duration, Instant};
 use std::io;
 use std::net::IpAddr;

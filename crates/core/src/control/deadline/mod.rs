@@ -12,11 +12,12 @@ mod rates;
 mod types;
 
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::{Due, Loop};
 use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
-use crate::request::types::types_of;
+use crate::request::type_rules::types_of;
+use crate::request::work::DeadlineTerms;
 use crate::telemetry::status::TypeStatus;
 use crate::time::Instant;
 use alloc::{sync::Arc, vec::Vec};
@@ -93,11 +94,11 @@ impl DeadlineLoop {
 }
 
 /// What admission is to keep for a class.
-pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
+pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(place);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
+    DeadlineTerms { deadline, prefers_delay: prefer == Prefer::Delay }
 }
 
 /// AC's server answers a thousand static requests a second (Table 1).

@@ -1,6 +1,6 @@
 //! The part of a plant that higher ranks take.
 
-use crate::admission::unfinished_work::{Taken, UnfinishedWork};
+use crate::admission::unfinished_work::{HigherRanks, UnfinishedWork};
 use alloc::vec::Vec;
 use libm::sqrt;
 
@@ -53,7 +53,7 @@ impl PlantRates {
             let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
             let has_risen = fast - slow > RISEN * unsure(FAST);
             let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
-            slot.set_taken(&Taken { part: part.min(1.0), noise_us, unsure });
+            slot.set_higher_ranks(&HigherRanks { part: part.min(1.0), noise_us, unsure });
         }
     }
 }

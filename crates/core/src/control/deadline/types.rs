@@ -137,7 +137,7 @@ impl SiteTypes {
                 dearest = dearest.max(cost);
             }
         }
-        self.estimates.set_dearest(dearest);
+        self.estimates.set_costliest(dearest);
     }
 
     /// Learns from the requests released in the last `seconds`.
@@ -162,7 +162,7 @@ impl SiteTypes {
             });
             if seen.requests > 0 {
                 self.refused[number] = 0.0;
-            } else if seen.too_dear {
+            } else if seen.too_long {
                 self.refused[number] += seconds;
                 let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
                 if self.refused[number] >= times * learner.mean() * 1e-6 {

@@ -4,7 +4,7 @@
 //! until the share of the requests is as allocated.
 
 use super::view::PlantView;
-use crate::actuator::client_share::ClientShare;
+use crate::actuator::fraction_calibration::FractionCalibration;
 use crate::control::allocation::Allocation;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
@@ -13,14 +13,14 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Levels {
     /// By class of the view: the share of requests behind a fraction of its clients.
-    shares: Vec<ClientShare>,
+    shares: Vec<FractionCalibration>,
     /// The service level of each class that the loop moves, by number.
     set: Vec<(usize, f64)>,
 }
 
 impl Levels {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        Levels { shares: alloc::vec![ClientShare::default(); plant.classes.len()], set: Vec::new() }
+        Levels { shares: alloc::vec![FractionCalibration::default(); plant.classes.len()], set: Vec::new() }
     }
 
     /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
@@ -29,7 +29,7 @@ impl Levels {
             let mut known =
                 before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
             let known = known.next().filter(|(old, _)| old.top == class.top && old.here == class.here);
-            known.map_or_else(ClientShare::default, |(_, share)| share.clone())
+            known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
         self.shares = kept.collect();
     }

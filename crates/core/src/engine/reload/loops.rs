@@ -1,4 +1,4 @@
-//! The loops go on with new promises.
+//! The loops take new promises, and keep what they learned.
 
 use super::classes::moved;
 use super::{ranks, response_promise};
@@ -8,7 +8,7 @@ use crate::control::ratio::RatioPromise;
 use crate::control::utilization::{PlantReload, UtilizationLoop};
 use crate::control::workers::WorkerSearch;
 use crate::engine::Engine;
-use crate::engine::period::publish_turns;
+use crate::engine::control_period::publish_turns;
 use crate::promises::registry::{RegisteredClass, Registry};
 use crate::telemetry::monitor::PlantMonitor;
 use crate::time::Duration;
@@ -79,6 +79,6 @@ impl Engine {
         }
         self.loops.delays.reload((delays, self.registry.promises.control.delay_law));
         self.loops.ratios.reload(ratios);
-        publish_turns(&self.lane.shared, self.loops.ratios.turns());
+        publish_turns(&self.lane.published, self.loops.ratios.turns());
     }
 }

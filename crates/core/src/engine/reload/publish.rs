@@ -3,14 +3,15 @@
 use super::classes::plants_of;
 use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
-use crate::admission::token_bucket::TokenBucket;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::admission::contract_token_bucket::TokenBucket;
+use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;
 use crate::engine::Engine;
-use crate::engine::state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
+use crate::engine::published_state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::registry::RegisteredClass;
 use crate::promises::{MAX_LEVELS, Plant, Site};
 use crate::request::classify::Classifier;
+use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
@@ -19,7 +20,7 @@ use alloc::{sync::Arc, vec::Vec};
 impl Engine {
     /// The next generation for all lanes.
     pub(super) fn publish(&mut self) {
-        let before = self.shared();
+        let before = self.published();
         let promises = &self.registry.promises;
         let plant = |(number, plant): (usize, &Plant)| {
             let gate = match before.plants.get(number) {
@@ -103,7 +104,7 @@ impl Engine {
             contract: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
-            terms: Terms { deadline: None, prefers_delay: false },
+            terms: DeadlineTerms { deadline: None, prefers_delay: false },
             estimates: None,
         }
     }

@@ -6,12 +6,12 @@
 //! Waiting requests stand in order of arrival in the queue of their plant. A request whose client left, or whose time
 //! is up, is found dead when its turn comes; a ticket tells it from a later request in the same slot.
 
-use super::truth::Truth;
 use super::{Ask, Departure, Limiter, RoundTrip};
 use crate::front::full_quality::FullQuality;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
+use crate::service::{FullService, ServicePlan};
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
@@ -20,17 +20,17 @@ use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// A front that limits.
-pub(in crate::front) struct Limited<L> {
+pub(in crate::front) struct Limited {
     full: FullQuality,
-    truth: Truth,
-    plants: Vec<LimitedPlant<L>>,
+    plan: ServicePlan,
+    plants: Vec<LimitedPlant>,
     slots: Slots<LimitedStage>,
     tickets: u64,
 }
 
 /// One plant's limiter and queue.
-struct LimitedPlant<L> {
-    limiter: L,
+struct LimitedPlant {
+    limiter: Box<dyn Limiter>,
     in_flight: u32,
     waiting: u32,
     queue: VecDeque<QueuedRequest>,
@@ -49,7 +49,6 @@ struct QueuedRequest {
 enum LimitedStage {
     #[default]
     Free,
-    Exempt,
     Waiting {
         plant: usize,
         ticket: u64,
@@ -61,8 +60,8 @@ enum LimitedStage {
     },
 }
 
-impl<L: Limiter> Limited<L> {
-    /// A front with one limiter for each plant, made from the plant's number.
+impl Limited {
+    /// A front with one limiter for each plant.
     ///
     /// # Errors
     /// What in the promises cannot be, or plants without their truth.
@@ -70,10 +69,10 @@ impl<L: Limiter> Limited<L> {
         promises: &Promises,
         workload: &Workload,
         seed: u64,
-        limiter: impl FnMut(usize) -> L,
+        limiters: Vec<Box<dyn Limiter>>,
     ) -> Result<Self, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
-        let plants = (0..promises.plants.len()).map(limiter).map(|limiter| LimitedPlant {
+        let plants = limiters.into_iter().map(|limiter| LimitedPlant {
             limiter,
             in_flight: 0,
             waiting: 0,
@@ -81,7 +80,7 @@ impl<L: Limiter> Limited<L> {
         });
         Ok(Limited {
             full,
-            truth: Truth::new(promises, workload),
+            plan: ServicePlan::new(promises, workload),
             plants: plants.collect(),
             slots: Slots::new(),
             tickets: 0,
@@ -152,7 +151,7 @@ impl<L: Limiter> Limited<L> {
     }
 }
 
-impl<L: Limiter> Front for Limited<L> {
+impl Front for Limited {
     fn classify(&self, request: &Request) -> Option<Target> {
         self.full.classifier.classify(request)
     }
@@ -161,11 +160,12 @@ impl<L: Limiter> Front for Limited<L> {
         let Arriving { request, target, token } = arrival;
         let start = self.full.start(&target);
         if target.exempt {
-            *self.slots.at(token) = LimitedStage::Exempt;
             return Decision::Start(start);
         }
         let Start { plant, level, .. } = start;
-        let service = self.truth.service(plant, target.site, request);
+        // A request without a draw of its own is taken for the mean of its law.
+        let full = FullService::of(request, request.work.unwrap_or(1.0));
+        let service = self.plan.work(target.site, start, full).service;
         let limited = &mut self.plants[plant];
         let ask = Ask { in_flight: limited.in_flight, service };
         if limited.waiting == 0 && limited.limiter.admit(now, ask) {
@@ -196,7 +196,7 @@ impl<L: Limiter> Front for Limited<L> {
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
-            LimitedStage::Free | LimitedStage::Exempt => {}
+            LimitedStage::Free => {}
             LimitedStage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
             LimitedStage::InFlight { plant, started, in_flight } => {
                 let ended = match outcome {
@@ -222,35 +222,9 @@ impl<L: Limiter> Front for Limited<L> {
 #[cfg(test)]
 pub(in crate::front) mod tests {
     use super::super::tests::at;
-    use super::super::{Concurrency, TailDrop};
+    use super::super::{Queue, StaticLimit};
     use super::*;
-    use crate::workload::{self, Discipline, Law};
-    use plimsoll_core::promises::{Condition, Plant, Site};
-
-    pub(in crate::front) fn truth() -> workload::Plant {
-        workload::Plant {
-            discipline: Discipline::Workers(8),
-            listen_queue: 511,
-            service: Duration::from_millis(40),
-            service_per_byte: 0.0,
-            law: Law::Deterministic,
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
-            faults: Vec::new(),
-            reports: false,
-        }
-    }
-
-    pub(in crate::front) fn workload() -> Workload {
-        Workload { plants: vec![truth()], ..Workload::default() }
-    }
-
-    pub(in crate::front) fn promises() -> Promises {
-        let mut site = Site::new("site", &["light", "full"]);
-        site.exempt.push(Condition { paths: vec!["/health".into()], ..Condition::default() });
-        Promises::of(Plant::new("origin", 8), site)
-    }
+    use crate::front::tests::{promises, workload};
 
     /// A front and what it ordered.
     pub(in crate::front) struct Driven<F> {
@@ -294,9 +268,13 @@ pub(in crate::front) mod tests {
 
     const FULL: Start = Start { plant: 0, level: 2, reason: Reason::Full };
 
-    fn queued(most: u32, queue: u32, wait_ms: u64) -> Driven<Limited<Concurrency>> {
-        let limiter = |_| Concurrency::new(most, queue, Duration::from_millis(wait_ms));
-        Driven::new(Limited::new(&promises(), &workload(), 1, limiter).unwrap())
+    fn limited(most: u32, queue: Queue) -> Driven<Limited> {
+        let limiter = Box::new(StaticLimit { most, queue });
+        Driven::new(Limited::new(&promises(), &workload(), 1, vec![limiter]).unwrap())
+    }
+
+    fn queued(most: u32, queue: u32, wait_ms: u64) -> Driven<Limited> {
+        limited(most, Queue { most: queue, wait: Duration::from_millis(wait_ms) })
     }
 
     fn start(token: u64) -> Order {
@@ -305,8 +283,7 @@ pub(in crate::front) mod tests {
 
     #[test]
     fn exempt_requests_pass_and_are_not_counted() {
-        let mut driven =
-            Driven::new(Limited::new(&promises(), &workload(), 1, |_| TailDrop::new(1)).unwrap());
+        let mut driven = limited(1, Queue::NONE);
         let exempt = Decision::Start(Start { reason: Reason::Exempt, ..FULL });
         assert_eq!(driven.arrive(0.0, "/health", 0), exempt);
         assert_eq!(driven.arrive(0.0, "/", 1), Decision::Start(FULL));
@@ -366,10 +343,9 @@ pub(in crate::front) mod tests {
 
     #[test]
     fn a_plant_without_its_truth_is_an_error() {
-        let none = Limited::new(&promises(), &Workload::default(), 1, |_| TailDrop::new(1));
+        let none = Limited::new(&promises(), &Workload::default(), 1, vec![]);
         assert!(none.err().unwrap()[0].contains("1 plants are promised, but the workload tells of 0"));
-        let invalid =
-            Limited::new(&Promises { sites: vec![], ..promises() }, &workload(), 1, |_| TailDrop::new(1));
-        assert!(invalid.is_ok());
+        let without_sites = Promises { sites: vec![], ..promises() };
+        assert!(Limited::new(&without_sites, &workload(), 1, vec![]).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! What the timers run: a sample, the loops that run on departures, a control period, and the periods of budgets.
 
 use super::Engine;
-use super::state::{PublishedPlant, PublishedState};
+use super::published_state::{PublishedPlant, PublishedState};
 use super::timers::Timer;
 use crate::control::Loop;
 use crate::control::deadline::budgets::BudgetInput;
@@ -15,7 +15,8 @@ use crate::telemetry::measurement::Measurement;
 use crate::time::{Duration, Instant};
 
 impl Engine {
-    /// Samples the rates, and learns what is learned in parts of a period.
+    /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
+    /// deadlines.
     pub(super) fn sample(&mut self, now: Instant) {
         let sampled_ns = now.nanos_since(self.timers.last_sample);
         self.timers.sampled(now);
@@ -23,7 +24,7 @@ impl Engine {
             return;
         }
         let part_ns = self.timers.sample_every.as_nanos() as u64;
-        // Requests came in the last part only.
+        // After idle samples that were put off, requests came in the last one only.
         let whole = core::mem::take(&mut self.timers.is_put_off) && sampled_ns.is_multiple_of(part_ns);
         let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
         let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
@@ -32,7 +33,7 @@ impl Engine {
         self.sensors.classes.sample(lanes, empty, part_seconds, last_seconds);
         if !self.loops.samples_only_rates {
             self.search_workers(now);
-            let plants = self.lane.shared.plants.iter().enumerate();
+            let plants = self.lane.published.plants.iter().enumerate();
             let mut keeping = plants
                 .filter(|(_, plant)| plant.has_deadlines)
                 .map(|(number, plant)| (number, &plant.unfinished, plant.capacity.workers()));
@@ -45,7 +46,7 @@ impl Engine {
         for plant in 0..self.loops.searches.len() {
             let Some(search) = &mut self.loops.searches[plant] else { continue };
             self.lane.touch(now, plant);
-            let PublishedPlant { gate, capacity, .. } = &self.lane.shared.plants[plant];
+            let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
             let input = SearchInput {
                 lanes: &self.sensors.counters,
                 plant,
@@ -68,7 +69,7 @@ impl Engine {
 
     /// Steps the loops of promised delays and ratios.
     pub(super) fn step_departures(&mut self, now: Instant) {
-        let state: &PublishedState = &self.lane.shared;
+        let state: &PublishedState = &self.lane.published;
         let input = DepartureInput {
             lanes: &self.sensors.counters,
             monitors: &self.sensors.classes,
@@ -91,7 +92,7 @@ impl Engine {
 
     /// Ends the periods of admission by budget that are over.
     pub(super) fn turn_budgets(&mut self, now: Instant, time_of_day: Duration) {
-        let plants = self.lane.shared.plants.iter().enumerate();
+        let plants = self.lane.published.plants.iter().enumerate();
         let mut unfinished = plants
             .filter(|(_, plant)| plant.has_deadlines)
             .map(|(number, plant)| (number, &plant.unfinished));
@@ -107,7 +108,7 @@ impl Engine {
         }
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
         if self.is_idle() {
-            self.count_idle(1);
+            self.add_idle_periods(1);
             return self.loops.rejection.learn(self.sensors.classes.measurements(), gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
@@ -126,14 +127,14 @@ impl Engine {
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
         }
-        self.idle.is_possible =
+        self.idle.no_class_is_degraded =
             !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
     fn step_plant(&mut self, now: Instant, plant: usize) {
         self.lane.touch(now, plant);
-        let state: &PublishedState = &self.lane.shared;
+        let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
         gate.waiting_by_class(&mut self.sensors.waiting);
         let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
@@ -159,16 +160,16 @@ impl Engine {
         };
         for (class, m) in loops.utilization[plant].step(now, input) {
             if loops.applied[*class] != *m {
-                state.classes[*class].words.level.set(*m);
+                state.classes[*class].words.service_level.set(*m);
                 loops.applied[*class] = *m;
             }
         }
     }
 
-    /// Looks for heavy clients, and publishes which they are.
+    /// Searches for heavy clients, and publishes which they are.
     fn find_heavy(&mut self) {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
-        let classes = &self.lane.shared.classes;
+        let classes = &self.lane.published.classes;
         self.sensors.heavy.observe(lanes, |class, known| {
             classes[class].words.set_heavy(known.heavy(), known.note_shift());
         });

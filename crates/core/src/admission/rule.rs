@@ -13,7 +13,7 @@ use crate::time::{Duration, Instant};
 
 /// The admission law of a plant.
 #[derive(Clone, Default)]
-pub(crate) enum AdmissionLaw {
+pub(crate) enum AdmissionRule {
     /// Unfinished work decides.
     #[default]
     Work,
@@ -21,7 +21,7 @@ pub(crate) enum AdmissionLaw {
     Budget(Budget),
 }
 
-impl AdmissionLaw {
+impl AdmissionRule {
     /// Changes to the law that the promises choose. A law that stays keeps its state. `slots` are the ranks by slot
     /// number; the shortest deadline that the plant has to keep is the period of a budget.
     pub(crate) fn follow(
@@ -32,16 +32,16 @@ impl AdmissionLaw {
     ) {
         let before = core::mem::take(self);
         *self = match (control.admission, before) {
-            (Admission::Work, _) => AdmissionLaw::Work,
-            (Admission::Synthetic, AdmissionLaw::Synthetic(known)) => {
-                AdmissionLaw::Synthetic(known.grown(slots))
+            (Admission::Work, _) => AdmissionRule::Work,
+            (Admission::Synthetic, AdmissionRule::Synthetic(known)) => {
+                AdmissionRule::Synthetic(known.grown(slots))
             }
-            (Admission::Synthetic, _) => AdmissionLaw::Synthetic(Synthetic::default().grown(slots)),
+            (Admission::Synthetic, _) => AdmissionRule::Synthetic(Synthetic::default().grown(slots)),
             (Admission::Budget, before) => {
                 let mut budget =
-                    if let AdmissionLaw::Budget(known) = before { known } else { Budget::default() };
+                    if let AdmissionRule::Budget(known) = before { known } else { Budget::default() };
                 budget.follow(slots, &control.shares, shortest);
-                AdmissionLaw::Budget(budget)
+                AdmissionRule::Budget(budget)
             }
         };
     }
@@ -49,24 +49,24 @@ impl AdmissionLaw {
     /// Reserves work; returns the tag under which the law knows it.
     pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
         match self {
-            AdmissionLaw::Work => 0,
-            AdmissionLaw::Synthetic(law) => law.reserve(slot, now, work_us),
-            AdmissionLaw::Budget(law) => law.reserve(slot, work_us),
+            AdmissionRule::Work => 0,
+            AdmissionRule::Synthetic(law) => law.reserve(slot, now, work_us),
+            AdmissionRule::Budget(law) => law.reserve(slot, work_us),
         }
     }
 
-    /// Takes back the work of a request that will not start.
-    pub(crate) fn forget(&self, slot: usize, tag: u16, work_us: u64) {
+    /// Gives back the work of a request that will not start.
+    pub(crate) fn unreserve(&self, slot: usize, tag: u16, work_us: u64) {
         match self {
-            AdmissionLaw::Work => {}
-            AdmissionLaw::Synthetic(law) => law.forget(slot, tag, work_us),
-            AdmissionLaw::Budget(law) => law.correct(slot, tag, (work_us, 0)),
+            AdmissionRule::Work => {}
+            AdmissionRule::Synthetic(law) => law.unreserve(slot, tag, work_us),
+            AdmissionRule::Budget(law) => law.correct(slot, tag, (work_us, 0)),
         }
     }
 
     /// Corrects the reserved work of a request that is done, by (expected, taken) time in us.
     pub(crate) fn finish(&self, slot: usize, tag: u16, took: (u64, u64)) {
-        if let AdmissionLaw::Budget(law) = self {
+        if let AdmissionRule::Budget(law) = self {
             law.correct(slot, tag, took);
         }
     }
@@ -80,9 +80,9 @@ impl AdmissionLaw {
         workers: &Workers,
     ) -> Option<Result<(), Option<Duration>>> {
         match self {
-            AdmissionLaw::Work => None,
-            AdmissionLaw::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
-            AdmissionLaw::Budget(law) => Some(law.admits(slot, work_us, workers)),
+            AdmissionRule::Work => None,
+            AdmissionRule::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
+            AdmissionRule::Budget(law) => Some(law.admits(slot, work_us, workers)),
         }
     }
 }

@@ -16,36 +16,36 @@
 //!
 //! Not here: pools that grow or shrink together, since P is the server's; more than one plant.
 
-use super::slots::Slots;
-use super::{Arriving, Decision, Front, Order, Start};
-use crate::request::Request;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Classifier, Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
-use std::collections::VecDeque;
+use plimsoll_sim::Request;
+use plimsoll_sim::front::{Arriving, Decision, Front, Order, Start};
+use std::collections::{BTreeMap, VecDeque};
 
 /// How the pools are moved.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PoolSettings {
+pub(super) struct PoolSettings {
     /// P.
-    pub processes: u32,
+    pub(super) processes: u32,
     /// delta, by the classes' numbers.
-    pub deltas: Vec<f64>,
+    pub(super) deltas: Vec<f64>,
     /// K_P, K_I and K_D, in processes. `None`: the allocation alone (PR 4.1).
-    pub gains: Option<[f64; 3]>,
+    pub(super) gains: Option<[f64; 3]>,
     /// Departures of a period.
-    pub period: u32,
+    pub(super) period: u32,
     /// Mean service time (s) by the classes' numbers, of the whole server.
-    pub services: Vec<f64>,
+    pub(super) services: Vec<f64>,
 }
 
 /// A front of pools, before one plant.
-pub struct Pools {
+pub(super) struct Pools {
     classifier: Classifier,
     settings: PoolSettings,
     pools: Vec<Pool>,
-    slots: Slots<PoolStage>,
+    /// By token.
+    requests: BTreeMap<u64, UnderWay>,
     departures: u32,
     since: Instant,
 }
@@ -65,18 +65,11 @@ struct Pool {
     error_sum: f64,
 }
 
-#[derive(Clone, Copy, Default)]
-enum PoolStage {
-    #[default]
-    Free,
-    Waiting {
-        class: usize,
-        arrived: Instant,
-    },
-    Busy {
-        class: usize,
-        arrived: Instant,
-    },
+/// A request in a line or at a process.
+struct UnderWay {
+    class: usize,
+    arrived: Instant,
+    waits: bool,
 }
 
 /// What one more period weighs in a prediction: five of them, 2 / (5 + 1).
@@ -86,24 +79,21 @@ const MOST_SUM: f64 = 20.0;
 
 impl Pools {
     /// Pools of these promises' classes, which take nothing else from them.
-    ///
-    /// # Errors
-    /// What in the promises cannot be.
-    pub fn new(promises: &Promises, settings: PoolSettings) -> Result<Self, Vec<String>> {
+    pub(super) fn new(promises: &Promises, settings: PoolSettings) -> Result<Self, Vec<String>> {
         let classifier = Classifier::new(promises, 0)?;
         let even = vec![1.0 / settings.deltas.len() as f64; settings.deltas.len()];
         let whole = largest_remainders(&even, settings.processes);
         let pools = whole.into_iter().map(|processes| Pool { processes, ..Pool::default() }).collect();
-        let (slots, since) = (Slots::new(), Instant::default());
-        Ok(Pools { classifier, settings, pools, slots, departures: 0, since })
+        let (requests, since) = (BTreeMap::new(), Instant::default());
+        Ok(Pools { classifier, settings, pools, requests, departures: 0, since })
     }
 
     /// Starts requests of a class while its pool has an idle process.
     fn dispatch(&mut self, class: usize, orders: &mut Vec<Order>) {
         while self.pools[class].busy < self.pools[class].processes {
             let Some(token) = self.pools[class].line.pop_front() else { return };
-            if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
-                *self.slots.at(token) = PoolStage::Busy { class, arrived };
+            if let Some(request) = self.requests.get_mut(&token.0) {
+                request.waits = false;
             }
             self.pools[class].busy += 1;
             orders.push(Order::Start(token, START));
@@ -112,7 +102,7 @@ impl Pools {
 
     /// A process is free again.
     fn leave(&mut self, now: Instant, token: Token, orders: &mut Vec<Order>) {
-        let PoolStage::Busy { class, arrived } = self.slots.take(token) else { return };
+        let Some(UnderWay { class, arrived, .. }) = self.requests.remove(&token.0) else { return };
         let pool = &mut self.pools[class];
         pool.busy -= 1;
         pool.departures += 1;
@@ -206,11 +196,11 @@ impl Front for Pools {
         pool.arrivals += 1;
         if pool.busy < pool.processes && pool.line.is_empty() {
             pool.busy += 1;
-            *self.slots.at(token) = PoolStage::Busy { class, arrived: now };
+            self.requests.insert(token.0, UnderWay { class, arrived: now, waits: false });
             return Decision::Start(START);
         }
         pool.line.push_back(token);
-        *self.slots.at(token) = PoolStage::Waiting { class, arrived: now };
+        self.requests.insert(token.0, UnderWay { class, arrived: now, waits: true });
         Decision::Wait
     }
 
@@ -219,11 +209,13 @@ impl Front for Pools {
     }
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
-        if let PoolStage::Waiting { class, .. } = *self.slots.at(token) {
-            self.pools[class].line.retain(|waiting| *waiting != token);
-            *self.slots.at(token) = PoolStage::Free;
+        match self.requests.get(&token.0) {
+            Some(UnderWay { class, waits: true, .. }) => {
+                self.pools[*class].line.retain(|waiting| *waiting != token);
+                self.requests.remove(&token.0);
+            }
+            _ => self.leave(now, token, orders),
         }
-        self.leave(now, token, orders);
     }
 
     fn tick(&mut self, _now: Instant, _readings: &Readings, _orders: &mut Vec<Order>) -> Instant {

@@ -55,7 +55,7 @@ impl TokenBucket {
     }
 
     /// Takes an arrival; returns whether it is inside the contract.
-    pub(crate) fn arrive(&self, now: Instant) -> bool {
+    pub(crate) fn conforms(&self, now: Instant) -> bool {
         let inside = self.requests.take(now, self.requests.step_ns(1));
         // Both buckets are asked, because asking the second brings its word back between its bounds.
         inside & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
@@ -115,7 +115,7 @@ mod tests {
         while now < seconds {
             let uniform = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
             now -= log(1.0 - uniform) / rate;
-            inside += f64::from(u8::from(bucket.arrive(Instant::from_secs_f64(now))));
+            inside += f64::from(u8::from(bucket.conforms(Instant::from_secs_f64(now))));
             all += 1.0;
         }
         inside / all
@@ -142,10 +142,10 @@ mod tests {
     fn the_guarantee_comes_back_when_the_rate_falls() {
         let bucket = TokenBucket::new(&Guarantee::new(100.0, 1e9));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        (0..5000).for_each(|ms| _ = bucket.arrive(at(ms)));
-        assert!(!bucket.arrive(at(5000)));
+        (0..5000).for_each(|ms| _ = bucket.conforms(at(ms)));
+        assert!(!bucket.conforms(at(5000)));
         // At half of the rate the half burst beyond the limit is gone within 2 s.
-        let back = (5000..9000).step_by(20).find(|ms| bucket.arrive(at(*ms))).expect("it comes back");
+        let back = (5000..9000).step_by(20).find(|ms| bucket.conforms(at(*ms))).expect("it comes back");
         assert!((6000..7500).contains(&back), "after {} ms", back - 5000);
     }
 
@@ -153,23 +153,23 @@ mod tests {
     fn bytes_count_as_they_are_delivered() {
         let bucket = TokenBucket::new(&Guarantee::new(1000.0, 1e6));
         let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
-        assert!(bucket.arrive(at(1000)));
+        assert!(bucket.conforms(at(1000)));
         bucket.sent(1_900_000);
-        assert!(bucket.arrive(at(1001)), "within the burst of 2 MB");
+        assert!(bucket.conforms(at(1001)), "within the burst of 2 MB");
         bucket.sent(200_000);
-        assert!(!bucket.arrive(at(1002)));
-        assert!(bucket.arrive(at(1200)), "200 kB later");
+        assert!(!bucket.conforms(at(1002)));
+        assert!(bucket.conforms(at(1200)), "200 kB later");
         // The lead is never more than half a burst beyond the limit.
         bucket.sent(1 << 40);
-        assert!(!bucket.arrive(at(1200)));
-        assert!(bucket.arrive(at(2300)));
+        assert!(!bucket.conforms(at(1200)));
+        assert!(bucket.conforms(at(2300)));
     }
 
     #[test]
     fn a_rate_slower_than_its_burst_still_conforms() {
         let bucket = TokenBucket::new(&Guarantee::new(0.1, 1e6));
         for second in (0..1000).step_by(10) {
-            assert!(bucket.arrive(Instant::from_secs_f64(f64::from(second))), "{second}");
+            assert!(bucket.conforms(Instant::from_secs_f64(f64::from(second))), "{second}");
         }
     }
 }

@@ -12,7 +12,7 @@ use libm::{exp, fabs, log, pow};
 
 /// The calibration of one class's service level.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClientShare {
+pub(crate) struct FractionCalibration {
     /// ln of the ratio.
     log_ratio: f64,
     /// The service level that was set last.
@@ -28,7 +28,7 @@ const FEWEST: u64 = 20;
 /// The largest calibration, as a logarithm: a thousandfold either way.
 const MOST: f64 = 7.0;
 
-impl ClientShare {
+impl FractionCalibration {
     /// The service level at which requests are served as m says; `top` is M.
     pub(crate) fn service_level(&mut self, m: f64, top: f64) -> f64 {
         let whole = libm::floor(m).min((top - 1.0).max(0.0));
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn even_clients_need_no_calibration() {
-        let mut share = ClientShare::default();
+        let mut share = FractionCalibration::default();
         for _ in 0..50 {
             assert!(fabs(share.service_level(1.25, 2.0) - 1.25) < 1e-9);
             share.learn(&[0, 750, 250]);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn finds_the_fraction_of_clients_that_carries_the_share() {
         // A client that is served sends one request where a rejected one sends ten.
-        let mut share = ClientShare::default();
+        let mut share = FractionCalibration::default();
         let mut rate = 1e5;
         let mut wanted = 0.01;
         for _ in 0..100 {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn none_where_none_was_expected_teaches_nothing() {
-        let mut share = ClientShare::default();
+        let mut share = FractionCalibration::default();
         share.service_level(1e-9, 2.0);
         share.learn(&[1000, 0, 0]);
         assert!(fabs(share.service_level(0.5, 2.0) - 0.5) < 1e-9);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_fraction_below_every_client_is_found_too() {
         // There are ten clients, and a fraction of one in a hundred serves none of them.
-        let mut share = ClientShare::default();
+        let mut share = FractionCalibration::default();
         let mut periods = 0;
         while share.service_level(0.01, 1.0) < 0.1 {
             share.learn(&[1000, 0]);

@@ -1,4 +1,4 @@
-//! What the engine is made of beside its timers: what counts, and what decides.
+//! What the engine runs: the sensors that measure, and the loops that decide.
 
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::rejection::RejectionCost;
@@ -11,14 +11,14 @@ use crate::control::workers::WorkerSearch;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec::Vec};
 
 /// What counts and measures.
 #[derive(Default)]
 pub(crate) struct Sensors {
     /// By lane, the ticker's own last.
     pub(crate) counters: Vec<Arc<LaneCounters>>,
-    /// The ticker's own lane has counted requests: it started or dropped some that waited. Most never do.
+    /// Whether the lane of `tick` has counted requests: it started or dropped some that waited. It seldom does.
     pub(crate) has_counted: bool,
     pub(crate) classes: Monitors,
     /// By plant.
@@ -29,8 +29,7 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
-    /// The lanes that may have counted. An idle lane's counters are as many as another's, and would be fetched from far
-    /// memory for nothing.
+    /// The lanes that may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
     pub(crate) fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
         &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
     }
@@ -55,26 +54,4 @@ pub(crate) struct Loops {
     pub(crate) searches: Vec<Option<WorkerSearch>>,
     /// No loop is due at samples, which update rates only.
     pub(crate) samples_only_rates: bool,
-}
-
-/// The idle periods.
-#[derive(Default)]
-pub(crate) struct Idle {
-    /// Whether no class is degraded. While no request comes either, the loops have nothing to do.
-    pub(crate) is_possible: bool,
-    /// Idle periods that the loops do not know of yet.
-    pub(crate) periods: u32,
-}
-
-/// What the status says of a class, whether it is promised still or not.
-#[derive(Clone, Default)]
-pub(crate) struct ClassRow {
-    pub(crate) site: String,
-    pub(crate) class: String,
-    pub(crate) plant: usize,
-    /// Names of the levels 1..=M.
-    pub(crate) levels: Vec<String>,
-    /// Their plants.
-    pub(crate) plants: Vec<usize>,
-    pub(crate) removed: bool,
 }

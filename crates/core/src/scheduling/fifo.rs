@@ -1,4 +1,7 @@
-//! A line of waiting requests, and where it stands in the choice of the next request.
+//! Waiting requests that are served first come, first served, and where they stand in the choice of the next request.
+//!
+//! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
+//! delay or a ratio.
 
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
@@ -6,31 +9,38 @@ use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
 
-/// A line of requests, first come, first served.
-pub(super) struct Line {
+/// Waiting requests of one rank, in the order of their arrival.
+pub(super) struct Fifo {
     pub(super) rank: Rank,
-    /// The class that the line belongs to, and its quota.
+    /// The class that the fifo belongs to, and its quota; `None` where all classes of the rank share it.
     pub(super) own: Option<(u16, Arc<Quota>)>,
     /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
-    /// The tier of the line in the present choice.
-    turn: u8,
-    /// The line's number for life, which its tickets carry.
+    /// The tier of the fifo in the present choice.
+    tier: u8,
+    /// The fifo's number for life, which its tickets carry.
     pub(super) number: u16,
-    places: VecDeque<Option<Waiting>>,
+    /// `None` where a request was taken out of the middle.
+    requests: VecDeque<Option<Waiting>>,
+    /// The ticket of the first of them.
     first_ticket: u64,
 }
 
-/// The tiers of a choice. A worker that a class has earned is spent in the tier of shares.
+/// The tiers of a choice: a lower one is served first.
 const EXEMPT: u8 = 0;
-const SHARE: u8 = 1;
+/// The class has fewer requests in service than its quota, or its first request is urgent.
+const IN_QUOTA: u8 = 1;
+/// The class has earned one worker more than the whole part of its quota. It is served as in [`IN_QUOTA`], and the
+/// earned worker is spent.
 const EARNED: u8 = 2;
-const OURS: u8 = 3;
+/// The rank decides.
+const BY_RANK: u8 = 3;
+/// The whole quota of the class is in service: it gets workers that would idle.
 const LENT: u8 = 4;
 /// Not part of the choice.
 const NONE: u8 = 5;
 
-/// The order of lines in a choice: the least is next.
+/// The order of fifos in a choice: the first request of the least is next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {
     tier: u8,
@@ -50,18 +60,18 @@ impl Order {
     }
 }
 
-impl Line {
+impl Fifo {
     pub(super) fn new(rank: Rank, own: Option<(u16, Arc<Quota>)>, number: u16) -> Self {
-        Line { rank, own, turn: OURS, number, places: VecDeque::new(), first_ticket: 0, earned: 0 }
+        Fifo { rank, own, tier: BY_RANK, number, requests: VecDeque::new(), first_ticket: 0, earned: 0 }
     }
 
-    /// Where the line stands in the choice; `None` if it is empty, or its first request is held.
+    /// Where the fifo stands in the choice; `None` if it is empty, or its first request is held.
     pub(super) fn order(&mut self, now: Instant) -> Option<Order> {
-        self.turn = NONE;
+        self.tier = NONE;
         let oldest = self.oldest()?;
         let deadline_ns = oldest.as_nanos().saturating_add(self.rank.deadline_ns);
         let rank = Rank { deadline_ns, ..self.rank };
-        let mut order = Order { tier: OURS, rank, arrived: oldest, urgency: None };
+        let mut order = Order { tier: BY_RANK, rank, arrived: oldest, urgency: None };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
         } else if let Some((_, quota)) = &self.own {
@@ -75,24 +85,23 @@ impl Line {
                         self.earned = (self.earned + part).min(2 * WORKER);
                     }
                     order.tier = match in_service {
-                        _ if quota.is_urgent(now, oldest) => SHARE,
-                        n if n < whole => SHARE,
+                        _ if quota.is_urgent(now, oldest) => IN_QUOTA,
+                        n if n < whole => IN_QUOTA,
                         n if n == whole && self.earned >= WORKER => EARNED,
                         _ => LENT,
                     };
                 }
             }
         }
-        self.turn = order.tier;
-        // An earned worker is spent in the tier of shares.
-        order.tier = if order.tier == EARNED { SHARE } else { order.tier };
+        self.tier = order.tier;
+        order.tier = if order.tier == EARNED { IN_QUOTA } else { order.tier };
         Some(order)
     }
 
-    /// Ends a choice that the line took part in.
+    /// Ends a choice in which the fifo took part; a chosen one spends what it had earned.
     pub(super) fn settle(&mut self, chosen: bool) {
-        self.earned -= if chosen && self.turn == EARNED { WORKER } else { 0 };
-        self.turn = NONE;
+        self.earned -= if chosen && self.tier == EARNED { WORKER } else { 0 };
+        self.tier = NONE;
     }
 
     pub(super) fn hold_ns(&self) -> u64 {
@@ -105,19 +114,19 @@ impl Line {
     }
 
     pub(super) fn push(&mut self, waiting: Waiting) -> u64 {
-        self.places.push_back(Some(waiting));
-        self.first_ticket + self.places.len() as u64 - 1
+        self.requests.push_back(Some(waiting));
+        self.first_ticket + self.requests.len() as u64 - 1
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.skip_holes();
-        self.first_ticket += u64::from(!self.places.is_empty());
-        self.places.pop_front().flatten()
+        self.first_ticket += u64::from(!self.requests.is_empty());
+        self.requests.pop_front().flatten()
     }
 
     pub(super) fn first(&mut self) -> Option<Waiting> {
         self.skip_holes();
-        self.places.front().copied().flatten()
+        self.requests.front().copied().flatten()
     }
 
     pub(super) fn oldest(&mut self) -> Option<Instant> {
@@ -125,13 +134,13 @@ impl Line {
     }
 
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Waiting> {
-        let place = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
-        self.places.get_mut(place)?.take()
+        let index = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
+        self.requests.get_mut(index)?.take()
     }
 
     fn skip_holes(&mut self) {
-        while let Some(None) = self.places.front() {
-            self.places.pop_front();
+        while let Some(None) = self.requests.front() {
+            self.requests.pop_front();
             self.first_ticket += 1;
         }
     }

@@ -1,16 +1,17 @@
-//! The published state: what loops write and all lanes read, one generation of it per reload.
+//! The published state: what loops write and all lanes read. Each reload publishes a new generation of it.
 //!
-//! The words that move between reloads (service levels, heavy clients, capacities, gates, token buckets, quotas) are plain data
-//! of fixed layout, atomics only. What a reload changes (rules, ranks, terms) stands still within a generation.
+//! The words that change between reloads (service levels, heavy clients, capacities, gates, token buckets, quotas) are atomics
+//! of fixed layout. Everything else (rules, ranks, deadlines) is constant within a generation.
 
 use crate::actuator::capacity::Capacity;
 use crate::actuator::service_level::AtomicServiceLevel;
+use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;
-use crate::admission::token_bucket::TokenBucket;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork, Workers};
+use crate::admission::unfinished_work::{UnfinishedWork, Workers};
 use crate::promises::registry::Registry;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::request::classify::Classifier;
+use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::Gate;
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
@@ -20,7 +21,7 @@ use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// One generation of everything that threads share. Words move in the newest generation only.
+/// One generation of everything that threads share. Loops write to the newest generation only.
 pub(crate) struct PublishedState {
     /// The number of reloads before it.
     pub(crate) generation: u32,
@@ -50,7 +51,7 @@ impl PublishedState {
 /// The words of a class that loops write and requests read.
 #[repr(C)]
 pub(crate) struct ClassWords {
-    pub(crate) level: AtomicServiceLevel,
+    pub(crate) service_level: AtomicServiceLevel,
     /// k: every 2^k-th arrival is noted for the search for heavy clients.
     pub(crate) note_shift: AtomicU32,
     heavy_count: AtomicU32,
@@ -60,13 +61,18 @@ pub(crate) struct ClassWords {
 impl ClassWords {
     pub(crate) fn new(m: f64) -> Self {
         let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
-        ClassWords { level: AtomicServiceLevel::new(m), note_shift, heavy_count, heavy: Default::default() }
+        ClassWords {
+            service_level: AtomicServiceLevel::new(m),
+            note_shift,
+            heavy_count,
+            heavy: Default::default(),
+        }
     }
 
     fn copy(&self) -> Self {
         let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
         ClassWords {
-            level: self.level.copy(),
+            service_level: self.service_level.copy(),
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
             heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
             heavy: self.heavy.each_ref().map(copy),
@@ -102,8 +108,8 @@ pub(crate) struct PublishedClass {
     pub(crate) ranks: [Rank; 2],
     /// The quota of a class that was promised a delay or a ratio.
     pub(crate) quota: Option<Arc<Quota>>,
-    /// The deadline.
-    pub(crate) terms: Terms,
+    /// What was promised about deadlines.
+    pub(crate) terms: DeadlineTerms,
     /// The cost estimates of the site, where one of its plants has deadlines to keep.
     pub(crate) estimates: Option<Arc<Estimates>>,
 }
@@ -124,8 +130,8 @@ impl PublishedClass {
         }
     }
 
-    /// The level at which a request that waits at `plant` starts when `wanted` is its level: the next one up that this
-    /// plant serves, else the next one down, and at least 1, since a request that waits was admitted.
+    /// The level at which a request that waits at `plant` starts: `wanted`, or the next higher level that this plant serves,
+    /// else the next lower one. It is at least 1, since a request that waits was admitted.
     pub(crate) fn level_at(&self, plant: usize, wanted: u8) -> u8 {
         let wanted = wanted.max(1);
         let here = |level: &u8| usize::from(self.plant_of_level[usize::from(*level)]) == plant;
@@ -133,7 +139,8 @@ impl PublishedClass {
         up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
     }
 
-    /// The rank of a request of this standing. A class with a delay or a ratio has one line for all its requests.
+    /// The rank of a request of this standing. A class with a delay or a ratio has one rank for all its
+    /// requests but exempt ones.
     pub(crate) fn rank(&self, standing: Standing) -> Rank {
         match standing {
             Standing::Exempt => Rank::EXEMPT,
@@ -149,7 +156,7 @@ pub(crate) struct PublishedPlant {
     pub(crate) gate: Arc<Gate>,
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
-    /// Whether a class that the plant serves has a deadline. Then the work of all its requests is counted.
+    /// Whether a class that the plant serves has a deadline. Then the work of all requests at the plant is counted.
     pub(crate) has_deadlines: bool,
     pub(crate) unfinished: UnfinishedWork,
 }
