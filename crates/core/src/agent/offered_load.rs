@@ -175,10 +175,8 @@ impl OfferedLoad {
     /// below 1 finds itself at its end, and does not wind up.
     pub(super) fn demand(&self) -> Option<Demand> {
         let [full, degraded] = self.ends()?;
-        let mut demand = Demand { top: 2, ..Demand::default() };
         let rate = self.rate();
-        demand.arriving[..3].copy_from_slice(&[rate * degraded, rate * degraded, rate * full]);
-        Some(demand)
+        Some(Demand::arriving(&[rate * degraded, rate * degraded, rate * full]))
     }
 
     /// R, smoothed, but within the bounds of the recent samples. A smoothed rate alone may take a quarter of a minute

@@ -60,31 +60,27 @@ mod tests {
     use super::*;
     use core::sync::atomic::Ordering;
 
-    /// A lane with so many classes, each with 64 arrivals of one client, whose hash is the number of the class.
-    fn lane(classes: usize) -> [Arc<LaneCounters>; 1] {
-        let lane = LaneCounters::default().grown(classes, 1);
-        for (number, class) in lane.classes.iter().enumerate() {
-            class.recent[..64].iter().for_each(|note| note.store(number as u64, Ordering::Relaxed));
-            class.arrivals.add(64);
-        }
-        [Arc::new(lane)]
-    }
-
     #[test]
-    fn each_class_has_its_turn_and_no_period_looks_at_more_than_a_bound() {
-        let classes = 2 * MOST_LOOKS + 10;
-        let (lanes, mut search) = (lane(classes), HeavySearch::default());
-        (0..classes).for_each(|_| search.push(1));
-        let mut looked = Vec::new();
-        for (looks, is_behind) in [(MOST_LOOKS, true), (MOST_LOOKS, true), (10, false), (0, false)] {
-            let before = looked.len();
-            search.observe(&lanes, |class, known| {
-                assert_eq!(known.heavy(), [class as u64]);
-                looked.push(class);
-            });
-            assert_eq!((looked.len() - before, search.is_behind), (looks, is_behind));
+    fn busy_classes_beyond_what_a_period_looks_at_have_their_turn_in_the_next() {
+        let busy = MOST_LOOKS + 2;
+        let lanes = [Arc::new(LaneCounters::default().grown(busy + 1, 1))];
+        let mut search = HeavySearch::default();
+        (0..=busy).for_each(|_| search.push(1));
+        for (number, class) in lanes[0].classes[..busy].iter().enumerate() {
+            class.arrivals.add(40);
+            class.recent.iter().for_each(|client| client.store(number as u64, Ordering::Relaxed));
         }
-        assert_eq!(looked, (0..classes).collect::<Vec<_>>());
-        assert_eq!(search.class(7).heavy(), [7]);
+        let mut look = || {
+            let mut found = Vec::new();
+            search.observe(&lanes, |class, known| found.push((class, known.heavy().to_vec())));
+            (found, search.is_behind)
+        };
+        let only = |classes: core::ops::Range<usize>| -> Vec<_> {
+            classes.map(|class| (class, alloc::vec![class as u64])).collect()
+        };
+        assert_eq!(look(), (only(0..MOST_LOOKS), true), "each class has one client");
+        assert_eq!(look(), (only(MOST_LOOKS..busy), false), "the class without requests tells nothing");
+        assert_eq!(look(), (Vec::new(), false), "nothing came since");
+        assert_eq!(search.class(busy).heavy(), []);
     }
 }

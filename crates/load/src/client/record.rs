@@ -7,8 +7,6 @@ use std::time::Duration;
 pub struct Record {
     /// The simulated client.
     pub client: u32,
-    /// Which of the paths, by its place in the list.
-    pub path: u16,
     /// When it was due, from the start of the load.
     pub arrival: Duration,
     /// How much later it was dispatched.

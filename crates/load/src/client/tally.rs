@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A client has not been answered with a level yet.
 const NO_LEVEL: u8 = u8::MAX;
 
-/// Answers of one kind.
+/// Answers of one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// How many.
@@ -28,12 +28,6 @@ pub struct Slot {
     pub refusals: u64,
     /// Errors in it.
     pub errors: u64,
-    /// Body bytes of answers completed in it.
-    pub bytes: u64,
-    /// Sum of the latencies of the answers below 500 completed in it.
-    pub latency_sum: Duration,
-    /// The largest of those.
-    pub latency_max: Duration,
 }
 
 /// How many clients changed their level in a period.
@@ -52,12 +46,8 @@ pub struct Tally {
     pub requests: u64,
     /// Answers by status.
     pub by_status: BTreeMap<u16, Answers>,
-    /// Answers of every status by level; `None`: without a level header.
-    pub by_level: BTreeMap<Option<u8>, Answers>,
     /// Errors, in the order of [`ErrorKind::ALL`].
     pub errors: [u64; ErrorKind::ALL.len()],
-    /// Requests sent again because their reused connection had closed before they were written.
-    pub resent: u64,
     /// Latency of answers below 500.
     pub latency: Histogram,
     /// How late requests were dispatched.
@@ -82,9 +72,7 @@ impl Tally {
         Self {
             requests: 0,
             by_status: BTreeMap::new(),
-            by_level: BTreeMap::new(),
             errors: [0; ErrorKind::ALL.len()],
-            resent: 0,
             latency: Histogram::default(),
             lateness: Histogram::default(),
             slots: Vec::new(),
@@ -113,23 +101,17 @@ impl Tally {
 
     fn add_answer(&mut self, record: &Record, answer: Answer, end: Duration) {
         let by_status = self.by_status.entry(answer.status).or_default();
-        let by_level = self.by_level.entry(answer.level).or_default();
-        for answers in [by_status, by_level] {
-            answers.count += 1;
-            answers.bytes += answer.bytes;
-        }
+        by_status.count += 1;
+        by_status.bytes += answer.bytes;
         if let Some(level) = answer.level {
             self.remember_level(record.client, level);
         }
         let slot = self.slot_at(end);
-        slot.bytes += answer.bytes;
         if answer.status >= 500 {
             slot.refusals += 1;
             return;
         }
         slot.answers += 1;
-        slot.latency_sum += record.latency;
-        slot.latency_max = slot.latency_max.max(record.latency);
         self.latency.record_ns(nanoseconds(record.latency));
         self.by_client[record.client as usize] += 1;
     }
@@ -193,7 +175,6 @@ mod tests {
     fn record(client: u32, arrival_ms: u64, outcome: Outcome) -> Record {
         Record {
             client,
-            path: 0,
             arrival: Duration::from_millis(arrival_ms),
             lateness: Duration::from_micros(10),
             latency: Duration::from_millis(600),
@@ -213,10 +194,10 @@ mod tests {
         tally.add(&record(1, 100, Outcome::Error(ErrorKind::Timeout)));
         tally.add(&record(1, 100, Outcome::Error(ErrorKind::LocalLimit)));
         assert_eq!((tally.slots[0].arrivals, tally.slots[0].errors, tally.slots[0].answers), (4, 2, 0));
-        assert_eq!((tally.slots[1].answers, tally.slots[1].refusals, tally.slots[1].bytes), (1, 1, 200));
+        assert_eq!((tally.slots[1].answers, tally.slots[1].refusals), (1, 1));
+        assert_eq!(tally.by_status[&200], Answers { count: 1, bytes: 100 });
         assert_eq!((tally.status(200), tally.status(503), tally.answers()), (1, 1, 2));
         assert_eq!((tally.server_errors(), tally.errors_of(ErrorKind::LocalLimit)), (1, 1));
-        assert_eq!((tally.by_level[&Some(2)].count, tally.by_level[&Some(0)].count), (1, 1));
         assert_eq!(tally.by_client, [1, 0]);
         assert_eq!((tally.latency.count(), tally.requests), (1, 4));
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The integral of busy workers over time.
 #[derive(Clone, Debug)]
-pub struct BusyLedger {
+pub(crate) struct BusyLedger {
     workers: u64,
     inside: u64,
     last_ns: u64,
@@ -43,25 +43,25 @@ impl BusyReading {
 
 impl BusyLedger {
     /// An idle server of `workers` workers at time zero.
-    pub fn new(workers: u32) -> Self {
+    pub(crate) fn new(workers: u32) -> Self {
         Self { workers: u64::from(workers), inside: 0, last_ns: 0, busy_worker_ns: 0 }
     }
 
     /// A request is inside from now on.
-    pub fn enter(&mut self, now_ns: u64) {
+    pub(crate) fn enter(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.inside += 1;
     }
 
     /// A request has left.
-    pub fn leave(&mut self, now_ns: u64) {
+    pub(crate) fn leave(&mut self, now_ns: u64) {
         self.account(now_ns);
         debug_assert!(self.inside > 0, "a request left that never entered");
         self.inside = self.inside.saturating_sub(1);
     }
 
     /// The integral up to now.
-    pub fn read(&mut self, now_ns: u64) -> BusyReading {
+    pub(crate) fn read(&mut self, now_ns: u64) -> BusyReading {
         self.account(now_ns);
         BusyReading {
             at: Duration::from_nanos(self.last_ns),

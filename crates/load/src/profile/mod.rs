@@ -29,7 +29,7 @@ pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};
 pub use search::Highest;
 
-use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Paths, Target};
+use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Target};
 use overload::Undisturbed;
 use search::Bench;
 use stage::{Accept, Budget, Stage};
@@ -180,7 +180,7 @@ impl Plan {
             let seen = Arc::new(Mutex::new(Outcome::Error(ErrorKind::Closed)));
             let keep = Arc::clone(&seen);
             let one = ClosedLoop {
-                paths: Paths::one(&subject.path),
+                path: subject.path.clone(),
                 most: 1,
                 ..ClosedLoop::new(Target { timeout: TIMEOUT, ..subject.target.clone() }, 1, TIMEOUT)
             };

@@ -3,8 +3,8 @@
 use super::reported::{AnswerTimes, Reported, Reporter};
 use super::search::{Bench, OpenWindow, Window};
 use super::{Progress, Stop, Subject, Watch};
-use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
-use crate::machine_time::MachineTime;
+use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Tally};
+use crate::machine::MachineTime;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ impl Bench for Stage<'_> {
     fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
         let reporter = Reporter::default();
         let load = ClosedLoop {
-            paths: Paths::one(&self.subject.path),
+            path: self.subject.path.clone(),
             most: self.budget.requests_left,
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
@@ -136,7 +136,7 @@ impl Bench for Stage<'_> {
     fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
         let reporter = Reporter::default();
         let load = OpenLoop {
-            paths: Paths::one(&self.subject.path),
+            path: self.subject.path.clone(),
             most: self.budget.requests_left,
             // One client: connections are shared, as a gateway's are, and as few as it takes.
             clients: 1,

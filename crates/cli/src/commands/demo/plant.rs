@@ -15,7 +15,7 @@ use crate::service::resolve;
 use plimsoll_config::{Backend, Configuration, parse_workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Gateway;
-use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Paths, Step, Target};
+use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Step, Target};
 use plimsoll_sim::workload::{Discipline, Workload};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -107,8 +107,7 @@ impl Server {
 fn origin(workers: u32) -> Result<OriginHandle, Failure> {
     let light = FULL.mul_f64(LIGHT_COST);
     let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
-    let classes =
-        vec![PathClass::new("full", "/", FULL_BYTES), PathClass::new("light", "/light/", LIGHT_BYTES)];
+    let classes = vec![PathClass::new("/", FULL_BYTES), PathClass::new("/light/", LIGHT_BYTES)];
     let settings = OriginSettings {
         workers,
         queue: LISTEN_QUEUE,
@@ -130,7 +129,7 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
         ..Target::new(server)
     };
     OpenLoop {
-        paths: Paths::one("/page.html"),
+        path: "/page.html".to_owned(),
         clients: crowd.clients,
         first_address: Ipv4Addr::new(127, 16, 0, 1),
         seed: crowd.seed,

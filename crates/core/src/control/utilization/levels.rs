@@ -3,7 +3,7 @@
 //! m between two levels is a fraction of the clients. Clients differ in how much they ask for, so the fraction is moved
 //! until the share of the requests is as allocated.
 
-use super::view::PlantView;
+use super::view::{ClassView, PlantView};
 use crate::actuator::fraction_calibration::FractionCalibration;
 use crate::control::allocation::Allocation;
 use crate::telemetry::measurement::Measurement;
@@ -14,13 +14,27 @@ use alloc::vec::Vec;
 pub(crate) struct Levels {
     /// By class of the view: the share of requests behind a fraction of its clients.
     shares: Vec<FractionCalibration>,
-    /// The service level of each class that the loop moves, by number.
+    /// The number and the service level of each class that the loop moves, in the view's order.
     set: Vec<(usize, f64)>,
+}
+
+/// The classes whose service level the loop moves.
+fn is_moved(class: &ClassView) -> bool {
+    class.owns_actuator && !class.exempt
+}
+
+/// Room for the levels of all classes that the loop moves.
+fn highest(plant: &PlantView) -> Vec<(usize, f64)> {
+    let moved = plant.classes.iter().filter(|class| is_moved(class));
+    moved.map(|class| (class.class, class.top as f64)).collect()
 }
 
 impl Levels {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        Levels { shares: alloc::vec![FractionCalibration::default(); plant.classes.len()], set: Vec::new() }
+        Levels {
+            shares: alloc::vec![FractionCalibration::default(); plant.classes.len()],
+            set: highest(plant),
+        }
     }
 
     /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
@@ -32,6 +46,7 @@ impl Levels {
             known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
         self.shares = kept.collect();
+        self.set = highest(plant);
     }
 
     /// The levels that apply the allocation.
@@ -41,14 +56,12 @@ impl Levels {
         allocation: &Allocation,
         measured: &Measurement<'_>,
     ) -> &[(usize, f64)] {
-        self.set.clear();
-        let classes = plant.classes.iter().zip(&mut self.shares);
-        for (class, share) in classes.filter(|(class, _)| class.owns_actuator && !class.exempt) {
+        let classes = plant.classes.iter().zip(&mut self.shares).filter(|(class, _)| is_moved(class));
+        for ((class, share), (_, level)) in classes.zip(&mut self.set) {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
-            self.set
-                .push((class.class, share.service_level(allocation.level_of(plant, class).min(top), top)));
+            *level = share.service_level(allocation.level_of(plant, class).min(top), top);
         }
         &self.set
     }

@@ -57,6 +57,7 @@ pub(crate) struct UtilizationLoop {
     sensed: Sensed,
     costs: CostModel,
     demand: PlantDemand,
+    served: ServedLoad,
     allocation: Allocation,
     levels: Levels,
     /// Whether the costs were forgotten in this period.
@@ -102,7 +103,7 @@ impl Loop for UtilizationLoop {
         let steady = is_steady(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
-        let served = ServedLoad::new(plant, measured, &costs);
+        let served = self.served.sum(plant, measured, &costs);
         // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = self.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
@@ -129,8 +130,8 @@ impl Loop for UtilizationLoop {
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
         self.status.bias = if known { terms.bias } else { 0.0 };
-        status::write_sites(&mut self.sites, &served, demand);
-        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top() {
+        status::write_sites(&mut self.sites, served, demand);
+        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
             self.costs.doubt(plant, measured, input.costs);
         }
         levels

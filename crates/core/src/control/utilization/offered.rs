@@ -3,35 +3,12 @@
 //! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
 use super::costs::RequestCosts;
-use super::demand::Demand;
+use super::demand::{Demand, LoadParts};
 use super::view::{ClassView, PlantView};
 use crate::control::allocation::max_min::{Claim, own_levels};
 use crate::promises::plan::utilization;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
-
-/// The load of one class or of several at a level: arriving work and waiting work, in units of the plant's capacity, and the
-/// part of the link's bandwidth.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct LoadParts {
-    pub(crate) arriving: f64,
-    pub(crate) link: f64,
-    pub(crate) waiting: f64,
-}
-
-impl LoadParts {
-    /// Adds a part of another.
-    pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
-        self.arriving += part * other.arriving;
-        self.link += part * other.link;
-        self.waiting += part * other.waiting;
-    }
-
-    /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
-    pub(crate) fn offered(self, drain: f64) -> f64 {
-        (self.arriving + drain * self.waiting).max(self.link)
-    }
-}
 
 /// The demand at one plant in one period.
 #[derive(Debug)]
@@ -91,9 +68,9 @@ impl PlantDemand {
             let top = tops.max().unwrap_or(0);
             self.whole = Demand { top: top as u8, ..Demand::default() };
             for (place, class) in busy {
-                for level in 0..=top {
+                for (level, whole) in self.whole.levels[..=top].iter_mut().enumerate() {
                     let given = if class.exempt { class.top } else { level.min(class.top) };
-                    self.whole.add(level, 1.0, load(plant, place, given, measured, costs));
+                    whole.add(1.0, load(plant, place, given, measured, costs));
                 }
             }
         }
@@ -119,8 +96,9 @@ impl PlantDemand {
             self.fixed[class.site].add(fixed, at(class.top));
         }
         if fixed < 1.0 {
-            for level in 0..=class.top {
-                self.groups[class.group].add(level, 1.0 - fixed, at(level));
+            let group = &mut self.groups[class.group];
+            for (level, load) in group.levels[..=class.top].iter_mut().enumerate() {
+                load.add(1.0 - fixed, at(level));
             }
         }
     }
@@ -130,12 +108,13 @@ impl PlantDemand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
         let mut still = self.foreign;
         let mut whole = Demand { top, ..Demand::default() };
+        let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
             still.add(1.0, self.fixed[place]);
             if site.shares_excess {
                 for group in &self.groups[site.groups.clone()] {
-                    for level in 0..=usize::from(top) {
-                        whole.add(level, 1.0, group.load_at(level.min(usize::from(group.top))));
+                    for (level, load) in loads.iter_mut().enumerate() {
+                        load.add(1.0, group.levels[level.min(usize::from(group.top))]);
                     }
                 }
             } else {
@@ -147,9 +126,7 @@ impl PlantDemand {
                 });
             }
         }
-        for level in 0..=usize::from(top) {
-            whole.add(level, 1.0, still);
-        }
+        loads.iter_mut().for_each(|load| load.add(1.0, still));
         whole
     }
 }
@@ -233,12 +210,12 @@ mod tests {
         let mut demand = PlantDemand::new(&own);
         let whole = &demand.estimate(&own, &period, &costs).whole;
         // The exempt class has its highest level, at a cost of 0.01, whatever m is.
-        let [rejecting, light, full] = [0, 1, 2].map(|level| whole.arriving[level]);
+        let [rejecting, light, full] = [0, 1, 2].map(|level| whole.levels[level].arriving);
         assert!(
             close(rejecting, 0.01 + 0.1) && close(light, 0.25 + 0.1) && close(full, 1.0 + 0.1),
             "{whole:?}"
         );
-        assert!(close(whole.waiting[1], 0.05) && close(whole.waiting[2], 0.2), "{whole:?}");
+        assert!(close(whole.levels[1].waiting, 0.05) && close(whole.levels[2].waiting, 0.2), "{whole:?}");
     }
 
     #[test]
@@ -255,9 +232,9 @@ mod tests {
         let costs = model.learn(&own, &period, &learned);
         let mut demand = PlantDemand::new(&own);
         let found = demand.estimate(&own, &period, &costs);
-        assert!(close(found.fixed[0].arriving, 0.125) && close(found.groups[0].arriving[1], 0.375));
-        assert!(close(found.groups[1].arriving[1], 0.1) && found.fixed[1] == LoadParts::default());
-        assert!(close(found.whole.arriving[0], 0.125) && close(found.whole.arriving[1], 0.6));
+        assert!(close(found.fixed[0].arriving, 0.125) && close(found.groups[0].levels[1].arriving, 0.375));
+        assert!(close(found.groups[1].levels[1].arriving, 0.1) && found.fixed[1] == LoadParts::default());
+        assert!(close(found.whole.levels[0].arriving, 0.125) && close(found.whole.levels[1].arriving, 0.6));
         assert!(found.promised[1].is_none() && close(found.claimed[0], 50.0 * 0.005), "{found:?}");
     }
 
@@ -275,6 +252,9 @@ mod tests {
         let costs = model.learn(&own, &period, &learned);
         let mut demand = PlantDemand::new(&own);
         let found = demand.estimate(&own, &period, &costs);
-        assert!(close(found.foreign.arriving, 0.1) && close(found.whole.arriving[0], 0.1), "{found:?}");
+        assert!(
+            close(found.foreign.arriving, 0.1) && close(found.whole.levels[0].arriving, 0.1),
+            "{found:?}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
 /// The load of a period's requests, by the costs known now.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
     /// U of all starts and rejections, without backlog. Unclipped.
     pub(crate) total: f64,
@@ -28,9 +28,16 @@ pub(crate) struct SiteLoad {
 }
 
 impl ServedLoad {
-    pub(crate) fn new(plant: &PlantView, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> Self {
+    /// Sums a period.
+    pub(crate) fn sum(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        costs: &RequestCosts<'_>,
+    ) -> &Self {
         let (mut total, mut linear) = (0.0, 0.0);
-        let mut sites = alloc::vec![SiteLoad::default(); plant.sites.len()];
+        self.sites.clear();
+        self.sites.resize(plant.sites.len(), SiteLoad::default());
         // Arrivals inside the contract, and all arrivals, of the site `own`.
         let (mut guaranteed, mut own) = ((0.0, 0.0), 0);
         for (place, class) in plant.classes.iter().enumerate() {
@@ -55,13 +62,14 @@ impl ServedLoad {
                     guaranteed.0 += arrivals * window.guaranteed_share();
                     guaranteed.1 += arrivals;
                 }
-                let site = &mut sites[class.site];
+                let site = &mut self.sites[class.site];
                 site.utilization += served;
                 site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             }
             linear += costs.linear(class, &served_here(class, measurement));
         }
-        ServedLoad { total, linear: linear / measured.seconds, sites }
+        (self.total, self.linear) = (total, linear / measured.seconds);
+        self
     }
 }
 
@@ -87,7 +95,8 @@ mod tests {
         let mut model = CostModel::new(&own);
         model.rejection = 0.001;
         let costs = model.learn(&own, &period, &learned);
-        let found = ServedLoad::new(&own, &period, &costs);
+        let mut served = ServedLoad::default();
+        let found = served.sum(&own, &period, &costs);
         let [first, second] = [found.sites[0], found.sites[1]];
         // 100 at 0.01 and 20 at 0.0025 of the plant; 40 at 0.0025 and 50 rejections.
         assert!((first.utilization - 1.05).abs() < 1e-12 && (second.utilization - 0.15).abs() < 1e-12);

@@ -19,6 +19,8 @@ pub(crate) struct PlantView {
     pub(crate) sites: Vec<SiteView>,
     /// M of each group: the classes of one site and one priority, which have one m.
     pub(crate) groups: Vec<usize>,
+    /// M of the loop: the largest number of levels among the classes that it moves.
+    pub(crate) top: f64,
     /// Whether several groups, or a contract, share the plant. Otherwise all classes have one m.
     pub(crate) is_shared: bool,
 }
@@ -111,19 +113,17 @@ impl PlantView {
             class.site = sites.partition_point(|site| site.number < key.0);
             class.group = groups.partition_point(|group| group < key);
         }
+        let owned = classes.iter().filter(|class| class.owns_actuator);
+        let top = owned.map(|class| class.top).max().unwrap_or(0) as f64;
         let has_contract = sites.iter().any(|site| site.guarantee.is_some());
         PlantView {
             promised: promises.plants[number].clone(),
             classes,
+            top,
             groups: groups.iter().map(|(site, _)| promises.sites[*site].levels.len()).collect(),
             is_shared: can_share && (groups.len() > 1 || has_contract),
             sites,
         }
-    }
-
-    /// M of the loop: the largest number of levels among the classes that it moves.
-    pub(crate) fn top(&self) -> f64 {
-        self.owned().map(|class| class.top).max().unwrap_or(0) as f64
     }
 
     /// The classes whose service level the loop moves.
@@ -218,6 +218,7 @@ pub(crate) mod by_hand {
             promised: promises::Plant::new("plant", 4),
             sites: classes.iter().map(site).collect(),
             groups: classes.iter().map(|class| class.top).collect(),
+            top: classes.iter().map(|class| class.top).max().unwrap_or(0) as f64,
             is_shared: classes.len() > 1,
             classes,
         }

@@ -1,6 +1,18 @@
-//! What this machine's processors did, from `/proc/stat`.
+//! What the crate needs to know of this machine, and to ask of its kernel.
 
-/// The time of all processors together, in ticks since the start.
+use nix::sys::socket::{setsockopt, sockopt};
+use std::os::fd::AsFd;
+
+/// Gives `socket` (and what a listening socket accepts) the congestion control Reno, which every kernel has and every
+/// user may choose; where that is refused, the socket keeps the default.
+///
+/// Where the default is BBR, every socket paces its segments by a kernel timer, also over loopback: that costs
+/// processor time and delay which belong to no web server.
+pub(crate) fn plain_congestion_control(socket: &impl AsFd) {
+    let _ = setsockopt(socket, sockopt::TcpCongestion, &"reno".into());
+}
+
+/// The time of all processors together since the start of the machine, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MachineTime {
     busy: u64,
@@ -8,12 +20,12 @@ pub(crate) struct MachineTime {
 }
 
 impl MachineTime {
-    /// The time now; none where the system does not say.
+    /// The time now; none where `/proc/stat` does not say.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Reads the first line: user, nice, system, idle, iowait, irq, softirq, steal, and guests that are in user already.
+    /// Reads the first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
     fn parse(stat: &str) -> Option<Self> {
         let times = stat.lines().next()?.strip_prefix("cpu ")?;
         let times: Vec<u64> = times.split_whitespace().take(8).map_while(|time| time.parse().ok()).collect();
