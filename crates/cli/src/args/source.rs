@@ -8,9 +8,6 @@ use std::path::Path;
 
 /// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
 /// and `example` a file of it.
-///
-/// # Errors
-/// [`Failure::Input`] if the file cannot be read, or is wrong.
 pub(crate) fn read_as<T>(
     path: &Path,
     (what, example): (&str, &str),
@@ -24,9 +21,6 @@ pub(crate) fn read_as<T>(
 }
 
 /// Reads a configuration.
-///
-/// # Errors
-/// [`Failure::Input`] if the file cannot be read, is not a configuration, or promises more than its servers can keep.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     let format = ("a configuration", "examples/one-site.toml");
     possible(read_as(path, format, plimsoll_config::parse)?, &path.display().to_string())

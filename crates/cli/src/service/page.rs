@@ -14,7 +14,6 @@ use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// The longest body that is read.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// A page's address, looked up, and how to ask for the page.
@@ -24,7 +23,6 @@ pub(crate) struct PageClient {
     client: ureq::Agent,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) status: u16,
@@ -33,9 +31,6 @@ pub(crate) struct Page {
 
 impl PageClient {
     /// Looks up the page's server. A request gives up when `patience` is over.
-    ///
-    /// # Errors
-    /// The name is not known.
     pub(crate) fn new(url: &HttpUrl, patience: Duration) -> io::Result<PageClient> {
         let none = || io::Error::other("it has no address");
         let server = url.address.to_socket_addrs()?.next().ok_or_else(none)?;
@@ -56,10 +51,6 @@ impl PageClient {
         Ok(PageClient { url: url.clone(), client })
     }
 
-    /// Asks for the page.
-    ///
-    /// # Errors
-    /// No connection, no complete answer in time, or one that is not HTTP.
     pub(crate) fn get(&self) -> io::Result<Page> {
         self.answer().map_err(|error| match error {
             ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
@@ -79,7 +70,6 @@ impl PageClient {
     }
 }
 
-/// A server whose address is known.
 #[derive(Debug)]
 struct Known(SocketAddr);
 

@@ -67,8 +67,8 @@ impl Levels {
     }
 
     /// Lets what was learned fade over so many idle periods.
-    pub(crate) fn fade(&mut self, periods: u32) {
-        self.shares.iter_mut().for_each(|share| share.fade(periods));
+    pub(crate) fn idle(&mut self, periods: u32) {
+        self.shares.iter_mut().for_each(|share| share.idle(periods));
     }
 }
 

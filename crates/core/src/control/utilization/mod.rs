@@ -161,7 +161,7 @@ impl UtilizationLoop {
     /// Ends the idle periods; there were so many.
     pub(crate) fn end_idle(&mut self, periods: u32) {
         self.law.idle(periods, self.set_point);
-        self.levels.fade(periods);
+        self.levels.idle(periods);
     }
 
     /// Mean service time of the last period.

@@ -82,7 +82,7 @@ impl PlantView {
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         for member in registry.classes() {
             let site = member.site;
-            let class = site.classes.get(member.place);
+            let class = site.classes.get(member.index);
             let mut view = ClassView {
                 class: member.class,
                 top: site.levels.len(),

@@ -41,7 +41,7 @@ impl Engine {
             plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
         for member in self.registry.classes() {
             let guard = &mut guards[member.site.plant];
-            if let (Some(delay), _) = response_promise(member.site, member.place) {
+            if let (Some(delay), _) = response_promise(member.site, member.index) {
                 *guard = (*guard).min(delay.target / 2);
             }
         }
@@ -61,11 +61,11 @@ impl Engine {
         let controlled = || self.registry.classes().filter(|member| !member.exempt);
         for member in controlled() {
             let (class, plant) = (member.class, member.site.plant);
-            let rank = ranks(member.site, member.place)[0];
+            let rank = ranks(member.site, member.index)[0];
             let ranks_below = |other: &RegisteredClass<'_>| {
-                other.site.plant == plant && ranks(other.site, other.place)[0].band > rank.band
+                other.site.plant == plant && ranks(other.site, other.index)[0].band > rank.band
             };
-            match response_promise(member.site, member.place) {
+            match response_promise(member.site, member.index) {
                 (Some(delay), _) => {
                     let below = controlled().filter(ranks_below).map(|other| other.class).collect();
                     delays.push(DelayPromise { class, plant, rank, delay, below });

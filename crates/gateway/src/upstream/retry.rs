@@ -1,10 +1,21 @@
-//! A request's exchanges, until one has an end: again where a kept connection turns out to be dead, and with the next
-//! level's head where the upstream has nothing at one level. The request holds its place at the upstream throughout.
+//! When a request is tried again: the whole rule.
+//!
+//! | what happened | what follows | how often |
+//! |---|---|---|
+//! | an address does not accept a connection | the next address ([`Upstream::acquire`]) | each address once |
+//! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
+//! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
+//!
+//! Nothing else is tried again: not a request of which bytes were sent, unless its repetition does no harm and the gateway
+//! still has all of it; not a response that is wrong (502) or late (504), and not one of which the client has a byte. The
+//! request holds its one place at the upstream throughout, so that tries never exceed what the engine has admitted.
 
 use super::exchange::{End, Exchange};
-use super::header_variants::HeaderVariants;
 use super::pool::{ConnectOptions, Lease, Upstream};
+use super::request::{HeaderVariants, RequestSide};
 use crate::http1::Refusal;
+use crate::http1::body::Framing;
+use crate::http1::request::RequestHead;
 use crate::request::client::Client;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::Outcome;
@@ -13,7 +24,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Carries a request to its end, never [`End::Retry`] or [`End::Absent`].
+/// Carries a request through its exchanges to its end, never [`End::Retry`] or [`End::Absent`].
 pub(crate) async fn carry<'a>(exchange: &mut Exchange<'a>, variants: &'a HeaderVariants) -> End {
     let (mut fresh, mut variant) = (false, 0);
     loop {
@@ -37,7 +48,26 @@ pub(crate) async fn carry<'a>(exchange: &mut Exchange<'a>, variants: &'a HeaderV
     }
 }
 
-/// Why a request has no connection.
+/// Whether a request is sent again after its connection ended without any byte of a response. A server may close an idle
+/// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure.
+pub(super) fn is_worth_another_connection(connection: &Lease, request: &RequestSide<'_>) -> bool {
+    connection.reused && (!request.is_touched() || request.is_repeatable)
+}
+
+/// Whether sending the request twice does no harm (RFC 9110 9.2.2), and the gateway has all of it: there is no body.
+pub(crate) fn is_repeatable(method: &[u8], head: &RequestHead) -> bool {
+    head.framing == Framing::None
+        && matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+}
+
+/// Whether a request may be sent again at the next level: it has no body and only reads.
+pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
+    matches!(method, b"GET" | b"HEAD")
+        && head.framing == Framing::None
+        && !head.upgrade
+        && !head.expects_continue
+}
+
 enum NotConnected {
     ClientLeft,
     Refused(Refusal),
