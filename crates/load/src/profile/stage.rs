@@ -2,8 +2,8 @@
 
 use super::reported::{AnswerTimes, Reported, Reporter};
 use super::search::{Bench, OpenWindow, Window};
-use super::{Progress, Stop, Subject, Watch};
-use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Tally};
+use super::{Ended, Progress, Subject, Watch};
+use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Tally, Target};
 use crate::machine::MachineTime;
 use std::io;
 use std::time::{Duration, Instant};
@@ -92,7 +92,7 @@ impl Reading {
 }
 
 impl Bench for Stage<'_> {
-    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
         let reporter = Reporter::default();
         let load = ClosedLoop {
             path: self.subject.path.clone(),
@@ -100,7 +100,7 @@ impl Bench for Stage<'_> {
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept))).map_err(|error| self.cannot_start(&error))?;
         let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
@@ -133,7 +133,7 @@ impl Bench for Stage<'_> {
         })
     }
 
-    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended> {
         let reporter = Reporter::default();
         let load = OpenLoop {
             path: self.subject.path.clone(),
@@ -143,7 +143,7 @@ impl Bench for Stage<'_> {
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept))).map_err(|error| self.cannot_start(&error))?;
         let what = format!("{rate:.0} requests/s");
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
@@ -170,8 +170,16 @@ impl Bench for Stage<'_> {
 }
 
 impl Stage<'_> {
-    fn target(&self) -> crate::Target {
-        crate::Target { timeout: self.timeout, ..self.subject.target.clone() }
+    fn target(&self) -> Target {
+        Target { timeout: self.timeout, ..self.subject.target.clone() }
+    }
+
+    fn died(&self, why: String) -> Ended {
+        Ended::Died(self.subject.name.clone(), why)
+    }
+
+    fn cannot_start(&self, error: &io::Error) -> Ended {
+        self.died(format!("the load cannot be started: {error}"))
     }
 
     /// Whatever becomes of it, what a load took is accounted.
@@ -179,8 +187,8 @@ impl Stage<'_> {
         &mut self,
         load: LoadHandle,
         seconds: f64,
-        measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Ended>,
+    ) -> Result<T, Ended> {
         let begin = self.budget.seconds;
         let measured = measure(self, &load);
         if measured.is_ok() {
@@ -203,7 +211,7 @@ impl Stage<'_> {
         seconds: f64,
         what: &str,
         mut look: impl FnMut(&LoadHandle),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Ended> {
         let (begin, until) = (self.budget.seconds, Instant::now() + Duration::from_secs_f64(seconds));
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -216,10 +224,10 @@ impl Stage<'_> {
                 requests,
             };
             if self.watch.progress(&progress).is_break() {
-                return Err(Stop::Interrupted);
+                return Err(Ended::Interrupted);
             }
             if load.is_finished() {
-                return Err(Stop::RequestsUsedUp);
+                return Err(Ended::RequestsUsedUp);
             }
             look(load);
             if left.is_zero() {
@@ -236,7 +244,7 @@ impl Stage<'_> {
         seconds: f64,
         what: &str,
         (reporter, readings): (&Reporter, &mut Vec<Reading>),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Ended> {
         let first = readings[0];
         let mut last = readings[readings.len() - 1];
         let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
@@ -256,14 +264,14 @@ impl Stage<'_> {
     }
 
     /// A server is gone if nothing is answered any more: in the window, or from some moment in it to its end.
-    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Stop> {
+    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Ended> {
         let [first, .., last] = readings else { return Ok(()) };
         let before = &readings[readings.len() - 2];
         let silent = last.good == first.good;
         let gone = last.good == before.good && last.failed > before.failed && load.in_flight() == 0;
         let refusing = last.good == before.good && last.failed - before.failed > 3;
         if silent || gone || refusing {
-            return Err(Stop::Died(load.with_tally(|tally| self.why(tally))));
+            return Err(self.died(load.with_tally(|tally| self.why(tally))));
         }
         Ok(())
     }
@@ -293,10 +301,6 @@ impl Stage<'_> {
 /// Mean latency of answers below 500 (s).
 fn mean_response(tally: &Tally) -> Option<f64> {
     (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64())
-}
-
-fn cannot_start(error: io::Error) -> Stop {
-    Stop::Died(format!("the load cannot be started: {error}"))
 }
 
 /// Least squares of a line: its slope. Zero for fewer than two points.

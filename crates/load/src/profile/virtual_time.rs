@@ -6,7 +6,7 @@ use super::overload::{Overload, Undisturbed};
 use super::reported::AnswerTimes;
 use super::search::{Bench, Highest, OpenWindow, Window, highest};
 use super::stage::{BEGIN, END, PARTS, slope};
-use super::{Ended, Profile, Stop};
+use super::{Ended, Profile};
 use crate::Random;
 use crate::arrivals::PoissonArrivals;
 use crate::origin::plant::{EndedJob, Plant, PlantShape};
@@ -98,7 +98,7 @@ impl Run {
 }
 
 impl Bench for Server {
-    fn closed(&mut self, clients: u32, length: f64) -> Result<Window, Stop> {
+    fn closed(&mut self, clients: u32, length: f64) -> Result<Window, Ended> {
         let first = (0..clients).map(|_| Reverse(0)).collect();
         let run = Run::play(self, first, true, nanoseconds(length));
         let moment = |part: u32| length * (BEGIN + (1.0 - BEGIN - END) * f64::from(part) / f64::from(PARTS));
@@ -129,7 +129,7 @@ impl Bench for Server {
         })
     }
 
-    fn open(&mut self, rate: f64, length: f64) -> Result<OpenWindow, Stop> {
+    fn open(&mut self, rate: f64, length: f64) -> Result<OpenWindow, Ended> {
         let steps = vec![(Duration::from_secs_f64(length), rate)];
         let arrivals: Vec<u64> =
             PoissonArrivals::new(steps, Random::new(1)).map(|due| due.as_nanos() as u64).collect();
