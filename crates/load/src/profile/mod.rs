@@ -19,7 +19,7 @@
 
 mod fit;
 mod overload;
-mod reported;
+mod reading;
 mod search;
 mod stage;
 #[cfg(test)]
