@@ -65,7 +65,7 @@ impl Bench for Stage<'_> {
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(|error| self.cannot_start(&error))?;
+        let load = load.start(Some(reporter.sink(self.accept)));
         let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
@@ -103,7 +103,7 @@ impl Bench for Stage<'_> {
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(|error| self.cannot_start(&error))?;
+        let load = load.start(Some(reporter.sink(self.accept)));
         let what = format!("{rate:.0} requests/s");
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
@@ -138,17 +138,14 @@ impl Stage<'_> {
         Ended::Died(self.subject.name.clone(), why)
     }
 
-    fn cannot_start(&self, error: &io::Error) -> Ended {
-        self.died(format!("the load cannot be started: {error}"))
-    }
-
-    /// Whatever becomes of it, what a load took is accounted.
+    /// Measures a load that was started. Its requests are accounted however the measurement ends.
     fn during<T>(
         &mut self,
-        load: LoadHandle,
+        load: io::Result<LoadHandle>,
         seconds: f64,
         measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Ended>,
     ) -> Result<T, Ended> {
+        let load = load.map_err(|error| self.died(format!("the load cannot be started: {error}")))?;
         let begin = self.budget.seconds;
         let measured = measure(self, &load);
         if measured.is_ok() {
