@@ -1,10 +1,10 @@
 //! Utilization from a server's own counters (CA 4.2.1).
 //!
-//! By the linear model `U = max(a R + b W, W / bandwidth)` where a and b are known: a log is enough for that. By gaps
-//! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s. The server reports n at
-//! the moment of the question, so this samples the average; the model that uses it smooths.
+//! Where a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough.
+//! Where they are not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of
+//! min(n, s) / s. The server reports n at the moment of the question, so this is a sample of the average.
 
-/// A server's counters since the last look.
+/// A server's counters since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Requests completed.
@@ -17,7 +17,7 @@ pub struct Counters {
     pub workers: Option<u32>,
 }
 
-/// The way by which U is found.
+/// How U is sensed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadSense {
     /// U = a R + b W.

@@ -18,7 +18,7 @@ pub(crate) mod workers;
 
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
-pub use utilization::demand::Demand;
+pub use utilization::demand::{Demand, LoadParts};
 pub use utilization::feed_forward::FeedForward;
 pub use utilization::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 pub use utilization::paper::PaperPi;

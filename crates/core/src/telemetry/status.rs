@@ -264,3 +264,41 @@ impl ClassStatus {
         self.removed && self.counts.in_flight() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_under_way_until_it_is_turned_away_or_departs() {
+        let mut counts = Counts { arrivals: 10, unserved: 3, ..Counts::default() };
+        counts.reasons[Reason::Overload as usize] = 2;
+        counts.reasons[Reason::WaitTimeout as usize] = 1;
+        counts.outcomes = [4, 1, 1];
+        assert_eq!((counts.in_flight(), counts.rejected()), (1, 3));
+        // Two counters of one snapshot may differ by the requests of some nanoseconds.
+        counts.outcomes[0] += 2;
+        assert_eq!(counts.in_flight(), 0);
+    }
+
+    #[test]
+    fn what_is_no_longer_promised_is_shown_until_its_last_request_is_done() {
+        let mut plant = PlantStatus { waiting: 1, removed: true, ..PlantStatus::default() };
+        let counts = Counts { arrivals: 1, ..Counts::default() };
+        let mut class = ClassStatus { counts, removed: true, ..ClassStatus::default() };
+        assert!(!plant.is_gone() && !class.is_gone());
+        (plant.waiting, class.counts.outcomes[0]) = (0, 1);
+        assert!(plant.is_gone() && class.is_gone());
+        (plant.removed, class.removed) = (false, false);
+        assert!(!plant.is_gone() && !class.is_gone());
+    }
+
+    #[test]
+    fn buckets_double_from_one_millisecond() {
+        let bounds: Vec<u128> = DurationHistogram::bounds().map(|bound| bound.as_millis()).collect();
+        assert_eq!(
+            (bounds.len(), bounds[0], bounds[1], bounds[16]),
+            (DurationHistogram::BOUNDS, 1, 2, 65_536)
+        );
+    }
+}

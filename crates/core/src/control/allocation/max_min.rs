@@ -183,13 +183,7 @@ mod tests {
 
     /// A load of `full` at full quality, a fifth of it at light, `reject` if all are rejected.
     fn group(full: f64, reject: f64) -> Demand {
-        let mut demand = Demand { top: 2, ..Demand::default() };
-        demand.arriving[..3].copy_from_slice(&[
-            reject,
-            (0.2 * full).max(1.5 * reject),
-            full.max(2.0 * reject),
-        ]);
-        demand
+        Demand::arriving(&[reject, (0.2 * full).max(1.5 * reject), full.max(2.0 * reject)])
     }
 
     fn claim(promised: f64, groups: Range<usize>) -> Claim {
@@ -251,7 +245,7 @@ mod tests {
     fn a_backlog_of_best_effort_takes_nothing_from_a_contract() {
         let claims = [claim(0.4, 0..1), claim(0.0, 1..2)];
         let mut groups = [group(1.0, 0.0), group(1.0, 0.0)];
-        groups[1].waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
+        (groups[1].levels[1].waiting, groups[1].levels[2].waiting) = (1.5, 4.0);
         let shares = shared(&claims, &groups, 0.8, 1.0);
         assert!(close(taken(&groups, &shares)[0], 0.4), "{groups:?}");
         assert_eq!(groups[1].solve(shares[1].load, 1.0), 0.0);
@@ -315,7 +309,7 @@ mod tests {
             let capacity = 0.3 + uniform();
             let shares = shared(&claims, &groups, capacity, 0.0);
             let (least, full): (f64, f64) = (groups.iter())
-                .map(|g| (g.arriving[0], g.arriving[2]))
+                .map(|g| (g.levels[0].arriving, g.levels[2].arriving))
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
             let total: f64 = taken(&groups, &shares).iter().sum();
             assert!(

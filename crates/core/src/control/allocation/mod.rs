@@ -31,7 +31,7 @@ impl Allocation {
     /// Everything at the highest level.
     pub(crate) fn top(plant: &PlantView) -> Self {
         Allocation {
-            level: plant.top(),
+            level: plant.top,
             held: false,
             groups: plant.groups.iter().map(|top| *top as f64).collect(),
             shares: alloc::vec![GroupShare::default(); plant.groups.len()],
@@ -55,7 +55,7 @@ impl Allocation {
         }
         self.held = !capacity_known;
         if self.held {
-            self.level = plant.top();
+            self.level = plant.top;
         }
         self
     }
@@ -108,6 +108,6 @@ impl Allocation {
     pub(crate) fn is_at_top(&self, plant: &PlantView) -> bool {
         let mut groups = self.groups.iter().zip(&plant.groups);
         let all_at_top = !plant.is_shared || groups.all(|(level, top)| *level >= *top as f64);
-        all_at_top && self.level >= plant.top()
+        all_at_top && self.level >= plant.top
     }
 }

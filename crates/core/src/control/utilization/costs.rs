@@ -3,7 +3,7 @@
 use super::sense::{Sensed, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
-use crate::model::{EVIDENCE, LinearModel, Served};
+use crate::model::{CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
 use crate::promises::{self, MAX_LEVELS, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
@@ -34,13 +34,21 @@ pub(crate) struct CostModel {
 }
 
 /// What requests cost, as known in one period.
+#[derive(Debug)]
 pub(crate) struct RequestCosts<'a> {
     by_class: &'a [LevelCosts],
-    learned: &'a [ClassCosts],
-    reported_line: Option<&'a LinearModel>,
-    workers: u32,
+    learned: LearnedCosts<'a>,
     /// c.
     pub(crate) rejection: f64,
+}
+
+/// What the costs of one plant are known from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LearnedCosts<'a> {
+    /// By class number.
+    classes: &'a [ClassCosts],
+    reported_line: Option<&'a LinearModel>,
+    workers: u32,
 }
 
 impl CostModel {
@@ -80,14 +88,15 @@ impl CostModel {
             let work_seconds = reported * measured.seconds;
             line.learn([Served { requests, bytes, work_seconds }].into_iter());
         }
-        for (place, class) in plant.classes.iter().enumerate() {
-            let moved = self.stale[place] || measured.classes[class.class].active;
-            if moved || self.reported_line.is_some() {
-                let mut costs = LevelCosts::default();
-                for (level, known) in (1..=class.top).zip(&mut costs[1..]) {
-                    *known = self.costs(learned).at(class, level).unwrap_or(0.0);
+        let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
+        let known = LearnedCosts { classes: learned, reported_line, workers };
+        let priced = self.by_class.iter_mut().zip(&mut self.stale);
+        for (class, (costs, stale)) in plant.classes.iter().zip(priced) {
+            if *stale || measured.classes[class.class].active || reported_line.is_some() {
+                for (level, cost) in (1..=class.top).zip(&mut costs[1..]) {
+                    *cost = known.at(class, level).unwrap_or(0.0);
                 }
-                (self.by_class[place], self.stale[place]) = (costs, false);
+                *stale = false;
             }
         }
         self.costs(learned)
@@ -95,13 +104,9 @@ impl CostModel {
 
     /// What is known now.
     pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
-        RequestCosts {
-            by_class: &self.by_class,
-            learned,
-            reported_line: self.reported_line.as_ref(),
-            workers: self.workers,
-            rejection: self.rejection,
-        }
+        let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
+        let learned = LearnedCosts { classes: learned, reported_line, workers };
+        RequestCosts { by_class: &self.by_class, learned, rejection: self.rejection }
     }
 
     /// The plant idles while clients are degraded or rejected, so some cost is too high; where too few requests come to
@@ -140,43 +145,18 @@ impl RequestCosts<'_> {
 
     /// Mean body bytes of a request of a class at a level; 0 before any was seen.
     pub(crate) fn bytes(&self, class: &ClassView, level: usize) -> f64 {
-        self.learned[class.class].by_level[level].bytes().unwrap_or(0.0)
+        self.learned.classes[class.class].by_level[level].bytes().unwrap_or(0.0)
     }
 
     /// Work by the linear model of a class [seconds of the whole plant].
     pub(crate) fn linear(&self, class: &ClassView, served: &Served) -> f64 {
-        let (a, b) = self.learned[class.class].line.costs();
-        (a * served.requests + b * served.bytes) / f64::from(self.workers)
+        let (a, b) = self.learned.classes[class.class].line.costs();
+        (a * served.requests + b * served.bytes) / f64::from(self.learned.workers)
     }
 
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
     pub(crate) fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
-        if !class.here[level] {
-            return Some(0.0);
-        }
-        let known = |l: usize| self.measured(class, l);
-        if let Some(cost) = known(level) {
-            return Some(cost);
-        }
-        // From the nearest level that was seen, above first, through the ratios between.
-        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
-        if let Some(seen) = above {
-            return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
-        }
-        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
-        known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
-    }
-
-    fn measured(&self, class: &ClassView, level: usize) -> Option<f64> {
-        let seen = &self.learned[class.class].by_level[level];
-        match self.reported_line {
-            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
-                let (a, b) = line.costs();
-                Some(a + b * seen.bytes()?)
-            }
-            // Nothing reported yet, or the plant does not report: its own service times.
-            _ => Some(seen.seconds()? / f64::from(self.workers)),
-        }
+        self.learned.at(class, level)
     }
 
     /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
@@ -191,23 +171,21 @@ impl RequestCosts<'_> {
         let weight = |class: &ClassView| rate(class.class).max(1e-6);
         let mut full_bytes = WeightedMean::default();
         for class in own.clone() {
-            full_bytes.add(weight(class), self.learned[class.class].by_level[class.top].bytes());
+            full_bytes.add(weight(class), self.learned.classes[class.class].by_level[class.top].bytes());
         }
         let full_bytes = full_bytes.value().unwrap_or(0.0);
         let bandwidth = site.guarantee.and_then(|g| Some(g.bandwidth_bytes_per_second? / g.rate));
         let bytes = bandwidth.unwrap_or(full_bytes);
-        let (mut a, mut b, mut whole) =
-            (WeightedMean::default(), WeightedMean::default(), WeightedMean::default());
-        for class in own {
+        let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
+        for class in own.clone() {
             // A line of reports gives shares of the plant, a line of service times gives one worker's time.
-            let (line, servers) = match self.reported_line {
+            let (line, servers) = match self.learned.reported_line {
                 Some(line) => (line, 1.0),
-                None => (&self.learned[class.class].line, f64::from(self.workers)),
+                None => (&self.learned.classes[class.class].line, f64::from(self.learned.workers)),
             };
             let costs = (line.confidence(bytes) > SURE).then(|| line.costs());
             a.add(weight(class), costs.map(|(a, _)| a / servers));
             b.add(weight(class), costs.map(|(_, b)| b / servers));
-            whole.add(weight(class), self.at(class, class.top));
         }
         let costs = |per_request_seconds, per_byte_seconds| promises::Costs {
             per_request_seconds,
@@ -220,7 +198,42 @@ impl RequestCosts<'_> {
         if let Some(told) = site.told {
             return Some(Known { full_bytes, ..told });
         }
+        let mut whole = WeightedMean::default();
+        own.for_each(|class| whole.add(weight(class), self.at(class, class.top)));
         Some(Known { costs: costs(whole.value()?, 0.0), full_bytes })
+    }
+}
+
+impl LearnedCosts<'_> {
+    /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
+    fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
+        if !class.here[level] {
+            return Some(0.0);
+        }
+        let by_level = &self.classes[class.class].by_level;
+        let known = |l: usize| self.measured(&by_level[l]);
+        if let Some(cost) = known(level) {
+            return Some(cost);
+        }
+        // From the nearest level that was seen, above first, through the ratios between.
+        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
+        if let Some(seen) = above {
+            return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
+        }
+        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
+        known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
+    }
+
+    /// The same of a level that was seen.
+    fn measured(&self, seen: &CostEstimate) -> Option<f64> {
+        match self.reported_line {
+            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
+                let (a, b) = line.costs();
+                Some(a + b * seen.bytes()?)
+            }
+            // Nothing reported yet, or the plant does not report: its own service times.
+            _ => Some(seen.seconds()? / f64::from(self.workers)),
+        }
     }
 }
 

@@ -141,9 +141,10 @@ mod tests {
     use libm::fabs;
 
     fn demand(arriving: &[f64], waiting: &[f64]) -> Demand {
-        let mut demand = Demand { top: arriving.len() as u8 - 1, ..Demand::default() };
-        demand.arriving[..arriving.len()].copy_from_slice(arriving);
-        demand.waiting[..waiting.len()].copy_from_slice(waiting);
+        let mut demand = Demand::arriving(arriving);
+        for (load, waiting) in demand.levels.iter_mut().zip(waiting) {
+            load.waiting = *waiting;
+        }
         demand
     }
 

@@ -49,6 +49,7 @@ pub(crate) struct UtilizationLoop {
     sensed: Sensed,
     costs: CostModel,
     demand: PlantDemand,
+    served: ServedLoad,
     allocation: Allocation,
     levels: Levels,
     /// The costs were forgotten in this period.
@@ -84,7 +85,7 @@ impl UtilizationLoop {
         let steady = is_steady(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
-        let served = ServedLoad::new(plant, measured, &costs);
+        let served = self.served.sum(plant, measured, &costs);
         // Without control the measurement says nothing of m, and the bias must not follow it.
         let controls = self.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
@@ -105,7 +106,7 @@ impl UtilizationLoop {
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
         let allocation = self.allocation.allocate(plant, &target, demand, known);
         let levels = self.levels.set(plant, allocation, measured);
-        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top() {
+        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
             self.costs.doubt(plant, measured, learned);
         }
 
@@ -114,7 +115,7 @@ impl UtilizationLoop {
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
         self.status.trim = if known { terms.bias } else { 0.0 };
-        status::write_sites(&mut self.sites, &served, demand);
+        status::write_sites(&mut self.sites, served, demand);
         levels
     }
 

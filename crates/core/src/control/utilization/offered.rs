@@ -3,34 +3,12 @@
 //! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
 use super::costs::RequestCosts;
-use super::demand::Demand;
+use super::demand::{Demand, LoadParts};
 use super::view::{ClassView, PlantView};
 use crate::control::allocation::max_min::{Claim, own_levels};
 use crate::promises::plan::utilization;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
-
-/// What a class brings at a level, or several do: work that arrives, the link's share, work that waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct LoadParts {
-    pub(crate) arriving: f64,
-    pub(crate) link: f64,
-    pub(crate) waiting: f64,
-}
-
-impl LoadParts {
-    /// Adds a part of another.
-    pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
-        self.arriving += part * other.arriving;
-        self.link += part * other.link;
-        self.waiting += part * other.waiting;
-    }
-
-    /// The load with `drain` times the backlog; the bottleneck's of two resources.
-    pub(crate) fn offered(self, drain: f64) -> f64 {
-        (self.arriving + drain * self.waiting).max(self.link)
-    }
-}
 
 /// The demand at one plant in one period. Its lists are filled anew in each period, in place.
 #[derive(Debug)]
@@ -90,9 +68,9 @@ impl PlantDemand {
             let top = tops.max().unwrap_or(0);
             self.whole = Demand { top: top as u8, ..Demand::default() };
             for (place, class) in busy {
-                for level in 0..=top {
+                for (level, whole) in self.whole.levels[..=top].iter_mut().enumerate() {
                     let given = if class.exempt { class.top } else { level.min(class.top) };
-                    self.whole.add(level, 1.0, load(plant, place, given, measured, costs));
+                    whole.add(1.0, load(plant, place, given, measured, costs));
                 }
             }
         }
@@ -118,8 +96,9 @@ impl PlantDemand {
             self.fixed[class.site].add(fixed, at(class.top));
         }
         if fixed < 1.0 {
-            for level in 0..=class.top {
-                self.groups[class.group].add(level, 1.0 - fixed, at(level));
+            let group = &mut self.groups[class.group];
+            for (level, load) in group.levels[..=class.top].iter_mut().enumerate() {
+                load.add(1.0 - fixed, at(level));
             }
         }
     }
@@ -129,12 +108,13 @@ impl PlantDemand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
         let mut still = self.foreign;
         let mut whole = Demand { top, ..Demand::default() };
+        let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
             still.add(1.0, self.fixed[place]);
             if site.shares_excess {
                 for group in &self.groups[site.groups.clone()] {
-                    for level in 0..=usize::from(top) {
-                        whole.add(level, 1.0, group.load_at(level.min(usize::from(group.top))));
+                    for (level, load) in loads.iter_mut().enumerate() {
+                        load.add(1.0, group.levels[level.min(usize::from(group.top))]);
                     }
                 }
             } else {
@@ -146,9 +126,7 @@ impl PlantDemand {
                 });
             }
         }
-        for level in 0..=usize::from(top) {
-            whole.add(level, 1.0, still);
-        }
+        loads.iter_mut().for_each(|load| load.add(1.0, still));
         whole
     }
 }

@@ -30,7 +30,7 @@ impl PaperPi {
 
     fn process_gain(seen: &Observation<'_>) -> f64 {
         let p = if seen.level <= 1.0 {
-            (seen.set_point - seen.demand.arriving[0]) / seen.level.max(SMALLEST_FRACTION)
+            (seen.set_point - seen.demand.levels[0].arriving) / seen.level.max(SMALLEST_FRACTION)
         } else {
             seen.demand.gain(seen.level)
         };
@@ -62,8 +62,7 @@ mod tests {
 
     /// Steps of the load to `load` times the capacity, admission only, set point 0.58: utilization by period.
     fn step_response(gain_margin: f64, load: f64) -> alloc::vec::Vec<f64> {
-        let mut demand = Demand { top: 1, ..Demand::default() };
-        demand.arriving[1] = load;
+        let demand = Demand::arriving(&[0.0, load]);
         let mut law = PaperPi::new(gain_margin);
         let mut m = 1.0;
         let mut utilization = alloc::vec::Vec::new();

@@ -5,6 +5,7 @@ use super::costs::CostModel;
 use super::levels::Levels;
 use super::offered::PlantDemand;
 use super::sense::Sensed;
+use super::served::ServedLoad;
 use super::view::{ClassView, PlantView, law};
 use crate::control::allocation::Allocation;
 use crate::promises::Promises;
@@ -23,7 +24,7 @@ impl UtilizationLoop {
             name: promised.name.clone(),
             workers: promised.workers,
             set_point: promised.set_point,
-            service_level: view.top(),
+            service_level: view.top,
             ..PlantStatus::default()
         };
         UtilizationLoop {
@@ -33,6 +34,7 @@ impl UtilizationLoop {
             sensed: Sensed::default(),
             costs: CostModel::new(&view),
             demand: PlantDemand::new(&view),
+            served: ServedLoad::default(),
             allocation: Allocation::top(&view),
             levels: Levels::new(&view),
             forgotten: false,
@@ -70,7 +72,7 @@ impl UtilizationLoop {
 
     /// The present allocation among the classes and levels of another view.
     fn moved(&self, view: &PlantView, m: impl Fn(usize, f64) -> f64) -> Allocation {
-        let (present, old_top, new_top) = (self.allocation.level, self.view.top(), view.top());
+        let (present, old_top, new_top) = (self.allocation.level, self.view.top, view.top);
         // Among the classes that the loop moved, one with the most levels has its m unclamped.
         let stays = |before: &&ClassView| {
             before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)

@@ -7,8 +7,8 @@ use super::view::PlantView;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// What the requests of a period took, by the costs known now.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// What the requests of a period took, by the costs known now. Its list is filled anew in each period, in place.
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
     /// U of all starts and rejections, without backlog. Unclipped.
     pub(crate) total: f64,
@@ -28,9 +28,16 @@ pub(crate) struct SiteLoad {
 }
 
 impl ServedLoad {
-    pub(crate) fn new(plant: &PlantView, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> Self {
+    /// What was served in this period.
+    pub(crate) fn sum(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        costs: &RequestCosts<'_>,
+    ) -> &Self {
         let (mut total, mut linear) = (0.0, 0.0);
-        let mut sites = alloc::vec![SiteLoad::default(); plant.sites.len()];
+        self.sites.clear();
+        self.sites.resize(plant.sites.len(), SiteLoad::default());
         // Arrivals inside the contract, and all arrivals, of the site at this place.
         let (mut guaranteed, mut own) = ((0.0, 0.0), 0);
         for (place, class) in plant.classes.iter().enumerate() {
@@ -55,12 +62,13 @@ impl ServedLoad {
                     guaranteed.0 += arrivals * window.guaranteed_share();
                     guaranteed.1 += arrivals;
                 }
-                let site = &mut sites[class.site];
+                let site = &mut self.sites[class.site];
                 site.utilization += served;
                 site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             }
             linear += costs.linear(class, &served_here(class, measurement));
         }
-        ServedLoad { total, linear: linear / measured.seconds, sites }
+        (self.total, self.linear) = (total, linear / measured.seconds);
+        self
     }
 }

@@ -4,7 +4,7 @@
 use super::feed_forward::FeedForward;
 use super::law::Law;
 use super::paper::PaperPi;
-use crate::promises::plan::{Known, told};
+use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -19,6 +19,8 @@ pub(crate) struct PlantView {
     pub(crate) sites: Vec<SiteView>,
     /// M of each group: the classes of one site and one priority, which have one m.
     pub(crate) groups: Vec<usize>,
+    /// M of the loop: the most levels of the classes that it moves.
+    pub(crate) top: f64,
     /// Whether several groups, or a contract, share the plant. Else all classes have one m.
     pub(crate) is_shared: bool,
 }
@@ -80,7 +82,7 @@ impl PlantView {
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         for member in registry.classes() {
             let site = member.site;
-            let class = site.classes.get(member.place);
+            let class = site.classes.get(member.index);
             let mut view = ClassView {
                 class: member.class,
                 top: site.levels.len(),
@@ -111,19 +113,17 @@ impl PlantView {
             class.site = sites.partition_point(|site| site.number < key.0);
             class.group = groups.partition_point(|group| group < key);
         }
+        let owned = classes.iter().filter(|class| class.owns_actuator);
+        let top = owned.map(|class| class.top).max().unwrap_or(0) as f64;
         let has_contract = sites.iter().any(|site| site.guarantee.is_some());
         PlantView {
             promised: promises.plants[number].clone(),
             classes,
+            top,
             groups: groups.iter().map(|(site, _)| promises.sites[*site].levels.len()).collect(),
             is_shared: can_share && (groups.len() > 1 || has_contract),
             sites,
         }
-    }
-
-    /// M of the loop: the most levels of the classes that it moves.
-    pub(crate) fn top(&self) -> f64 {
-        self.owned().map(|class| class.top).max().unwrap_or(0) as f64
     }
 
     /// The classes whose service level the loop moves.
@@ -147,7 +147,7 @@ fn site_views(
         number,
         name: site.name.clone(),
         guarantee: site.guarantee,
-        told: told(promises, site),
+        told: promised_costs(promises, site),
         weight: site.weight,
         shares_excess: site.share_excess,
         classes: range(keys, number),

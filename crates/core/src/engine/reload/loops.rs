@@ -51,7 +51,7 @@ impl Engine {
             plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
         for member in self.registry.classes() {
             let guard = &mut self.loops.guards[member.site.plant];
-            if let (Some(delay), _) = response_promise(member.site, member.place) {
+            if let (Some(delay), _) = response_promise(member.site, member.index) {
                 *guard = (*guard).min(delay.target / 2);
             }
         }
@@ -63,14 +63,14 @@ impl Engine {
         let others = || self.registry.classes().filter(|other| !other.exempt);
         let promised = self.registry.classes().filter_map(|member| {
             let quota = shared.classes[member.class].quota.clone()?;
-            let rank = ranks(member.site, member.place)[0];
-            let promise = match response_promise(member.site, member.place) {
+            let rank = ranks(member.site, member.index)[0];
+            let promise = match response_promise(member.site, member.index) {
                 (Some(delay), _) => Promise::Delay(delay),
                 (None, ratio) => Promise::Ratio { delta: ratio?, strict: member.site.strict_ratios },
             };
             let plant = member.site.plant;
             let ranks_below = |other: &RegisteredClass<'_>| {
-                other.site.plant == plant && ranks(other.site, other.place)[0].band > rank.band
+                other.site.plant == plant && ranks(other.site, other.index)[0].band > rank.band
             };
             let below = others().filter(ranks_below).map(|other| other.class).collect();
             Some(Promised {

@@ -97,7 +97,7 @@ impl Engine {
         let look_every = &mut self.timers.look_every;
         *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
         for member in self.registry.classes() {
-            let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
+            let Some(deadline) = terms(member.site, member.index, member.exempt).deadline else { continue };
             for plant in member.site.plants() {
                 look_every[plant] = look_every[plant].min((deadline / 2).max(SHORTEST_LOOK));
             }
@@ -111,8 +111,8 @@ impl Engine {
 }
 
 /// The ranks of a class: of its ordinary requests, and of those inside a contract.
-fn ranks(site: &Site, place: usize) -> [Rank; 2] {
-    let class = site.classes.get(place);
+fn ranks(site: &Site, index: usize) -> [Rank; 2] {
+    let class = site.classes.get(index);
     let priority = class.map_or(site.default_priority, |class| class.priority);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
@@ -120,7 +120,7 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
 }
 
 /// What a class was promised of its response times: delta, or D_ref.
-pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Option<f64>) {
-    let own = site.classes.get(place).map(|class| (class.delay, class.ratio));
+pub(crate) fn response_promise(site: &Site, index: usize) -> (Option<Delay>, Option<f64>) {
+    let own = site.classes.get(index).map(|class| (class.delay, class.ratio));
     own.unwrap_or((site.default_delay, site.default_ratio))
 }

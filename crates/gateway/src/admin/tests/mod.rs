@@ -6,7 +6,7 @@ mod listener;
 mod response;
 
 use super::metrics::Scrape;
-use super::pulse::Pulse;
+use super::operator::Pulse;
 use super::*;
 use crate::runtime::reload::Reloads;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
