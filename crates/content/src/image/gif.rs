@@ -19,13 +19,13 @@ struct Shown {
 }
 
 /// An image that was read.
-pub(super) struct Gif {
+struct Gif {
     frames: Vec<Shown>,
     repeat: Repeat,
 }
 
 /// Reads it.
-pub(super) fn read(bytes: &[u8]) -> Result<Gif, String> {
+fn read(bytes: &[u8]) -> Result<Gif, String> {
     let wrong = |error: gif::DecodingError| error.to_string();
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
@@ -61,52 +61,31 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// The colours of a still image, or the frames of a moving one; in two sizes or one.
-pub(super) struct Reductions {
-    original: Original,
-    sizes: Vec<Gif>,
-    moves: bool,
-}
-
 /// A moving image with every n-th frame and at most so many colours. 0 is the first frame alone.
 const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
-impl Reductions {
-    pub(super) fn new(gif: Gif, resizable: bool) -> Self {
-        let original = Original::of(&gif.frames[0].raster);
-        let moves = gif.frames.len() > 1;
-        let half = |shown: &Shown| {
-            let raster = &shown.raster;
-            let raster = raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2));
-            Shown { raster, delay: shown.delay }
-        };
-        let smaller =
-            resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
-        Reductions { original, sizes: [Some(gif), smaller].into_iter().flatten().collect(), moves }
-    }
-}
-
-impl Ladder for Reductions {
-    fn sizes(&self) -> usize {
-        self.sizes.len()
-    }
-
-    fn steps(&self) -> usize {
-        COLORS.len()
-    }
-
-    fn contented(&self) -> usize {
-        COLORS.len() - 1
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        let (every, colors) = if self.moves { MOVING[step] } else { (1, COLORS[step]) };
-        write(&self.sizes[size], every, colors).ok()
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        read(written).map_or(0.0, |gif| self.original.similarity(&gif.frames[0].raster))
-    }
+/// The colours of a still image, or the frames and colours of a moving one; in two sizes or one.
+///
+/// # Errors
+/// The image cannot be read.
+pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+    let gif = read(bytes)?;
+    let original = Original::of(&gif.frames[0].raster);
+    let moves = gif.frames.len() > 1;
+    let half = |shown: &Shown| Shown { raster: shown.raster.half(), delay: shown.delay };
+    let smaller =
+        resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
+    let sizes: Vec<Gif> = std::iter::once(gif).chain(smaller).collect();
+    Ok(Ladder {
+        sizes: sizes.len(),
+        steps: COLORS.len(),
+        contented: COLORS.len() - 1,
+        write: Box::new(move |size, step| {
+            let (every, colors) = if moves { MOVING[step] } else { (1, COLORS[step]) };
+            write(&sizes[size], every, colors).ok()
+        }),
+        similarity: original.judge(|written| Ok(read(written)?.frames.swap_remove(0).raster)),
+    })
 }
 
 fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::EncodingError> {

@@ -38,43 +38,25 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
 }
 
 /// The palettes of an image, in two sizes or one.
-pub(super) struct Palettes {
-    original: Original,
-    rasters: Vec<Raster>,
-    histograms: Vec<Histogram>,
-}
-
-impl Palettes {
-    pub(super) fn new(raster: Raster, resizable: bool) -> Self {
-        let original = Original::of(&raster);
-        let half = resizable.then(|| raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2)));
-        let rasters: Vec<Raster> = [Some(raster), half].into_iter().flatten().collect();
-        let of = |raster: &Raster| Histogram::of([raster.samples.as_slice()].into_iter());
-        let histograms = rasters.iter().map(of).collect();
-        Palettes { original, rasters, histograms }
-    }
-}
-
-impl Ladder for Palettes {
-    fn sizes(&self) -> usize {
-        self.rasters.len()
-    }
-
-    fn steps(&self) -> usize {
-        COLORS.len()
-    }
-
-    fn contented(&self) -> usize {
-        COLORS.len() - 1
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        write(&self.rasters[size], &self.histograms[size].palette(COLORS[step])).ok()
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        read(written).map_or(0.0, |raster| self.original.similarity(&raster))
-    }
+///
+/// # Errors
+/// The image cannot be read.
+pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+    let raster = read(bytes)?;
+    let original = Original::of(&raster);
+    let half = resizable.then(|| raster.half());
+    let counted = |raster: Raster| (Histogram::of(std::iter::once(raster.samples.as_slice())), raster);
+    let sizes: Vec<(Histogram, Raster)> = std::iter::once(raster).chain(half).map(counted).collect();
+    Ok(Ladder {
+        sizes: sizes.len(),
+        steps: COLORS.len(),
+        contented: COLORS.len() - 1,
+        write: Box::new(move |size, step| {
+            let (histogram, raster) = &sizes[size];
+            write(raster, &histogram.palette(COLORS[step])).ok()
+        }),
+        similarity: original.judge(read),
+    })
 }
 
 fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {

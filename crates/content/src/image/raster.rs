@@ -42,17 +42,16 @@ impl Raster {
         Raster { width, height, channels, samples }
     }
 
+    /// Half as wide and half as high.
+    pub(crate) fn half(&self) -> Raster {
+        self.reduced(self.width.div_ceil(2), self.height.div_ceil(2))
+    }
+
     /// The luma of every pixel, as seen on a `ground` of this brightness.
     pub(crate) fn luma(&self, ground: u8) -> Plane {
         let samples = match self.channels {
             4 => self.samples.as_chunks::<4>().0.iter().map(|pixel| over(*pixel, ground)).collect(),
-            3 => self
-                .samples
-                .as_chunks::<3>()
-                .0
-                .iter()
-                .map(|&[red, green, blue]| luma([red, green, blue]))
-                .collect(),
+            3 => self.samples.as_chunks::<3>().0.iter().map(|&pixel| luma(pixel)).collect(),
             _ => self.samples.clone(),
         };
         Plane { width: self.width, height: self.height, samples }

@@ -14,6 +14,9 @@ use super::raster::{Plane, Raster};
 const GROUNDS: [u8; 2] = [255, 0];
 const BLOCK: usize = 4;
 
+/// Says how similar a written file is to its original.
+pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
+
 /// A picture as it is seen, to compare with what becomes of it: on both grounds where it is transparent.
 pub(super) struct Original(Vec<Plane>);
 
@@ -24,11 +27,16 @@ impl Original {
     }
 
     /// Similarity at the original's size, on the background on which the two differ most.
-    pub(super) fn similarity(&self, raster: &Raster) -> f64 {
+    fn similarity(&self, raster: &Raster) -> f64 {
         let on = |(original, ground): (&Plane, &u8)| {
             similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
         };
         self.0.iter().zip(&GROUNDS).map(on).fold(1.0, f64::min)
+    }
+
+    /// The same for a written file, which `read` decodes; 0 for one that cannot be read.
+    pub(super) fn judge(self, read: impl Fn(&[u8]) -> Result<Raster, String> + 'static) -> Judge {
+        Box::new(move |written| read(written).map_or(0.0, |raster| self.similarity(&raster)))
     }
 }
 

@@ -5,6 +5,7 @@
 //! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
 //! their time, and no cache has to look again.
 
+use crate::work::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -26,41 +27,34 @@ pub(crate) struct Output {
     _lock: File,
 }
 
-/// Why a folder cannot take the trees.
-fn refused(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
-}
-
 impl Output {
     /// Begins a new folder for `out`.
     ///
     /// # Errors
     /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
     pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
-        let name =
-            out.file_name().ok_or_else(|| refused(format!("{}: no name for a folder", out.display())))?;
+        let shown = out.display();
+        let name = out.file_name().ok_or_else(|| refused(format!("{shown}: no name for a folder")))?;
         let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let parent =
-            parent.canonicalize().map_err(|error| refused(format!("{}: {error}", parent.display())))?;
+        let parent = parent.canonicalize().map_err(|error| {
+            refused(format!(
+                "cannot write the trees to {shown}: {}: {error}; make that folder first",
+                parent.display()
+            ))
+        })?;
         // Through a link, the folder that it leads to; the link stays.
-        let out = match parent.join(name).canonicalize() {
-            Ok(out) => out,
-            Err(_) => parent.join(name),
-        };
+        let out = parent.join(name);
+        let out = out.canonicalize().unwrap_or(out);
         if out.starts_with(site) || site.starts_with(&out) {
-            let shown = site.display();
+            let site = site.display();
             return Err(refused(format!(
-                "{}: in the site {shown}, or around it; write the trees elsewhere",
-                out.display()
+                "{shown}: in the site {site}, or around it; write the trees elsewhere"
             )));
         }
-        if out.exists()
-            && !out.join(MANIFEST).is_file()
-            && (!out.is_dir() || fs::read_dir(&out)?.next().is_some())
-        {
+        let is_ours = out.join(MANIFEST).is_file();
+        if out.exists() && !is_ours && (!out.is_dir() || fs::read_dir(&out)?.next().is_some()) {
             return Err(refused(format!(
-                "{}: there is something that `adapt` did not make; name a folder that is empty or not there",
-                out.display()
+                "{shown}: there is something that `adapt` did not make; name a folder that is empty or not there"
             )));
         }
         let parent = out.parent().ok_or_else(|| refused("no folder around it".to_owned()))?;
@@ -69,7 +63,7 @@ impl Output {
         fs::create_dir_all(&new)?;
         let lock = File::open(&new)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(io::Error::other(format!("{}: another `adapt` is at work on it", out.display())));
+            return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
         }
         // What is in it was left by one that was killed.
         for entry in fs::read_dir(&new)? {
@@ -106,21 +100,21 @@ impl Output {
         if same && fs::hard_link(&old, &place).is_ok() {
             return Ok(false);
         }
-        fs::write(&place, bytes).map_err(|error| named(&place, &error))?;
+        fs::write(&place, bytes).map_err(|error| about(&place, &error))?;
         Ok(true)
     }
 
     /// Copies a file of the site, with its time; if the old tree has it already, by its size and time, it is that one.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
-        let of = fs::metadata(from).map_err(|error| named(from, &error))?;
+        let of = fs::metadata(from).map_err(|error| about(from, &error))?;
         let same = fs::symlink_metadata(&old).is_ok_and(|old| {
             old.is_file() && old.len() == of.len() && old.modified().ok() == of.modified().ok()
         });
         if same && fs::hard_link(&old, &place).is_ok() {
             return Ok(false);
         }
-        fs::copy(from, &place).map_err(|error| named(&place, &error))?;
+        fs::copy(from, &place).map_err(|error| about(&place, &error))?;
         let file = File::options().write(true).open(&place);
         // A file that its owner may not write is copied as such; its time then is now.
         if let (Ok(file), Ok(modified)) = (file, of.modified()) {
@@ -167,14 +161,10 @@ impl Drop for Output {
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::tests::folder_of;
+    use crate::site::tree::tests::folder_of;
 
     #[test]
     fn the_old_trees_stay_until_the_new_are_whole() {

@@ -1,10 +1,11 @@
 //! A page: its elements, and what each of its references is for.
 
-use crate::charset::{Decoded, decode};
-use crate::css::{self, Purpose};
-use crate::markup::{Element, elements};
+use super::charset::{Decoded, decode};
+use super::css::{self, Purpose};
+use super::markup::{Element, elements};
+use super::reference::{Target, folder, resolve};
 use crate::policy::Tag;
-use crate::reference::{Target, folder, resolve};
+use std::ops::Range;
 
 /// What a reference is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +76,7 @@ impl Document {
         };
         let has_scripts = elements.iter().any(|element| element.name == "script");
         let mut document = Document { decoded, elements, folder, references: Vec::new(), has_scripts };
-        for at in 0..document.elements.len() {
-            document.collect(at);
-        }
+        (0..document.elements.len()).for_each(|at| document.collect(at));
         Some(document)
     }
 
@@ -138,12 +137,32 @@ impl Document {
 
     /// The tag that counts for an element: its own, or that of the nearest around it.
     pub(crate) fn tag(&self, at: usize) -> Option<Tag> {
-        self.ancestors(at).find_map(|at| self.elements[at].get("data-plimsoll").and_then(Tag::named))
+        self.outward(&self.elements[at]).find_map(Element::own_tag)
     }
 
     /// The element and those around it, from the inside out.
-    pub(crate) fn ancestors(&self, at: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(at), |&at| self.elements[at].parent)
+    fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
+        std::iter::successors(Some(element), |inner| self.parent(inner))
+    }
+
+    pub(crate) fn parent(&self, element: &Element) -> Option<&Element> {
+        element.parent.map(|parent| &self.elements[parent])
+    }
+
+    /// The nearest element around this one that has one of the names.
+    pub(crate) fn around<'a>(&'a self, element: &'a Element, names: &[&str]) -> Option<&'a Element> {
+        self.outward(element).skip(1).find(|outer| outer.is(names))
+    }
+
+    /// The elements within the one at `at`, which ends at `end`.
+    pub(crate) fn within(&self, at: usize, end: usize) -> impl Iterator<Item = &Element> {
+        self.elements[at + 1..].iter().take_while(move |inner| inner.tag.start < end)
+    }
+
+    /// What goes with an image: the `<picture>` around it, or its tag alone.
+    pub(crate) fn picture(&self, image: &Element) -> Range<usize> {
+        let picture = self.parent(image).filter(|parent| parent.is(&["picture"]));
+        picture.and_then(Element::whole).unwrap_or_else(|| image.tag.clone())
     }
 }
 
