@@ -1,11 +1,11 @@
 //! What becomes of each file at a level, before anything is written.
 
-use crate::css::{Purpose, SheetUrl};
 use crate::image::Reduction;
-use crate::kind::Kind;
 use crate::policy::{Level, Policy, Step, Tag};
-use crate::reference::{Target, folder, resolve};
-use crate::site::Site;
+use crate::site::kind::Kind;
+use crate::site::{Site, Views};
+use crate::text::css::{Purpose, SheetUrl};
+use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A small picture: an icon or a bullet (pixels a side).
@@ -32,16 +32,10 @@ impl<'a> Decisions<'a> {
         site: &'a Site,
         policy: &'a Policy,
         level: Level,
-        views: Option<&BTreeMap<String, u64>>,
+        views: Option<&Views>,
     ) -> Decisions<'a> {
-        let mut decisions = Decisions {
-            site,
-            policy,
-            level,
-            cosmetic: BTreeSet::new(),
-            owner: BTreeMap::new(),
-            cut: BTreeSet::new(),
-        };
+        let (cosmetic, owner, cut) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let mut decisions = Decisions { site, policy, level, cosmetic, owner, cut };
         if policy.takes(Step::Cosmetic) {
             let images = site.tree.files.iter().filter(|(_, file)| file.kind.is_image());
             let cosmetic = images.filter(|(path, file)| decisions.is_cosmetic(path, file.bytes));
@@ -57,10 +51,10 @@ impl<'a> Decisions<'a> {
         if let (Some(depth), Some(first)) = (policy.depth, site.first()) {
             let depths = site.survey.depths(&first, true);
             let far = depths.into_iter().filter(|(_, links)| *links > depth).map(|(path, _)| path);
-            decisions.cut = far.filter(|path| decisions.file_tag(path) != Some(Tag::Important)).collect();
+            decisions.cut = far.filter(|path| !decisions.is_important(path)).collect();
             // A page that is not touched keeps its links, so they have to lead somewhere.
             for (path, page) in &site.survey.pages {
-                if decisions.file_tag(path) == Some(Tag::Important) {
+                if decisions.is_important(path) {
                     decisions.cut.retain(|cut| !page.links.contains(*cut));
                 }
             }
@@ -85,8 +79,12 @@ impl<'a> Decisions<'a> {
         if usage.important {
             return Some(Tag::Important);
         }
-        let tagged = usage.degradable.then_some(Tag::Degradable);
-        tagged.or_else(|| self.policy.rule(path))
+        if usage.degradable { Some(Tag::Degradable) } else { self.policy.rule(path) }
+    }
+
+    /// Whether the file is not touched.
+    pub(crate) fn is_important(&self, path: &str) -> bool {
+        self.file_tag(path) == Some(Tag::Important)
     }
 
     /// Whether the file may go.
