@@ -43,7 +43,7 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
+    crate::syntax::read_file(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
 }
 
 fn resolve(file: &keys::AdaptationKeys) -> Adaptation {

@@ -87,15 +87,15 @@ fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Op
         }
         return Some(LoadSense::Gap { workers });
     }
-    let told = costs.as_ref().map(|costs| &costs.value.0);
-    let per_byte = told.map_or(0.0, |costs| costs.byte.value.0);
+    let costs = costs.as_ref().map(|costs| &costs.value.0);
+    let per_byte = costs.map_or(0.0, |costs| costs.byte.value.0);
     if let (CountersAt::StubStatus(_), true) = (counters, per_byte > 0.0 || bandwidth.is_some()) {
         let span = bandwidth.as_ref().map_or(&file.server.span, |bandwidth| &bandwidth.span);
         refuse!(findings, Conflict at span,
             "`stub_status` counts no bytes", help: "leave out `byte` and `bandwidth`, or use `log`");
     }
     Some(LoadSense::Linear {
-        per_request_seconds: told.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
+        per_request_seconds: costs.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
         per_byte_seconds: per_byte,
         bandwidth: bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),
     })

@@ -5,7 +5,7 @@
 use super::{HttpUrl, OnExit, Scheme};
 use crate::diagnostic::quoted;
 use crate::gateway::addresses::HostPort;
-use crate::syntax::{Refused, TextField, TextShape, bad, texts, words};
+use crate::syntax::{Refusal, TextField, TextShape, bad, texts, words};
 
 words!(OnExit {
     "restore" => Restore, "full quality for everybody";
@@ -20,7 +20,7 @@ impl TextField for HttpUrl {
         unit: None,
     };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let plain = text.strip_prefix("http://").map(|rest| (Scheme::Http, rest, 80));
         let tls = || text.strip_prefix("https://").map(|rest| (Scheme::Https, rest, 443));
         let Some((scheme, rest, port)) = plain.or_else(tls) else {

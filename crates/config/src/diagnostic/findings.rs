@@ -100,7 +100,7 @@ impl Findings {
 
     /// Drops what may follow from an error of syntax alone. After such an error the values read are partly a guess:
     /// kept is what is wrong in other lines, under headers that could be read, and not merely absent.
-    pub(crate) fn keep_beside_syntax(&mut self, source: &str) {
+    pub(crate) fn drop_consequences_of_syntax_errors(&mut self, source: &str) {
         let lines = Lines::new(source);
         let line = |finding: &Finding| lines.of(finding.span.start).0;
         let broken: Vec<usize> = self.found.iter().filter(|f| f.code == Code::Syntax).map(line).collect();

@@ -105,7 +105,7 @@ impl std::error::Error for Diagnostics {}
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for diagnostic in &self.all {
-            writeln!(f, "{}\n", self.drawn(diagnostic))?;
+            writeln!(f, "{}\n", self.render(diagnostic))?;
         }
         match self.all.len() {
             1 => write!(f, "1 error in {}", self.name),
@@ -121,7 +121,7 @@ impl Diagnostics {
     }
 
     /// An error as text: its line of the file with carets below, then notes.
-    fn drawn(&self, diagnostic: &Diagnostic) -> String {
+    fn render(&self, diagnostic: &Diagnostic) -> String {
         let Diagnostic { code, span, line, message, help, other, .. } = diagnostic;
         // The renderer gets the one line that is shown: it would number a long file anew for each error.
         let start = self.source[..span.start].rfind('\n').map_or(0, |end| end + 1);

@@ -3,7 +3,7 @@
 use super::deadlines;
 use super::file::unique;
 use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
-use super::response_times::{self, Promised};
+use super::response_times::{self, ResponsePromise};
 use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Table, Whole, listed, section};
@@ -87,7 +87,7 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
         }
     }
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
-        let Promised { delay, ratio } = response_times::of_class(class, site, findings);
+        let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
         Class {
             name: text_of(class.name.as_ref()),
             condition: class
@@ -145,6 +145,6 @@ fn pairs<N>(
 
 /// The configured priority; else a class that was promised a time comes before those that were promised none.
 pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
-    let untold = if has_promise { 1 } else { LAST_PRIORITY };
-    keys.map_or(untold, |priority| priority.value.0 as u8)
+    let default = if has_promise { 1 } else { LAST_PRIORITY };
+    keys.map_or(default, |priority| priority.value.0 as u8)
 }

@@ -9,7 +9,7 @@ use super::control::ControlKeys;
 use super::http::{ContentType, HeaderName};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
-use super::{Gateway, control, listeners, plants, sites, workers};
+use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
@@ -137,7 +137,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
-    listeners::check(keys, findings);
+    addresses::check_listeners(keys, findings);
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,

@@ -2,7 +2,7 @@
 
 use super::file::unique;
 use super::http::{HeaderValue, Prefix, SetHeaderName};
-use super::plants::{Plants, ServedBy};
+use super::plants::Plants;
 use super::sites::{name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, Pairs, Share, section};
@@ -59,8 +59,7 @@ pub(super) fn levels(
     let mut served: Vec<(usize, Rewrite)> = Vec::new();
     let mut levels = Vec::new();
     for Located { value: level, span, sound } in keys {
-        let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
-        let plant = plants.find(&by, findings);
+        let plant = plants.find(level.upstream.as_ref(), level.folder.as_ref(), findings);
         let this = (plant.unwrap_or(site_plant), rewrite(level));
         let same = served.iter().zip(keys).position(|(known, other)| *known == this && other.sound);
         if let Some(same) = same.filter(|_| *sound) {

@@ -78,7 +78,7 @@ impl Workers {
     pub(super) fn of(keys: &UpstreamKeys, findings: &mut Findings) -> Self {
         let capacity = &keys.capacity.value;
         if let Some(workers) = &capacity.workers {
-            told_and_to_be_found(capacity, &workers.span, findings);
+            refuse_search_bounds(capacity, &workers.span, findings);
             let begin_with = workers.value.0 as u32;
             let max_connections = number(&keys.max_connections).unwrap_or(begin_with);
             return Workers { begin_with, found: None, max_connections };
@@ -92,7 +92,7 @@ impl Workers {
         let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST);
         let least = number(&capacity.min_workers).unwrap_or(1);
         if least > most {
-            nothing_between(least, most, keys, findings);
+            refuse_empty_search(least, most, keys, findings);
         }
         let found = Some(WorkerBounds { least, most });
         Workers { begin_with: BEGIN_WITH.min(most).max(least), found, max_connections: most }
@@ -100,7 +100,7 @@ impl Workers {
 }
 
 /// Refuses bounds of a search beside the number itself.
-fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
+fn refuse_search_bounds(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
     let bounds = [
         ("min_workers", capacity.min_workers.span()),
         ("max_workers", capacity.max_workers.span()),
@@ -115,7 +115,7 @@ fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, finding
     }
 }
 
-fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
+fn refuse_empty_search(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
     let capacity = &keys.capacity.value;
     let Some(min) = &capacity.min_workers else { return };
     let message = format!("no number of workers is at least {least} and at most {most}");
@@ -140,7 +140,7 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && only_times(index, sites) {
+        if capacity.load_line.is_none() && promises_only_times(index, sites) {
             plant.set_point = LOAD_LINE_OF_DELAYS;
         }
         if let Some(most) = &keys.value.max_connections {
@@ -151,7 +151,7 @@ pub(super) fn set_load_lines(
 
 /// Whether the plant serves sites, and all their classes were promised a delay or a deadline; a site that it serves at some
 /// level counts too.
-fn only_times(plant: usize, sites: &[Site]) -> bool {
+fn promises_only_times(plant: usize, sites: &[Site]) -> bool {
     let serves =
         |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
     let promised = |site: &Site| {

@@ -4,7 +4,7 @@
 //! seconds or milliseconds, and the wrong guess is a factor of a thousand.
 
 use super::shape::TextShape;
-use super::text::{Refused, TextField, bad, out_of_range, texts};
+use super::text::{Refusal, TextField, bad, out_of_range, texts};
 use crate::diagnostic::quoted;
 use plimsoll_core::time::Duration;
 
@@ -79,7 +79,7 @@ const REQUEST_RATE: Units = Units {
 
 impl Units {
     /// The number that a text stands for, in the base unit.
-    fn read(&self, text: &str) -> Result<f64, Refused> {
+    fn read(&self, text: &str) -> Result<f64, Refusal> {
         let (what, help) = (self.what, self.help);
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
@@ -102,7 +102,7 @@ impl Units {
 pub(crate) const DURATION: &str = "^[0-9][0-9_.]* ?(ns|us|µs|ms|s|m|min|h|d)$";
 
 /// Seconds, of which there may be none.
-pub(crate) fn parse_seconds(text: &str) -> Result<f64, Refused> {
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, Refusal> {
     TIME.read(text)
 }
 
@@ -111,7 +111,7 @@ impl TextField for Duration {
     const SHAPE: TextShape =
         TextShape { what: "a duration", example: "10s", pattern: Some(DURATION), unit: Some("s") };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let seconds = parse_seconds(text)?;
         // Rounded, so that what is printed as 0.1 s is 100,000,000 ns.
         match Duration::from_nanos((seconds * 1e9).round().min(1e18) as u64) {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn refuses_other_text_with_the_reason() {
-        let message = |read: Result<f64, Refused>| read.expect_err("no quantity").1.message;
+        let message = |read: Result<f64, Refusal>| read.expect_err("no quantity").1.message;
         let (no_unit, no_number) =
             ("a duration needs a unit", "this is no duration: it does not begin with a number");
         assert_eq!(message(parse_seconds("10")), no_unit);

@@ -5,7 +5,7 @@
 
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::{KeyShape, Presence, SectionShape, Shape};
-use super::suggestions::nearest;
+use super::word::nearest;
 use crate::diagnostic::{Code, Complaint, Findings, quoted, refuse};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};

@@ -6,10 +6,9 @@
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
-use super::resolve::{unknown_name, within};
+use super::resolve::{check_begins_before_end, unknown_name};
 use super::values::End;
 use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::gateway::plants::CostKeys;
 use crate::syntax::{Located, OptionalKey};
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
@@ -19,13 +18,13 @@ use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
 pub(super) const LISTEN_QUEUE: u64 = 511;
 
 /// A server, with what is known of it.
-pub(super) struct Known {
+pub(super) struct TrueServer {
     pub(super) plant: Plant,
     /// What was written of it, or perhaps of it, was refused: whether it has a time is not known.
     doubtful: bool,
 }
 
-impl Known {
+impl TrueServer {
     /// Whether the service time is given.
     pub(super) fn timed(&self) -> bool {
         self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
@@ -39,11 +38,11 @@ impl Known {
 }
 
 /// The plants of the promises, as they promise to be.
-pub(super) fn as_promised(promises: &Promises) -> Vec<Known> {
+pub(super) fn as_promised(promises: &Promises) -> Vec<TrueServer> {
     promises.plants.iter().map(promised).collect()
 }
 
-fn promised(promise: &promises::Plant) -> Known {
+fn promised(promise: &promises::Plant) -> TrueServer {
     let mut plant = Plant {
         discipline: Discipline::Workers(promise.workers),
         listen_queue: LISTEN_QUEUE as usize,
@@ -57,13 +56,13 @@ fn promised(promise: &promises::Plant) -> Known {
         reports: promise.sense == Sense::Reported,
     };
     if let Some(costs) = promise.costs {
-        charge(&mut plant, costs, promise.workers);
+        apply_costs(&mut plant, costs, promise.workers);
     }
-    Known { plant, doubtful: false }
+    TrueServer { plant, doubtful: false }
 }
 
 /// Costs in time of so many workers together, as one worker's time.
-fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
+fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     let workers = f64::from(workers);
     plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);
     plant.service_per_byte = costs.per_byte_seconds * workers;
@@ -71,7 +70,7 @@ fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
 }
 
 /// The true servers, one for each of the promises' plants.
-pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
+pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<TrueServer> {
     let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
     let mut plants = as_promised(promises);
     let mut is_known = file.plant.sound;
@@ -79,7 +78,7 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
         match names.iter().position(|known| *known == name.value) {
             Some(index) => {
                 let configured = &promises.plants[index];
-                correct(&mut plants[index].plant, configured, keys, findings);
+                apply_keys(&mut plants[index].plant, configured, keys, findings);
                 plants[index].plant.faults = faults(keys, &file.duration, findings);
                 plants[index].doubtful |= !keys.sound;
             }
@@ -91,7 +90,7 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
         }
     }
     if is_known {
-        workers_are_told(file, promises, findings);
+        check_workers_given(file, promises, findings);
     }
     plants
 }
@@ -108,7 +107,7 @@ pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = Strin
     })
 }
 
-fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
+fn check_workers_given(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
     for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
         let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
         let keys = section.map(|(_, keys)| &keys.value);
@@ -123,7 +122,7 @@ fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Fin
 }
 
 /// What the file says of one server.
-fn correct(
+fn apply_keys(
     plant: &mut Plant,
     configured: &promises::Plant,
     section: &Located<PlantKeys>,
@@ -179,22 +178,14 @@ fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
                 format!("`costs` and `{name}` say the same"), help: help,
                 beside &costs.span => "`costs` is given");
         }
-        if let Some(given) = given_costs(&costs.value.0) {
-            charge(plant, given, plant.discipline.servers());
+        if let Some(given) = costs.value.0.costs() {
+            apply_costs(plant, given, plant.discipline.servers());
         }
     } else if own.iter().any(|(_, span)| span.is_some()) {
         plant.service = keys.service.as_ref().map_or(Duration::ZERO, |service| service.value);
         plant.service_per_byte =
             keys.service_per_kib.as_ref().map_or(0.0, |service| service.value.0 / 1024.0);
     }
-}
-
-fn given_costs(keys: &CostKeys) -> Option<promises::Costs> {
-    Some(promises::Costs {
-        per_request_seconds: keys.request.as_ref()?.value.0,
-        per_byte_seconds: keys.byte.value.0,
-        per_rejection_seconds: keys.rejection.value.0,
-    })
 }
 
 fn faults(keys: &Located<PlantKeys>, duration: &Located<End>, findings: &mut Findings) -> Vec<Fault> {
@@ -211,7 +202,7 @@ fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut F
             "this ends before it begins", help: "write a time after `from`",
             beside &from.span => "`from` is given");
     }
-    within(from.value.0, &from.span, duration, findings);
+    check_begins_before_end(from.value.0, &from.span, duration, findings);
     Some(Fault { from: from.value.0, until: until.value.0, kind: kind? })
 }
 

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Findings, quoted};
 use crate::gateway::http::{HostPattern, PathPattern};
 use crate::syntax::{
-    DURATION, Field, Refused, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
+    DURATION, Field, Refusal, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
 };
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
@@ -69,14 +69,14 @@ texts! {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
-            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&filled(&host)))));
+            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&host_matching(&host)))));
         }
         Ok(host)
     };
 }
 
 /// A host that a pattern matches.
-pub(crate) fn filled(pattern: &str) -> String {
+pub(crate) fn host_matching(pattern: &str) -> String {
     match pattern.split_once('*') {
         Some(("", "")) => "www.example".to_owned(),
         Some((before, "")) => format!("{before}example"),
@@ -90,7 +90,7 @@ impl TextField for Ipv4Addr {
     const SHAPE: TextShape =
         TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None, unit: None };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let message = format!("`{}` is no IPv4 address", quoted(text));
         text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
     }
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn patterns_are_filled_with_a_host_that_they_match() {
-        assert_eq!(filled("shop.example"), "shop.example");
-        assert_eq!(filled("*.shop.example"), "www.shop.example");
-        assert_eq!(filled("api.*"), "api.example");
-        assert_eq!(filled("*"), "www.example");
+        assert_eq!(host_matching("shop.example"), "shop.example");
+        assert_eq!(host_matching("*.shop.example"), "www.shop.example");
+        assert_eq!(host_matching("api.*"), "api.example");
+        assert_eq!(host_matching("*"), "www.example");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use plimsoll_config::{Reading, Understood, Untimed, parse_workload_as, replay};
+use plimsoll_config::{ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
@@ -18,7 +18,7 @@ pub(crate) struct Inputs {
     /// Assumptions that no file states, a sentence each.
     pub(crate) assumptions: Vec<String>,
     /// Plants whose service times no file states, so that each line of the log must bring one.
-    pub(crate) untimed: Vec<Untimed>,
+    pub(crate) untimed: Vec<UntimedPlant>,
 }
 
 /// What stands in front of the servers in one run.
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 /// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
-    let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
+    let ParsedWorkload { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
@@ -115,7 +115,7 @@ fn configured(
     name: &str,
     arguments: &SimulateArguments,
     first: &Contender,
-    untimed: &[Untimed],
+    untimed: &[UntimedPlant],
 ) -> Result<Contender, Failure> {
     let promises = source::read(Path::new(name))?.promises;
     let names = |promises: &Promises| {
@@ -137,7 +137,7 @@ fn configured(
 }
 
 /// By class: whether no file states the service times of its plant.
-fn needs_times(promises: &Promises, untimed: &[Untimed]) -> Vec<bool> {
+fn needs_times(promises: &Promises, untimed: &[UntimedPlant]) -> Vec<bool> {
     let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
     // A site has its own classes, `default` and `exempt`.
     let sites = promises.sites.iter().map(|site| (needs(site.plant), site.classes.len() + 2));
@@ -149,11 +149,11 @@ fn understand(
     arguments: &SimulateArguments,
     promises: &Promises,
     compared: bool,
-) -> Result<Understood, Failure> {
+) -> Result<ParsedWorkload, Failure> {
     let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
     let log = arguments.log.as_deref().map(|log| (log, times));
     let Some(path) = &arguments.workload else {
-        return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
+        return Ok(log.map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises)));
     };
     source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
         parse_workload_as(text, name, promises, Reading { log, compared })
