@@ -1,9 +1,9 @@
 //! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
 
-use super::keys::{AgentKeys, ApacheKeys, LinkKeys, LoadKeys, NginxKeys, ServerKeys};
+use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
-use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Located, OptionalKey, Text};
+use crate::diagnostic::{Findings, exclusive, places, refuse};
+use crate::syntax::{Located, Text};
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
@@ -49,13 +49,11 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
 }
 
 fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
-    let LoadKeys { log, server_status, stub_status } = &file.load.value;
-    let all =
-        [("log", log.span()), ("server_status", server_status.span()), ("stub_status", stub_status.span())];
-    exclusive(&all, "keep one of them", findings);
-    let log = log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
-    let server_status = server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
-    let stub_status = stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
+    let keys = &file.load.value;
+    exclusive(&places!(keys => log, server_status, stub_status), "keep one of them", findings);
+    let log = keys.log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
+    let server_status = keys.server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
+    let stub_status = keys.stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
     let counters = log.or(server_status).or(stub_status);
     if counters.is_none() && file.load.sound {
         refuse!(findings, MissingKey at &file.load.span,
@@ -106,8 +104,7 @@ fn chooser(
     at: &dyn Fn(&Text) -> PathBuf,
     findings: &mut Findings,
 ) -> Option<(Chooser, Policy)> {
-    let all = [("link", file.link.span()), ("nginx", file.nginx.span()), ("apache", file.apache.span())];
-    exclusive(&all, "keep one of them", findings);
+    exclusive(&places!(file => link, nginx, apache), "keep one of them", findings);
     match (&file.link, &file.nginx, &file.apache) {
         (Some(keys), ..) => link(&keys.value.0, at),
         (_, Some(keys), _) => nginx(&keys.value.0, at),

@@ -135,7 +135,13 @@ impl Findings {
     }
 }
 
-/// Refuses all but the first of keys that exclude each other: each with its name, and its place where it is given.
+/// Keys of a section by name, each with its place where it is given: `places!(keys => rate, load)`.
+macro_rules! places {
+    ($keys:expr => $($key:ident),+) => { [$((stringify!($key), $crate::syntax::OptionalKey::span(&$keys.$key))),+] };
+}
+pub(crate) use places;
+
+/// Refuses all but the first of keys that exclude each other; see `places!`.
 pub(crate) fn exclusive(keys: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
     let mut given = keys.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
     let Some((first, first_span)) = given.next() else { return };

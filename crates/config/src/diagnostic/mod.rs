@@ -6,7 +6,7 @@
 
 mod findings;
 
-pub(crate) use findings::{Complaint, Findings, exclusive, refuse};
+pub(crate) use findings::{Complaint, Findings, exclusive, places, refuse};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
@@ -159,4 +159,9 @@ pub(crate) fn quoted(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Names as code, one after the other: `` `a`, `b` ``.
+pub(crate) fn in_backticks(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

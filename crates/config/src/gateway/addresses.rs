@@ -27,7 +27,7 @@ impl TextField for SocketAddr {
         } else {
             "write an address and a port, such as `\"127.0.0.1:8080\"` or `\"[::]:8080\"`".to_owned()
         };
-        Err(bad(message, help))
+        bad(message, help)
     }
 
     fn show(&self) -> String {
@@ -55,7 +55,7 @@ fn host_with_port(text: &str) -> Result<String, Refusal> {
             _ if rest.contains(':') => format!("write `\"{}\"`", quoted(rest)),
             _ => format!("write `\"{}:80\"`", quoted(rest)),
         };
-        return Err(bad(message, help));
+        return bad(message, help);
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -73,7 +73,7 @@ fn host_with_port(text: &str) -> Result<String, Refusal> {
         }
         _ => "write host and port, such as `\"127.0.0.1:8000\"` or `\"app.internal:8000\"`".to_owned(),
     };
-    Err(bad(format!("`{}` is no host with port", quoted(text)), help))
+    bad(format!("`{}` is no host with port", quoted(text)), help)
 }
 
 /// A network in CIDR form; an address alone is a network of one.
@@ -87,17 +87,16 @@ impl TextField for Network {
         let help =
             "write an address or a network, such as `\"192.0.2.7\"`, `\"10.0.0.0/8\"` or `\"2001:db8::/32\"`";
         let Ok(address) = address.parse::<IpAddr>() else {
-            return Err(bad(format!("`{}` is no network", quoted(text)), help));
+            return bad(format!("`{}` is no network", quoted(text)), help);
         };
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = match bits {
+        let prefix_bits = match bits.map(|bits| (bits, bits.parse())) {
             None => most,
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(|| {
-                bad(
-                    format!("`/{}` is no prefix length of {address}", quoted(bits)),
-                    format!("use /0 to /{most}"),
-                )
-            })?,
+            Some((_, Ok(number))) if number <= most => number,
+            Some((bits, _)) => {
+                let message = format!("`/{}` is no prefix length of {address}", quoted(bits));
+                return bad(message, format!("use /0 to /{most}"));
+            }
         };
         Ok(Network { address, prefix_bits })
     }

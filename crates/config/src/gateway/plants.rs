@@ -55,7 +55,7 @@ section! { "[folder.NAME]"
         /// The folder. A relative path is taken from the folder of this file.
         root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
         /// What to serve for a folder: the first of these names that exists.
-        index: OneOrMany<Text>, default(default_index());
+        index: OneOrMany<Text>, default(OneOrMany::new(FilesSettings::default().index.into_iter().map(Text)));
         /// Whether links may lead out of the folder.
         follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
         /// The most memory for small files, per thread.
@@ -69,11 +69,6 @@ section! { "[folder.NAME]"
         /// What the gateway can carry.
         capacity: FolderCapacityKeys, section;
     }
-}
-
-fn default_index() -> OneOrMany<Text> {
-    let names = FilesSettings::default().index.into_iter();
-    OneOrMany(names.map(|name| Located::sound(Text(name), 0..0)).collect())
 }
 
 section! { "[folder.NAME.capacity]"

@@ -4,7 +4,7 @@
 use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
-use crate::diagnostic::{Findings, refuse};
+use crate::diagnostic::{Findings, places, refuse};
 use crate::syntax::{Located, OptionalKey, Rate, Share, Table, Whole, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
@@ -101,12 +101,7 @@ impl Workers {
 
 /// Refuses bounds of a search beside the number itself.
 fn refuse_search_bounds(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
-    let bounds = [
-        ("min_workers", capacity.min_workers.span()),
-        ("max_workers", capacity.max_workers.span()),
-        ("workers_from", capacity.workers_from.span()),
-    ];
-    for (name, bound) in bounds {
+    for (name, bound) in places!(capacity => min_workers, max_workers, workers_from) {
         let Some(bound) = bound else { continue };
         refuse!(findings, Conflict at bound,
             format!("`{name}` is for workers that are to be found, and `workers` tells them"),

@@ -85,15 +85,15 @@ impl Units {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let Ok(number) = number.replace('_', "").parse::<f64>() else {
-            return Err(bad(format!("this is no {what}: it does not begin with a number"), help));
+            return bad(format!("this is no {what}: it does not begin with a number"), help);
         };
         let unit = unit.trim_start();
         if unit.is_empty() {
-            return Err(bad(format!("a {what} needs a unit"), help));
+            return bad(format!("a {what} needs a unit"), help);
         }
         match self.factors.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => Ok(number * factor),
-            None => Err(bad(format!("`{}` is no unit of a {what}", quoted(unit)), help)),
+            None => bad(format!("`{}` is no unit of a {what}", quoted(unit)), help),
         }
     }
 }
@@ -115,9 +115,9 @@ impl TextField for Duration {
         let seconds = parse_seconds(text)?;
         // Rounded, so that what is printed as 0.1 s is 100,000,000 ns.
         match Duration::from_nanos((seconds * 1e9).round().min(1e18) as u64) {
-            Duration::ZERO => Err(out_of_range("a duration of nothing", "write at least `\"1ns\"`")),
+            Duration::ZERO => out_of_range("a duration of nothing", "write at least `\"1ns\"`"),
             duration if duration > Duration::from_secs(366 * 86_400) => {
-                Err(out_of_range("longer than a year", "write at most `\"366d\"`"))
+                out_of_range("longer than a year", "write at most `\"366d\"`")
             }
             duration => Ok(duration),
         }
@@ -145,14 +145,14 @@ texts! {
     #[derive(Copy)]
     Seconds(f64, "a duration", "1.6ms", Some(DURATION)) = |text| match parse_seconds(text)? {
         seconds if seconds <= 3600.0 => Ok(seconds),
-        _ => Err(out_of_range("a cost of more than an hour", "write what one request takes of the server")),
+        _ => out_of_range("a cost of more than an hour", "write what one request takes of the server"),
     }, show |seconds| if *seconds == 0.0 { "0s".to_owned() } else { format!("{}ns", seconds * 1e9) };
     /// A number of bytes.
     #[derive(Copy)]
     Size(u64, "a size", "64 KiB", Some("^[0-9][0-9_.]* ?([kKMGT]i?)?B$"), unit " B") =
         |text| match SIZE.read(text)? {
-            bytes if bytes < 1.0 => Err(out_of_range("a size of nothing", "write at least `\"1 B\"`")),
-            bytes if bytes > 1e18 => Err(out_of_range("too large a size", "write at most `\"1000000 TB\"`")),
+            bytes if bytes < 1.0 => out_of_range("a size of nothing", "write at least `\"1 B\"`"),
+            bytes if bytes > 1e18 => out_of_range("too large a size", "write at most `\"1000000 TB\"`"),
             bytes => Ok(bytes.round() as u64),
         }, show |bytes| {
             let fits = |shift: u32| *bytes >= 1 << shift && bytes.is_multiple_of(1 << shift);
@@ -166,14 +166,14 @@ texts! {
     Rate(f64, "a rate", "100 Mbit/s", Some("^[0-9][0-9_.]* ?([kMG]?bit|([kMG]|[KMG]i)?B)/s$"), unit " Mbit/s") =
         |text| match BYTE_RATE.read(text)? {
             rate if (1.0..=1e15).contains(&rate) => Ok(rate),
-            _ => Err(out_of_range("not a rate of a link", "write what the link carries, such as `\"1 Gbit/s\"`")),
+            _ => out_of_range("not a rate of a link", "write what the link carries, such as `\"1 Gbit/s\"`"),
         }, show |rate| format!("{rate} B/s");
     /// Requests per second.
     #[derive(Copy)]
     RequestRate(f64, "a rate of requests", "500/s", Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"), unit "/s") =
         |text| match REQUEST_RATE.read(text)? {
             rate if rate <= 1e9 => Ok(rate),
-            _ => Err(out_of_range("more than a billion requests a second", "write at most `\"1000000000/s\"`")),
+            _ => out_of_range("more than a billion requests a second", "write at most `\"1000000000/s\"`"),
         }, show |rate| format!("{rate}/s");
 }
 

@@ -83,14 +83,14 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-/// A text that cannot be read.
-pub(crate) fn bad(message: impl Into<String>, help: impl Into<String>) -> Refusal {
-    (Code::BadValue, Complaint::new(message, help))
+/// Refuses a text that cannot be read.
+pub(crate) fn bad<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::BadValue, Complaint::new(message, help)))
 }
 
-/// A text whose value is too small or too large.
-pub(crate) fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> Refusal {
-    (Code::OutOfRange, Complaint::new(message, help))
+/// Refuses a text whose value is too small or too large.
+pub(crate) fn out_of_range<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::OutOfRange, Complaint::new(message, help)))
 }
 
 texts! {

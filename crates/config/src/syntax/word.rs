@@ -24,10 +24,7 @@ macro_rules! words {
                 value: &toml::Spanned<toml::de::DeValue<'_>>,
                 findings: &mut crate::diagnostic::Findings,
             ) -> Option<Self> {
-                match crate::syntax::word::read_word(value, &[$($word),+], findings)? {
-                    $($word => Some($name::$variant),)+
-                    _ => None,
-                }
+                crate::syntax::word::read_word(value, &[$(($word, $name::$variant)),+], findings)
             }
 
             fn show(&self) -> String {
@@ -38,21 +35,21 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// The word of the list that is written, or a finding.
-pub(crate) fn read_word<'a>(
+/// What the word that is written stands for, or a finding.
+pub(crate) fn read_word<T: Copy>(
     value: &Spanned<DeValue<'_>>,
-    words: &[&'a str],
+    words: &[(&str, T)],
     findings: &mut Findings,
-) -> Option<&'a str> {
-    let all: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+) -> Option<T> {
+    let all: Vec<String> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
     let all = all.join(" or ");
     let DeValue::String(text) = value.get_ref() else {
         return wrong_type(value, "a word", format!("write {all}"), findings);
     };
-    if let Some(word) = words.iter().find(|word| **word == text.as_ref()) {
-        return Some(word);
+    if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text.as_ref()) {
+        return Some(*meant);
     }
-    let help = match nearest(text, words.iter().copied()) {
+    let help = match nearest(text, words.iter().map(|(word, _)| *word)) {
         Some(word) => format!("did you mean `\"{word}\"`?"),
         None => format!("write {all}"),
     };

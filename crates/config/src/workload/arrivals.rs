@@ -6,8 +6,8 @@ use super::laws;
 use super::requests::{format, input};
 use super::resolve::{StreamContext, check_begins_before_end};
 use super::values::{End, Moment};
-use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Either, Located, OptionalKey, Sections};
+use crate::diagnostic::{Findings, exclusive, in_backticks, places, refuse};
+use crate::syntax::{Either, Located, OptionalKey, Sections, Text};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
@@ -23,17 +23,9 @@ pub(super) fn resolve(
     findings: &mut Findings,
 ) -> Arrivals {
     let keys = &section.value;
-    let sources = [
-        ("rate", keys.rate.span()),
-        ("load", keys.load.span()),
-        ("counts", keys.counts.span()),
-        ("log", keys.log.span()),
-    ];
-    exclusive(
-        &sources,
-        "keep the one that says when requests come, or add a section `[[stream]]` for each",
-        findings,
-    );
+    let sources = places!(keys => rate, load, counts, log);
+    let help = "keep the one that says when requests come, or add a section `[[stream]]` for each";
+    exclusive(&sources, help, findings);
     let chosen = sources.iter().find_map(|(name, span)| span.map(|span| (*name, span)));
     match chosen {
         Some(chosen) => refuse_unrelated_keys(section, chosen, findings),
@@ -45,22 +37,25 @@ pub(super) fn resolve(
         None => {}
     }
     let replay = Replay { speed: keys.speed.value.0, scale: keys.scale.value.0 };
-    if let Some(counts) = keys.counts.as_ref().filter(|_| matches!(chosen, Some(("counts", _)))) {
-        if keys.every.is_none() && section.sound {
-            refuse!(findings, MissingKey at &counts.span,
-                "`counts` needs the length of its intervals",
-                help: "write `every = \"1s\"` or `every = \"1min\"`");
+    let input =
+        |path: &Located<Text>, findings: &mut Findings| input(path, context.inputs.file_name, findings);
+    match (chosen, &keys.counts, &keys.log) {
+        (Some(("counts", span)), Some(counts), _) => {
+            if keys.every.is_none() && section.sound {
+                refuse!(findings, MissingKey at span,
+                    "`counts` needs the length of its intervals",
+                    help: "write `every = \"1s\"` or `every = \"1min\"`");
+            }
+            let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
+            Arrivals::Counts { input: input(counts, findings), every, replay }
         }
-        let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
-        return Arrivals::Counts { input: input(counts, context.inputs.file_name, findings), every, replay };
-    }
-    if let Some(log) = keys.log.as_ref().filter(|_| matches!(chosen, Some(("log", _)))) {
-        let format = format(section, findings);
-        return Arrivals::Log { input: input(log, context.inputs.file_name, findings), format, replay };
-    }
-    Arrivals::Process {
-        process: laws::process(&keys.process, findings),
-        rate: rate(section, content, context, findings),
+        (Some(("log", _)), _, Some(log)) => {
+            Arrivals::Log { input: input(log, findings), format: format(section, findings), replay }
+        }
+        _ => Arrivals::Process {
+            process: laws::process(&keys.process, findings),
+            rate: rate(section, content, context, findings),
+        },
     }
 }
 
@@ -92,10 +87,9 @@ fn refuse_unrelated_keys(
     ];
     for (name, span, beside) in all {
         if let Some(span) = span.filter(|_| !beside.contains(&chosen)) {
-            let beside: Vec<String> = beside.iter().map(|name| format!("`{name}`")).collect();
             refuse!(findings, Conflict at span,
                 format!("`{name}` means nothing beside `{chosen}`"),
-                help: format!("leave it out; it belongs to {}", beside.join(", ")),
+                help: format!("leave it out; it belongs to {}", in_backticks(beside)),
                 beside chosen_span => format!("`{chosen}` is given"));
         }
     }

@@ -8,8 +8,8 @@ use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
 use super::resolve::{check_begins_before_end, unknown_name};
 use super::values::End;
-use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Located, OptionalKey};
+use crate::diagnostic::{Findings, exclusive, places, refuse};
+use crate::syntax::Located;
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
@@ -146,8 +146,11 @@ fn apply_keys(
 }
 
 fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let given = [("workers", keys.workers.span()), ("cores", keys.cores.span())];
-    exclusive(&given, "a server has workers of its own, or cores that all share", findings);
+    exclusive(
+        &places!(keys => workers, cores),
+        "a server has workers of its own, or cores that all share",
+        findings,
+    );
     if let (Some(connections), None) = (&keys.connections, &keys.cores) {
         refuse!(findings, Conflict at &connections.span,
             "`connections` belongs to `cores`: a worker has one request each",
@@ -170,7 +173,7 @@ fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys,
 }
 
 fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let own = [("service", keys.service.span()), ("service_per_kib", keys.service_per_kib.span())];
+    let own = places!(keys => service, service_per_kib);
     if let Some(costs) = &keys.costs {
         let help = "keep `costs`, in time of all workers, or the others, in time of one";
         for (name, span) in own.iter().filter_map(|(name, span)| span.map(|span| (name, span))) {
@@ -208,12 +211,7 @@ fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut F
 
 fn fault_kind(section: &Located<FaultKeys>, findings: &mut Findings) -> Option<FaultKind> {
     let keys = &section.value;
-    let given = [
-        ("slower", keys.slower.span()),
-        ("pause", keys.pause.span()),
-        ("takes", keys.takes.span()),
-        ("fails", keys.fails.span()),
-    ];
+    let given = places!(keys => slower, pause, takes, fails);
     exclusive(&given, "one thing goes wrong at a time: add a section for each", findings);
     if given.iter().all(|(_, span)| span.is_none()) && section.sound {
         refuse!(findings, MissingKey at &section.span,

@@ -4,13 +4,10 @@ use super::keys::{FieldKeys, PageKeys, StreamKeys};
 use super::laws;
 use super::resolve::StreamContext;
 use super::values::{FormatKind, host_matching};
-use crate::diagnostic::{Findings, exclusive, quoted, refuse};
-use crate::syntax::{Located, OneOrMany, OptionalKey, Table, Text};
-use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, Law, LogFormat, Page};
+use crate::diagnostic::{Findings, exclusive, in_backticks, quoted, refuse};
+use crate::syntax::{Located, OptionalKey, Section, Table, Text, listed};
+use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, LogFormat, Page};
 use std::path::Path;
-
-/// Body bytes of a page where nothing is said.
-const PAGE_BYTES: f64 = 8192.0;
 
 /// What a stream's requests ask for.
 pub(super) fn content(
@@ -22,27 +19,14 @@ pub(super) fn content(
     let pages_given = keys.page.span_beside(&section.span);
     let given = [("page", pages_given), ("pages_from", keys.pages_from.span())];
     exclusive(&given, "pages are listed, or taken from a log", findings);
-    let pages: Vec<Page> = keys.page.value.0.iter().map(|page| self::page(page, context, findings)).collect();
+    let pages: Vec<Page> =
+        keys.page.value.0.iter().map(|page| self::page(&page.value, context, findings)).collect();
     match &keys.pages_from {
         Some(log) => Content::Log(input(log, context.inputs.file_name, findings), format(section, findings)),
         // A log brings its own.
         None if keys.log.is_some() => Content::Pages(Vec::new()),
-        None if pages.is_empty() => Content::Pages(vec![default_page(context)]),
+        None if pages.is_empty() => Content::Pages(vec![self::page(&PageKeys::empty(), context, findings)]),
         None => Content::Pages(pages),
-    }
-}
-
-fn default_page(context: &StreamContext<'_>) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: default_host(context),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: PAGE_BYTES,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
     }
 }
 
@@ -52,8 +36,7 @@ fn default_host(context: &StreamContext<'_>) -> String {
     first.map_or(String::new(), |host| host_matching(host))
 }
 
-fn page(section: &Located<PageKeys>, context: &StreamContext<'_>, findings: &mut Findings) -> Page {
-    let keys = &section.value;
+fn page(keys: &PageKeys, context: &StreamContext<'_>, findings: &mut Findings) -> Page {
     let host = keys.host.as_ref().map_or_else(|| default_host(context), |host| host.value.0.clone());
     if let Some(given) = keys
         .host
@@ -61,10 +44,9 @@ fn page(section: &Located<PageKeys>, context: &StreamContext<'_>, findings: &mut
         .filter(|_| !context.inputs.reading.compared && context.truth.site_of(&host).is_none())
     {
         let hosts = context.truth.promises.sites.iter().flat_map(|site| &site.hosts);
-        let known: Vec<String> = hosts.map(|host| format!("`{host}`")).collect();
         refuse!(findings, UnknownName at &given.span,
             format!("no site of the configuration takes `{}`", quoted(&host)),
-            help: format!("its hosts are {}", known.join(", ")));
+            help: format!("its hosts are {}", in_backticks(hosts)));
     }
     let headers = keys.headers.iter().flat_map(|headers| &headers.value.0);
     for (name, _) in headers.clone().filter(|(name, _)| name.value.0 == "host") {
@@ -132,10 +114,7 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
 
 fn fields(keys: &Located<Table<FieldKeys>>) -> JsonFields {
     let keys = &keys.value.0;
-    let names = |names: &Option<Located<OneOrMany<Text>>>| {
-        let names = names.iter().flat_map(|names| &names.value.0);
-        names.map(|name| name.value.0.clone()).collect()
-    };
+    let names = |names| listed(names, |name: &Text| name.0.clone());
     JsonFields {
         time: names(&keys.time),
         client: names(&keys.client),

@@ -5,7 +5,7 @@ use super::keys::{StreamKeys, WorkloadKeys};
 use super::truth::TrueServers;
 use super::values::End;
 use super::{ParsedWorkload, Reading, arrivals, plants, requests, versions};
-use crate::diagnostic::{Findings, quoted, refuse};
+use crate::diagnostic::{Findings, in_backticks, quoted, refuse};
 use crate::syntax::{Located, nearest};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -143,10 +143,7 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
 pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], findings: &mut Findings) {
     let help = match nearest(&name.value, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let all: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("those that it has are {}", all.join(", "))
-        }
+        None => format!("those that it has are {}", in_backticks(known)),
     };
     refuse!(findings, UnknownName at &name.span,
         format!("the configuration has no {what} named `{}`", quoted(&name.value)), help: help);

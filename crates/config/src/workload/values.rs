@@ -56,11 +56,11 @@ texts! {
     PagePath(String, "a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
         if !text.starts_with('/') {
             let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
-            return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
+            return bad(message, format!("write `\"/{}\"`", quoted(text)));
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` is no path: no request could carry it", quoted(text));
-            return Err(bad(message, "percent-encode what is not printable"));
+            return bad(message, "percent-encode what is not printable");
         }
         PathPattern::parse(text).map(|pattern| pattern.0)
     };
@@ -69,7 +69,7 @@ texts! {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
-            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&host_matching(&host)))));
+            return bad(message, format!("write one, such as `\"{}\"`", quoted(&host_matching(&host))));
         }
         Ok(host)
     };
@@ -92,7 +92,7 @@ impl TextField for Ipv4Addr {
 
     fn parse(text: &str) -> Result<Self, Refusal> {
         let message = format!("`{}` is no IPv4 address", quoted(text));
-        text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
+        text.parse().or_else(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
     }
 
     fn show(&self) -> String {
