@@ -138,13 +138,14 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
     addresses::check_listeners(keys, findings);
+    let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         forwarded: keys.forwarded.value,
-        report: report(file),
+        report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
         timeouts: timeouts(file),
@@ -155,11 +156,6 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let trends = control::trends(&file.control.value, name, findings);
     let gateway = Gateway { settings, backends: plants.backends, trends };
     Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
-}
-
-fn report(file: &ConfigurationKeys) -> Report {
-    let keys = &file.report.value;
-    Report { mode: keys.when.value, name: keys.header.value.0.clone() }
 }
 
 fn rejection(file: &ConfigurationKeys) -> Rejection {

@@ -61,10 +61,8 @@ texts! {
         let name = HeaderName::parse(text)?.0;
         if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
             let message = format!("a level may not set `{name}`: the gateway itself does");
-            return Err((
-                Code::Conflict,
-                Complaint::new(message, "use a header of your own, such as `x-quality`"),
-            ));
+            let help = "use a header of your own, such as `x-quality`";
+            return Err((Code::Conflict, Complaint::new(message, help)));
         }
         Ok(name)
     };
@@ -83,7 +81,7 @@ texts! {
             return HeaderValue::parse(text).map(|value| value.0);
         }
         let message = format!("`{}` is no content type", quoted(text));
-        bad(message, format!("write type and subtype, such as `\"{}\"`", "text/html; charset=utf-8"))
+        bad(message, "write type and subtype, such as `\"text/html; charset=utf-8\"`")
     };
     /// A cookie's name.
     CookieName(String, "a cookie name", "session", None) = |text| {

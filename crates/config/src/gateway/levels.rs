@@ -43,7 +43,8 @@ pub(super) fn levels(
     findings: &mut Findings,
 ) -> (Vec<Level>, Vec<Rewrite>) {
     if keys.is_empty() {
-        return (vec![only_level()], vec![Rewrite::default()]);
+        let only = Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None };
+        return (vec![only], vec![Rewrite::default()]);
     }
     if let Some(first_too_many) = keys.get(MAX_LEVELS) {
         refuse!(findings, TooMany at &first_too_many.span,
@@ -115,8 +116,4 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
         falls_back: false,
     }
-}
-
-fn only_level() -> Level {
-    Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
 }

@@ -90,7 +90,7 @@ fn number_within(
     None
 }
 
-/// Reads a number whose type has nothing of its own to say.
+/// Reads a number of a type that has bounds alone.
 pub(crate) fn bounded(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
     let least = match bounds.0 {
         Bound::Included(least) => format!("from {least}"),

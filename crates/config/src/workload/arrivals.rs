@@ -12,7 +12,7 @@ use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
 
-/// The most requests per second that make sense: one a nanosecond.
+/// The highest rate in requests per second: one request a nanosecond.
 const FASTEST: f64 = 1e9;
 
 /// When requests come.
@@ -59,7 +59,7 @@ pub(super) fn resolve(
     }
 }
 
-/// A key, where it was written if it was, and the keys beside which it means something.
+/// A key, its place if it is given, and the keys beside which it means something.
 type KeyWithCompanions<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
 
 /// Refuses the keys that mean nothing beside the one that says when requests come.
@@ -95,7 +95,7 @@ fn refuse_unrelated_keys(
     }
 }
 
-/// A phase as it was written, in requests per second or in capacities.
+/// A phase as the file has it, in requests per second or in multiples of the capacity.
 struct WrittenPhase {
     from: Located<Duration>,
     value: f64,
@@ -171,7 +171,7 @@ fn steps<T: Copy, S>(
     }
 }
 
-/// Requests per second at load 1. Where it is not known another finding says so, if not this one.
+/// The rate in requests per second at load 1. Where it is not known there is a finding, from here or from the servers.
 fn capacity(
     load: &Range<usize>,
     section: &Located<StreamKeys>,
@@ -192,7 +192,7 @@ fn capacity(
     }
 }
 
-/// Phases come in order, begin before everything ends, and a ramp leads somewhere.
+/// Refuses phases out of order, phases that begin after the end, and a last ramp, whose end no phase gives.
 fn check_order(steps: &[WrittenPhase], duration: &Located<End>, findings: &mut Findings) {
     for (before, step) in steps.iter().zip(&steps[1..]) {
         if step.from.value <= before.from.value {
@@ -212,7 +212,7 @@ fn check_order(steps: &[WrittenPhase], duration: &Located<End>, findings: &mut F
     }
 }
 
-/// A stream ends, and has at least one request.
+/// Refuses a stream that never ends, and one that has no request.
 fn check_end(steps: &[WrittenPhase], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
     let comes = |step: &WrittenPhase| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
     if !steps.iter().any(comes) {

@@ -2,7 +2,7 @@
 //!
 //! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
 //! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
-//! configuration leaves the workers to be found, a workload must tell the truth that there is to find.
+//! configuration leaves the number of workers to be found, the workload must give it.
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
@@ -17,10 +17,10 @@ use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
 /// Apache's `ListenBacklog` where nothing is set.
 pub(super) const LISTEN_QUEUE: u64 = 511;
 
-/// A server, with what is known of it.
+/// A server as it truly is.
 pub(super) struct TrueServer {
     pub(super) plant: Plant,
-    /// What was written of it, or perhaps of it, was refused: whether it has a time is not known.
+    /// A key that is, or may be, about this server was refused, so whether it has a service time is not known.
     doubtful: bool,
 }
 
@@ -37,7 +37,7 @@ impl TrueServer {
     }
 }
 
-/// The plants of the promises, as they promise to be.
+/// One server for each plant of the promises, as the configuration describes it.
 pub(super) fn as_promised(promises: &Promises) -> Vec<TrueServer> {
     promises.plants.iter().map(promised).collect()
 }
@@ -61,7 +61,7 @@ fn promised(promise: &promises::Plant) -> TrueServer {
     TrueServer { plant, doubtful: false }
 }
 
-/// Costs in time of so many workers together, as one worker's time.
+/// Sets one worker's time from costs that are in time of so many workers together.
 fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     let workers = f64::from(workers);
     plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);
@@ -79,7 +79,9 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
             Some(index) => {
                 let configured = &promises.plants[index];
                 apply_keys(&mut plants[index].plant, configured, keys, findings);
-                plants[index].plant.faults = faults(keys, &file.duration, findings);
+                let faults = keys.value.fault.value.0.iter();
+                plants[index].plant.faults =
+                    faults.filter_map(|fault| self::fault(fault, &file.duration, findings)).collect();
                 plants[index].doubtful |= !keys.sound;
             }
             None => {
@@ -95,7 +97,7 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
     plants
 }
 
-/// Where there is no file to tell it: the guess that the gateway begins with is taken for the truth, and said so.
+/// What is assumed where no workload file gives a number of workers: the gateway's first guess is taken for the true one.
 pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = String> {
     let guessed = promises.plants.iter().filter(|promise| promise.find_workers.is_some());
     guessed.map(|promise| {
@@ -107,6 +109,7 @@ pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = Strin
     })
 }
 
+/// Refuses a file without the number of workers of a plant whose configuration leaves it to be found.
 fn check_workers_given(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
     for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
         let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
@@ -121,7 +124,7 @@ fn check_workers_given(file: &WorkloadKeys, promises: &Promises, findings: &mut 
     }
 }
 
-/// What the file says of one server.
+/// Applies a section of the file to its server.
 fn apply_keys(
     plant: &mut Plant,
     configured: &promises::Plant,
@@ -189,11 +192,6 @@ fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
         plant.service_per_byte =
             keys.service_per_kib.as_ref().map_or(0.0, |service| service.value.0 / 1024.0);
     }
-}
-
-fn faults(keys: &Located<PlantKeys>, duration: &Located<End>, findings: &mut Findings) -> Vec<Fault> {
-    let faults = &keys.value.fault.value.0;
-    faults.iter().filter_map(|keys| fault(keys, duration, findings)).collect()
 }
 
 fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut Findings) -> Option<Fault> {

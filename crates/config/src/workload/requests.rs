@@ -23,7 +23,7 @@ pub(super) fn content(
         keys.page.value.0.iter().map(|page| self::page(&page.value, context, findings)).collect();
     match &keys.pages_from {
         Some(log) => Content::Log(input(log, context.inputs.file_name, findings), format(section, findings)),
-        // A log brings its own.
+        // A log brings its own pages.
         None if keys.log.is_some() => Content::Pages(Vec::new()),
         None if pages.is_empty() => Content::Pages(vec![self::page(&PageKeys::empty(), context, findings)]),
         None => Content::Pages(pages),

@@ -13,7 +13,7 @@ use plimsoll_sim::workload::{Arrivals, Content, LogFormat, Retry, Stream, Worklo
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a file is read with.
+/// What a workload file is read with.
 #[derive(Clone, Copy)]
 pub(super) struct WorkloadInputs<'a> {
     pub(super) file_name: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct WorkloadInputs<'a> {
     pub(super) reading: Reading<'a>,
 }
 
-/// What a stream is read against.
+/// What a stream's keys are resolved with.
 pub(super) struct StreamContext<'a> {
     pub(super) truth: TrueServers<'a>,
     pub(super) duration: &'a Located<End>,
@@ -121,7 +121,7 @@ fn untimed_by(stream: &Stream, truth: &TrueServers<'_>) -> (BTreeSet<usize>, BTr
     }
 }
 
-/// Standard input is read once, by one stream.
+/// Refuses a second key that names standard input, which can be read once only.
 fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings) {
     let mut first: Option<&Range<usize>> = None;
     for keys in sections.iter().map(|section| &section.value) {
@@ -149,7 +149,7 @@ pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], f
         format!("the configuration has no {what} named `{}`", quoted(&name.value)), help: help);
 }
 
-/// Refuses what begins when everything is over.
+/// Refuses what begins after the simulation has ended.
 pub(super) fn check_begins_before_end(
     from: Duration,
     span: &Range<usize>,

@@ -31,7 +31,7 @@ numbers! {
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-/// When everything ends, if that is said.
+/// The end of the simulation, if the file gives one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End(pub(crate) Option<Duration>);
 
