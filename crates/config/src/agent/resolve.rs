@@ -8,12 +8,12 @@ use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
-/// How far below the load line the way back is, by default.
-const BACK: f64 = 0.1;
-/// Apache's map costs nothing to change; but each change is a line in the journal.
+/// How far below the load line a link goes back to full quality, where the file does not say.
+const BACK_BELOW: f64 = 0.1;
+/// The least change of the fraction that is written to Apache's map: a change costs nothing, but is a line in the log.
 const APACHE_STEP: f64 = 0.02;
 
-/// What `file` means; none only beside findings.
+/// What `file` means; absent only beside findings.
 pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
     let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
     let at = |text: &Text| folder.join(&text.0);
@@ -31,7 +31,7 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
             beside &full.span => "`full` is given");
     }
     let chooser = chooser?.0;
-    // For a link they are folders.
+    // For a link the trees are folders.
     let tree = |tree: &Located<super::values::TreeName>| match chooser {
         Chooser::Link(_) => folder.join(&tree.value.0).to_string_lossy().into_owned(),
         _ => tree.value.0.clone(),
@@ -129,7 +129,7 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Po
         variable: keys.variable.value.0.clone(),
         client: keys.client.value.0.clone(),
         pid: at(&keys.pid.value),
-        // A bare name is looked for where programs are.
+        // A name without a folder is looked up in PATH.
         program: if program.0.contains('/') { at(program) } else { PathBuf::from(&program.0) },
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
         seed: keys.seed.value.0,
@@ -149,12 +149,11 @@ fn apache(
 fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settings {
     let ServerKeys { every, response_time, queue, load_line, back_line, .. } = &file.server.value;
     let period = &file.control.value.period;
-    for (what, time, from, to) in [("`every`", every, "50ms", "60s"), ("`period`", period, "200ms", "60s")] {
-        let least = if what == "`every`" { Duration::from_millis(50) } else { Duration::from_millis(200) };
-        if !(least..=Duration::from_secs(60)).contains(&time.value) {
+    for (key, time, least) in [("every", every, 50), ("period", period, 200)] {
+        if !(Duration::from_millis(least)..=Duration::from_secs(60)).contains(&time.value) {
             refuse!(findings, OutOfRange at &time.span,
-                format!("{what} this short or long does not work"),
-                help: format!("write something from `\"{from}\"` to `\"{to}\"`"));
+                format!("`{key}` this short or long does not work"),
+                help: format!("write something from `\"{least}ms\"` to `\"60s\"`"));
         }
     }
     if let Some(back) = back_line
@@ -175,6 +174,6 @@ fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settin
         load_line: load_line.value.0,
         back_line: back_line
             .as_ref()
-            .map_or((load_line.value.0 - BACK).max(load_line.value.0 / 2.0), |back| back.value.0),
+            .map_or((load_line.value.0 - BACK_BELOW).max(load_line.value.0 / 2.0), |back| back.value.0),
     }
 }

@@ -176,11 +176,11 @@ pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut 
 
 fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
-    let Workers { begin_with, found, max_connections } = Workers::of(keys, findings);
+    let Workers { workers, search, max_connections } = Workers::of(keys, findings);
     Plant {
         name: name.to_owned(),
-        workers: begin_with,
-        find_workers: found,
+        workers,
+        find_workers: search,
         max_connections,
         // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
         set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
