@@ -72,7 +72,6 @@ impl Promised<'_> {
         }
     }
 
-    /// The promise for programs.
     pub(crate) fn facts(&self) -> Facts {
         let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
         Facts(vec![
@@ -86,7 +85,6 @@ impl Promised<'_> {
     }
 }
 
-/// A delay of the plan for programs.
 pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
     Facts(vec![
         hidden("site", row.site.as_str()),

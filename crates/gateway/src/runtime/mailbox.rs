@@ -24,34 +24,23 @@ pub(crate) enum Message {
     Stop,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Unread {
     messages: Vec<Message>,
     /// The waker of the task that reads the messages, from when it found none until it is woken to look again.
     waker: Option<Waker>,
-    /// Whether the thread sleeps. A thread that never says that it is awake counts as sleeping.
-    sleeps: bool,
+    /// Whether the thread is awake. A thread that never says so counts as asleep.
+    is_awake: bool,
 }
 
 /// A thread's mailbox, and how many connections the thread has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     unread: Mutex<Unread>,
     /// Whether a message came while the thread was awake.
     came_awake: AtomicBool,
     /// Client connections that the thread has or was given.
     pub connections: AtomicUsize,
-}
-
-impl Default for Mailbox {
-    fn default() -> Self {
-        let unread = Unread { messages: Vec::new(), waker: None, sleeps: true };
-        Mailbox {
-            unread: Mutex::new(unread),
-            came_awake: AtomicBool::default(),
-            connections: AtomicUsize::default(),
-        }
-    }
 }
 
 impl Mailbox {
@@ -62,7 +51,7 @@ impl Mailbox {
     }
 
     fn notify(&self, mut unread: MutexGuard<'_, Unread>) {
-        if unread.sleeps {
+        if !unread.is_awake {
             let waker = unread.waker.take();
             drop(unread);
             waker.into_iter().for_each(Waker::wake);
@@ -74,14 +63,14 @@ impl Mailbox {
     /// The thread falls asleep. If there are messages, its own waker keeps it awake.
     pub(crate) fn fall_asleep(&self) {
         let mut unread = self.lock();
-        unread.sleeps = true;
+        unread.is_awake = false;
         if !unread.messages.is_empty() {
             self.notify(unread);
         }
     }
 
     pub(crate) fn wake_up(&self) {
-        self.lock().sleeps = false;
+        self.lock().is_awake = true;
     }
 
     /// Makes the thread, which is awake, read its messages soon if any have come.

@@ -37,7 +37,6 @@ pub(crate) struct Shared {
     pub tables: PublishedTables,
     pub clock: Clock,
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// How much of its time each thread can spare.
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,

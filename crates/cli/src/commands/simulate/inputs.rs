@@ -24,16 +24,12 @@ pub(crate) struct Inputs {
 pub(crate) struct Contender {
     /// The name that the user typed.
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    /// `None` for a configuration.
+    pub(crate) comparator: Option<Comparator>,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
     /// By class: whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
-}
-
-pub(crate) enum Kind {
-    Configuration,
-    Comparator(Comparator),
 }
 
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
@@ -42,7 +38,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
-        kind: Kind::Configuration,
+        comparator: None,
         promises,
         workload,
         needs_times,
@@ -52,7 +48,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         let next = match Comparator::parse(other) {
             Ok(comparator) => Contender {
                 name: other.clone(),
-                kind: Kind::Comparator(comparator),
+                comparator: Some(comparator),
                 promises: first.promises.clone(),
                 workload: first.workload.clone(),
                 needs_times: first.needs_times.clone(),
@@ -127,7 +123,7 @@ fn configured(
     let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
-    Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times })
 }
 
 /// By class: whether no file states the service times of its plant.

@@ -80,7 +80,6 @@ impl Watch for RunWatcher<'_> {
     }
 }
 
-/// The file of a trace, and the first error in writing it.
 pub(crate) struct Trace {
     path: PathBuf,
     file: BufWriter<File>,

@@ -114,7 +114,6 @@ impl FollowedLog {
         self.take(counters)
     }
 
-    /// Reads what is new in the file.
     fn take(&mut self, counters: &mut Counters) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut piece = vec![0; 64 << 10];
