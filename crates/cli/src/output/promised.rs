@@ -47,7 +47,6 @@ impl Promised<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// The promise as a sentence; `None` if nothing was promised.
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
         let deadline = self.deadline.map(|deadline| {
             format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))

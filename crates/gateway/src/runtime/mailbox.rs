@@ -45,7 +45,7 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     pub(crate) fn post(&self, message: Message) {
-        let mut unread = self.lock();
+        let mut unread = lock(&self.unread);
         unread.messages.push(message);
         self.notify(unread);
     }
@@ -62,7 +62,7 @@ impl Mailbox {
 
     /// The thread falls asleep. If there are messages, its own waker keeps it awake.
     pub(crate) fn fall_asleep(&self) {
-        let mut unread = self.lock();
+        let mut unread = lock(&self.unread);
         unread.is_awake = false;
         if !unread.messages.is_empty() {
             self.notify(unread);
@@ -70,31 +70,27 @@ impl Mailbox {
     }
 
     pub(crate) fn wake_up(&self) {
-        self.lock().is_awake = true;
+        lock(&self.unread).is_awake = true;
     }
 
     /// Makes the thread, which is awake, read its messages soon if any have come.
     pub(crate) fn remind(&self) {
         if self.came_awake.load(Relaxed) {
             self.came_awake.store(false, Relaxed);
-            let waker = self.lock().waker.take();
+            let waker = lock(&self.unread).waker.take();
             waker.into_iter().for_each(Waker::wake);
         }
     }
 
     /// Drops the messages of a thread that has stopped.
     pub(crate) fn clear(&self) {
-        let messages = std::mem::take(&mut self.lock().messages);
+        let messages = std::mem::take(&mut lock(&self.unread).messages);
         drop(messages);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Unread> {
-        lock(&self.unread)
     }
 
     /// Swaps the messages into the empty `into`.
     pub(crate) fn poll_take(&self, context: &mut Context<'_>, into: &mut Vec<Message>) -> Poll<()> {
-        let mut unread = self.lock();
+        let mut unread = lock(&self.unread);
         if unread.messages.is_empty() {
             unread.waker = Some(context.waker().clone());
             return Poll::Pending;

@@ -18,7 +18,6 @@ pub(crate) struct RunWatcher<'a> {
     name: String,
     /// The number of this run, and of all runs.
     part: (usize, usize),
-    /// By class: whether its requests must bring their own service times.
     needs_times: Vec<bool>,
     interrupt: &'a Interrupt,
     trace: Option<&'a mut Trace>,
