@@ -94,18 +94,22 @@ impl Drop for Process {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             // TERM first: nginx and Apache end their children then.
             self.signal(Signal::SIGTERM);
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_secs(5) && self.child.try_wait().is_ok_and(|e| e.is_none())
-            {
-                thread::sleep(LOOK_AGAIN);
-            }
-            drop(self.child.kill());
-            drop(self.child.wait());
+            end(&mut self.child);
         }
         if thread::panicking() {
             eprintln!("---- log of {} ----\n{}----", self.name, self.log());
         }
     }
+}
+
+/// Waits for five seconds until a program that was asked to end has ended, then kills it.
+pub(crate) fn end(child: &mut Child) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(5) && child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        thread::sleep(LOOK_AGAIN);
+    }
+    drop(child.kill());
+    drop(child.wait());
 }
 
 /// A port for a server that cannot say which one it chose.
