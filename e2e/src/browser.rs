@@ -3,7 +3,7 @@
 //! A pipe needs no port, unlike a WebSocket; its messages are JSON with a NUL behind each. Chromium takes descriptors 3 and 4 for it; a
 //! shell puts them there, since Rust would need `unsafe` for that.
 
-use crate::process::end;
+use crate::process::{PATIENCE, end};
 use crate::{Folder, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -14,8 +14,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// How long a page may take to load, which only a failure does.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A page is complete after so long without a message.
 const QUIET: Duration = Duration::from_millis(400);
 /// How often its messages are looked at.
