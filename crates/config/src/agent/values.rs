@@ -17,6 +17,7 @@ impl TextField for HttpUrl {
         what: "a page over HTTP or HTTPS",
         example: "http://127.0.0.1/robots.txt",
         pattern: Some("^https?://[^ /]+(/[^ #]*)?$"),
+        unit: None,
     };
 
     fn parse(text: &str) -> Result<Self, Refused> {
@@ -48,7 +49,7 @@ const SPECIAL: &[char] = &['"', '\'', '\\', ';', '{', '}', '$', '#'];
 
 texts! {
     /// A content tree's name.
-    TreeName("a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
+    TreeName(String, "a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
         let special = |c: char| c.is_whitespace() || c.is_control() || SPECIAL.contains(&c);
         if text.is_empty() || text.contains(special) {
             let message = format!("`{}` cannot be a tree's name", quoted(text));
@@ -58,7 +59,7 @@ texts! {
         Ok(text.to_owned())
     };
     /// A variable of nginx, without `$`.
-    Variable("a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
+    Variable(String, "a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
         |text| match text.strip_prefix('$').unwrap_or(text) {
             name if is_word(name) => Ok(name.to_owned()),
             _ => Err(bad(
@@ -67,7 +68,7 @@ texts! {
             )),
         };
     /// What a client is, in variables of nginx.
-    ClientVariable("variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
+    ClientVariable(String, "variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
         let mut names = text.split('$');
         if names.next() == Some("") && text.len() > 1 && names.all(is_word) {
             return Ok(text.to_owned());

@@ -78,8 +78,8 @@ fn value(shape: &Shape) -> String {
         Shape::OneOrMany(inner) => format!("one or a list: {}", value(inner)),
         Shape::Pairs { name, value: inner } => format!("table from {name} to {}", value(inner)),
         Shape::Section(section) => format!("table, see `{}`", section().title),
-        Shape::Named(section) => format!("sections `{}`", section().title),
-        Shape::Many(section) => match section().title {
+        Shape::NamedSections(section) => format!("sections `{}`", section().title),
+        Shape::Sections(section) => match section().title {
             title if title.starts_with('[') => format!("sections `{title}`"),
             title => format!("list of tables, see `{title}`"),
         },

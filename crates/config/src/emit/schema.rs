@@ -78,8 +78,10 @@ fn value(shape: &Shape) -> Map<String, Value> {
             json!({ "type": "object", "additionalProperties": value(inner) })
         }
         Shape::Section(section) => reference(*section),
-        Shape::Named(section) => json!({ "type": "object", "additionalProperties": reference(*section) }),
-        Shape::Many(section) => json!({ "type": "array", "items": reference(*section) }),
+        Shape::NamedSections(section) => {
+            json!({ "type": "object", "additionalProperties": reference(*section) })
+        }
+        Shape::Sections(section) => json!({ "type": "array", "items": reference(*section) }),
     };
     match members {
         Value::Object(members) => members,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 /// An address to listen on.
 impl TextField for SocketAddr {
     const SHAPE: TextShape =
-        TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None };
+        TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None, unit: None };
 
     fn parse(text: &str) -> Result<Self, Refused> {
         if let Ok(address) = text.parse() {
@@ -34,30 +34,15 @@ impl TextField for SocketAddr {
     }
 }
 
-/// The address of the admin listener, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Admin(pub(crate) Option<SocketAddr>);
-
-impl TextField for Admin {
-    const SHAPE: TextShape =
-        TextShape { what: "an address with port, or `off`", example: "127.0.0.1:9090", pattern: None };
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        if text == "off" {
-            Ok(Admin(None))
-        } else {
-            <SocketAddr as TextField>::parse(text).map(|a| Admin(Some(a)))
-        }
-    }
-
-    fn show(&self) -> String {
-        self.0.map_or("off".to_owned(), |address| address.to_string())
-    }
-}
-
 texts! {
+    /// The address of the admin listener, or none.
+    #[derive(Copy)]
+    Admin(Option<SocketAddr>, "an address with port, or `off`", "127.0.0.1:9090", None) = |text| match text {
+        "off" => Ok(None),
+        _ => <SocketAddr as TextField>::parse(text).map(Some),
+    }, show |address| address.map_or("off".to_owned(), |address| address.to_string());
     /// Host and port to connect to; the host is looked up later.
-    HostPort("a host with port", "127.0.0.1:8000", None) = host_with_port;
+    HostPort(String, "a host with port", "127.0.0.1:8000", None) = host_with_port;
 }
 
 fn host_with_port(text: &str) -> Result<String, Refused> {
@@ -92,7 +77,8 @@ fn host_with_port(text: &str) -> Result<String, Refused> {
 
 /// A network in CIDR form; an address alone is a network of one.
 impl TextField for Network {
-    const SHAPE: TextShape = TextShape { what: "a network", example: "10.0.0.0/8", pattern: None };
+    const SHAPE: TextShape =
+        TextShape { what: "a network", example: "10.0.0.0/8", pattern: None, unit: None };
 
     fn parse(text: &str) -> Result<Self, Refused> {
         let (address, bits) =

@@ -6,7 +6,7 @@ use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
 use super::response_times::{self, Promised};
 use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Whole, Within, listed, section};
+use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Table, Whole, listed, section};
 use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
 use plimsoll_core::time::Duration;
 
@@ -16,7 +16,7 @@ section! { "[[site.class]]"
         /// The class's name in metrics, headers and logs.
         name: Name, required("give the class a name: `name = \"premium\"`");
         /// Which requests belong to it.
-        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+        condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
         /// has a `delay` or a `deadline`, else after all classes that have one.
         priority: Whole<1, 100>, optional;

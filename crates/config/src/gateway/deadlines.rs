@@ -5,7 +5,7 @@ use super::control::ControlKeys;
 use super::file::unique;
 use super::sites::SiteKeys;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, Name, Weight, Within, section};
+use crate::syntax::{Located, Name, Table, Weight, section};
 use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
@@ -16,7 +16,7 @@ section! { "[[site.type]]"
         /// The type's name in status and metrics.
         name: Name, required("give the type a name: `name = \"report\"`");
         /// Which requests belong to it.
-        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
+        condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
         /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
         /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
         cost: Weight, default(Weight(10.0));

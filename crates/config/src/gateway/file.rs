@@ -12,7 +12,7 @@ use super::sites::SiteKeys;
 use super::{Gateway, control, listeners, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Many, Named, OneOrMany, Size, Text, Whole, listed, section};
+use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
@@ -28,11 +28,11 @@ section! { "the file"
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
         /// The servers behind the gateway, by names of your choice.
-        upstream: Named<UpstreamKeys>, default(Named(Vec::new()));
+        upstream: NamedSections<UpstreamKeys>, default(NamedSections(Vec::new()));
         /// Folders that the gateway serves itself, by names of your choice. A folder is controlled like an upstream.
-        folder: Named<FolderKeys>, default(Named(Vec::new()));
+        folder: NamedSections<FolderKeys>, default(NamedSections(Vec::new()));
         /// The virtual servers, matched in order. Absent: one site for every host, on the only upstream or folder.
-        site: Many<SiteKeys>, default(Many(Vec::new()));
+        site: Sections<SiteKeys>, default(Sections(Vec::new()));
         /// The answer to rejected requests.
         rejection: RejectionKeys, section;
         /// The response header that carries level and reason.

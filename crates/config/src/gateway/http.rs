@@ -5,7 +5,7 @@ use crate::syntax::{bad, texts};
 
 texts! {
     /// Text with at most one `*`.
-    Pattern("a pattern", "/buy/*", Some("^[^*]*[*]?[^*]*$")) = |text| {
+    Pattern(String, "a pattern", "/buy/*", Some("^[^*]*[*]?[^*]*$")) = |text| {
         if text.matches('*').count() > 1 {
             let message = format!("the pattern `{}` has more than one `*`", quoted(text));
             return Err(bad(
@@ -16,7 +16,7 @@ texts! {
         Ok(text.to_owned())
     };
     /// A pattern of paths.
-    PathPattern("a pattern of paths", "/buy/*", Some("^[/*][^*]*[*]?[^*]*$")) = |text| {
+    PathPattern(String, "a pattern of paths", "/buy/*", Some("^[/*][^*]*[*]?[^*]*$")) = |text| {
         if !text.starts_with(['/', '*']) {
             let message = format!("the pattern `{}` matches no path: paths begin with `/`", quoted(text));
             return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
@@ -29,7 +29,7 @@ texts! {
         Pattern::parse(text).map(|pattern| pattern.0)
     };
     /// A pattern of hosts, in lower case, without port.
-    HostPattern("a pattern of hosts", "*.shop.example", None) = |text| {
+    HostPattern(String, "a pattern of hosts", "*.shop.example", None) = |text| {
         let message = format!("`{}` is no host", quoted(text));
         if let Some((_, rest)) = text.split_once("://") {
             let host = rest.split(['/', ':']).next().unwrap_or(rest);
@@ -50,7 +50,7 @@ texts! {
         Pattern::parse(text).map(|pattern| pattern.0.to_ascii_lowercase())
     };
     /// A header's name, in lower case.
-    HeaderName("a header name", "x-plan", None) = |text| {
+    HeaderName(String, "a header name", "x-plan", None) = |text| {
         if is_token(text) {
             return Ok(text.to_ascii_lowercase());
         }
@@ -60,7 +60,7 @@ texts! {
         ))
     };
     /// The name of a header that a level may set.
-    SetHeaderName("a header name", "x-quality", None) = |text| {
+    SetHeaderName(String, "a header name", "x-quality", None) = |text| {
         let name = HeaderName::parse(text)?.0;
         if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
             let message = format!("a level may not set `{name}`: the gateway itself does");
@@ -72,7 +72,7 @@ texts! {
         Ok(name)
     };
     /// A header's value.
-    HeaderValue("a header value", "low", Some("^[ -~]*$")) = |text| {
+    HeaderValue(String, "a header value", "low", Some("^[ -~]*$")) = |text| {
         if text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) && text.trim() == text {
             return Ok(text.to_owned());
         }
@@ -80,7 +80,7 @@ texts! {
         Err(bad(message, "use printable ASCII, without line breaks and without spaces at its ends"))
     };
     /// A media type.
-    ContentType("a content type", "text/html; charset=utf-8", None) = |text| {
+    ContentType(String, "a content type", "text/html; charset=utf-8", None) = |text| {
         let (kind, subtype) = text.split(';').next().unwrap_or("").split_once('/').unwrap_or(("", ""));
         if is_token(kind) && is_token(subtype.trim_end()) {
             return HeaderValue::parse(text).map(|value| value.0);
@@ -89,7 +89,7 @@ texts! {
         Err(bad(message, format!("write type and subtype, such as `\"{}\"`", "text/html; charset=utf-8")))
     };
     /// A cookie's name.
-    CookieName("a cookie name", "session", None) = |text| {
+    CookieName(String, "a cookie name", "session", None) = |text| {
         if is_token(text) {
             return Ok(text.to_owned());
         }
@@ -97,7 +97,7 @@ texts! {
         Err(bad(message, "use letters, digits, `-` and `_`, such as `session`"))
     };
     /// A method, as sent.
-    Method("a method", "POST", Some("^[A-Z][A-Z-]*$")) = |text| {
+    Method(String, "a method", "POST", Some("^[A-Z][A-Z-]*$")) = |text| {
         let fits = |c: char| c.is_ascii_uppercase() || c == '-';
         if !text.is_empty() && text.chars().all(fits) {
             return Ok(text.to_owned());
@@ -110,7 +110,7 @@ texts! {
         Err(bad(format!("`{}` is no method", quoted(text)), help))
     };
     /// A path put before the request's own: a content tree.
-    Prefix("a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
+    Prefix(String, "a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
         let message = format!("`{}` cannot be a prefix", quoted(text));
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {

@@ -7,7 +7,7 @@ use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
 use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
-    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Text, Whole, Within, nearest, section,
+    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Table, Text, Whole, nearest, section,
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use plimsoll_core::time::Duration;
@@ -88,7 +88,7 @@ section! { "[folder.NAME.capacity]"
         /// A mean service time over this in one period counts as full load, whatever else is measured.
         response_time_limit: Duration, optional;
         /// What requests cost, if known. Learned from traffic otherwise.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
         /// deadlines are promised.
         ceiling: Share, optional;
@@ -291,7 +291,7 @@ fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f6
 }
 
 /// The configured costs of requests.
-pub(super) fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
+pub(super) fn costs(keys: Option<&Located<Table<CostKeys>>>) -> Option<Costs> {
     let keys = &keys?.value.0;
     Some(Costs {
         per_request_seconds: keys.request.as_ref()?.value.0,

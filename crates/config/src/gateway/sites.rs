@@ -11,7 +11,7 @@ use super::values::ClientIdentity;
 use super::{deadlines, hosts};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{
-    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
+    Located, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Sections, Table, Weight, Whole, listed,
     section,
 };
 use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
@@ -36,7 +36,7 @@ section! { "[[site]]"
         choice: Choice, default(Choice::default());
         /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
         /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
-        guarantee: Within<GuaranteeKeys>, optional;
+        guarantee: Table<GuaranteeKeys>, optional;
         /// The site's share of what no guarantee uses, relative to the other sites'.
         weight: Weight, default(Weight(1.0));
         /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
@@ -63,15 +63,15 @@ section! { "[[site]]"
         cost_header: HeaderName, optional;
         /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
         /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
-        types as "type": Many<TypeKeys>, default(Many(Vec::new()));
+        types as "type": Sections<TypeKeys>, default(Sections(Vec::new()));
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// Requests that are never degraded nor rejected: health checks.
-        exempt: Many<MatchKeys>, default(Many(Vec::new()));
+        exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
-        level: Many<LevelKeys>, default(Many(Vec::new()));
+        level: Sections<LevelKeys>, default(Sections(Vec::new()));
         /// Groups of clients or requests, matched in order. What matches none is the class `default`.
-        class: Many<ClassKeys>, default(Many(Vec::new()));
+        class: Sections<ClassKeys>, default(Sections(Vec::new()));
     }
 }
 
@@ -167,7 +167,7 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
 
 /// A site's contract.
 fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
-    let Some(Located { value: Within(guarantee), .. }) = &keys.guarantee else {
+    let Some(Located { value: Table(guarantee), .. }) = &keys.guarantee else {
         if !keys.share_excess.value {
             refuse!(findings, Conflict at &keys.share_excess.span,
                 "a site without a guarantee lives of what others leave: nothing would be served",

@@ -5,7 +5,7 @@ use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, OptionalKey, Rate, Share, Whole, Within, section};
+use crate::syntax::{Located, OptionalKey, Rate, Share, Table, Whole, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
@@ -37,7 +37,7 @@ section! { "[upstream.NAME.capacity]"
         /// How utilization is sensed.
         sense: Sense, default(Sense::default());
         /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
         same_host: bool, default(false);
         /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where

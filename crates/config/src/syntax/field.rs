@@ -73,6 +73,16 @@ pub(crate) trait Field: Sized {
 pub(crate) trait Section: Sized {
     fn shape() -> SectionShape;
     fn read_table(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Self;
+
+    /// The section with its place.
+    fn located(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Located<Self> {
+        Located::read(span.clone(), findings, |findings| Self::read_table(table, span, findings))
+    }
+
+    /// The section without any of its keys.
+    fn empty() -> Self {
+        Self::read_table(&DeTable::new(), 0..0, &mut Findings::default())
+    }
 }
 
 /// The type of a value, in words.
@@ -89,7 +99,13 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 /// Adds the finding that a value of another type belongs here.
-pub(crate) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str, help: String, findings: &mut Findings) {
+pub(crate) fn wrong_type<T>(
+    value: &Spanned<DeValue<'_>>,
+    wanted: &str,
+    help: impl Into<String>,
+    findings: &mut Findings,
+) -> Option<T> {
     refuse!(findings, WrongType at &value.span(),
         format!("this takes {wanted}, not {}", kind(value.get_ref())), help: help);
+    None
 }

@@ -11,10 +11,10 @@ mod quantity;
 pub(crate) mod section;
 mod shape;
 mod suggestions;
-mod text;
+pub(crate) mod text;
 pub(crate) mod word;
 
-pub(crate) use compounds::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, listed};
+pub(crate) use compounds::{Either, NamedSections, OneOrMany, Pairs, Sections, Table, listed};
 pub(crate) use field::{Field, Located, OptionalKey, Section};
 pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, numbers};
 pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};

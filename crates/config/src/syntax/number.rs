@@ -13,11 +13,10 @@ impl Field for bool {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        if let DeValue::Boolean(read) = value.get_ref() {
-            return Some(*read);
+        match value.get_ref() {
+            DeValue::Boolean(read) => Some(*read),
+            _ => wrong_type(value, "true or false", "write `true` or `false`, without quotes", findings),
         }
-        wrong_type(value, "true or false", "write `true` or `false`, without quotes".to_owned(), findings);
-        None
     }
 
     fn show(&self) -> String {
@@ -43,8 +42,7 @@ impl<const MIN: u64, const MAX: u64> Field for Whole<MIN, MAX> {
                 }
                 _ => possible,
             };
-            wrong_type(value, "a whole number", help, findings);
-            return None;
+            return wrong_type(value, "a whole number", help, findings);
         };
         let read = whole(number).filter(|read| (MIN..=MAX).contains(read));
         if read.is_none() {
@@ -82,11 +80,13 @@ fn within(
     outside: Complaint,
     findings: &mut Findings,
 ) -> Option<f64> {
-    match number(value.get_ref()) {
-        Some(read) if (from, Bound::Included(to)).contains(&read) => return Some(read),
-        Some(_) => findings.add(Code::OutOfRange, &value.span(), outside, None),
-        None => wrong_type(value, "a number", outside.help, findings),
+    let Some(read) = number(value.get_ref()) else {
+        return wrong_type(value, "a number", outside.help, findings);
+    };
+    if (from, Bound::Included(to)).contains(&read) {
+        return Some(read);
     }
+    findings.add(Code::OutOfRange, &value.span(), outside, None);
     None
 }
 

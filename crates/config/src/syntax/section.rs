@@ -62,20 +62,15 @@ impl<'a, 'i> Keys<'a, 'i> {
 
     /// A section that counts as empty where it is absent.
     pub(crate) fn section<T: Section>(&self, name: &str, findings: &mut Findings) -> Located<T> {
-        let (span, empty) = (self.span.clone(), DeTable::new());
-        match self.table.get(name) {
-            Some(value) => match value.get_ref() {
-                DeValue::Table(table) => Located::read(value.span(), findings, |findings| {
-                    T::read_table(table, value.span(), findings)
-                }),
-                _ => {
-                    let title = findings.title(T::shape().title);
-                    wrong_type(value, "a table", format!("write a section `{title}`"), findings);
-                    // The required keys of the section are not what is wrong: the defaults alone are read.
-                    Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
-                }
-            },
-            None => Located::read(span.clone(), findings, |findings| T::read_table(&empty, span, findings)),
+        match self.table.get(name).map(|value| (value, value.get_ref())) {
+            Some((value, DeValue::Table(table))) => T::located(table, value.span(), findings),
+            Some((value, _)) => {
+                let title = findings.title(T::shape().title);
+                wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
+                // The required keys of the section are not what is wrong: the defaults alone are read.
+                Located::sound(T::empty(), self.span.clone())
+            }
+            None => T::located(&DeTable::new(), self.span.clone(), findings),
         }
     }
 }

@@ -48,8 +48,7 @@ pub(crate) fn read_word<'a>(
     let all: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
     let all = all.join(" or ");
     let DeValue::String(text) = value.get_ref() else {
-        wrong_type(value, "a word", format!("write {all}"), findings);
-        return None;
+        return wrong_type(value, "a word", format!("write {all}"), findings);
     };
     if let Some(word) = words.iter().find(|word| **word == text.as_ref()) {
         return Some(word);

@@ -7,7 +7,7 @@ use super::requests::{format, input};
 use super::resolve::{Scene, within};
 use super::values::{End, Moment};
 use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Course, Located, OptionalKey};
+use crate::syntax::{Either, Located, OptionalKey, Sections};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
@@ -158,7 +158,7 @@ fn rate(
 type Parts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
 
 fn steps<T: Copy, S>(
-    course: &Course<T, S>,
+    course: &Either<T, Sections<S>>,
     number: fn(T) -> f64,
     parts: for<'a> fn(&'a S) -> Parts<'a, T>,
 ) -> Vec<Step> {
@@ -170,10 +170,10 @@ fn steps<T: Copy, S>(
         Some(Step { from: Located::sound(from.value.0, from.span.clone()), value, to })
     };
     match course {
-        Course::Steady(value) => {
+        Either::Simple(value) => {
             vec![Step { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
         }
-        Course::Phases(phases) => phases.iter().filter_map(step).collect(),
+        Either::Detailed(Sections(phases)) => phases.iter().filter_map(step).collect(),
     }
 }
 

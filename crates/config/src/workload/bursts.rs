@@ -5,7 +5,7 @@ use super::keys::BurstKeys;
 use super::resolve::within;
 use super::values::End;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Located, Within};
+use crate::syntax::{Located, Table};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::Phase;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const MOST_BURSTS: u128 = 100_000;
 /// The same rate with bursts on top: phases are cut where bursts begin and end.
 pub(super) fn with_bursts(
     phases: Vec<Phase>,
-    section: &Located<Within<BurstKeys>>,
+    section: &Located<Table<BurstKeys>>,
     duration: &Located<End>,
     findings: &mut Findings,
 ) -> Vec<Phase> {

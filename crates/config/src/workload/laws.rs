@@ -3,7 +3,7 @@
 use super::keys::{LawKeys, ProcessKeys};
 use super::values::{LawKind, ProcessKind};
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{Brief, Field, Located, OptionalKey};
+use crate::syntax::{Either, Field, Located, OptionalKey, Section, Table};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::Range;
@@ -21,20 +21,38 @@ struct Parameter<'a, K> {
     given: Option<&'a Range<usize>>,
 }
 
-/// A kind as it was chosen.
-struct Chosen<'a, K> {
+/// A kind as it was chosen, and the numbers beside it.
+struct Chosen<'a, K, S> {
     kind: K,
     span: &'a Range<usize>,
+    keys: &'a S,
     /// Nothing in the table was refused: what is absent is meant to be absent.
     sound: bool,
-    /// A text that is right.
-    example: &'static str,
 }
 
-/// Refuses the numbers that the kind does not take, and misses those that it needs.
-fn check<K: Field + PartialEq + Copy>(
-    chosen: &Chosen<'_, K>,
+impl<'a, K: Copy, S> Chosen<'a, K, S> {
+    /// What the file says; `alone` are the numbers of a kind that is given without any.
+    fn new(
+        given: &'a Located<Either<K, Table<S>>>,
+        alone: &'a S,
+        kind_of: fn(&S) -> &Option<Located<K>>,
+    ) -> Option<Self> {
+        let (kind, span, keys) = match &given.value {
+            Either::Simple(kind) => (*kind, &given.span, alone),
+            Either::Detailed(Table(keys)) => {
+                let kind = kind_of(keys).as_ref()?;
+                (kind.value, &kind.span, keys)
+            }
+        };
+        Some(Chosen { kind, span, keys, sound: given.sound })
+    }
+}
+
+/// Refuses the numbers that the kind does not take, and misses those that it needs; `example` is a text that has them.
+fn check<K: Field + PartialEq + Copy, S>(
+    chosen: &Chosen<'_, K, S>,
     parameters: &[Parameter<'_, K>],
+    example: &str,
     findings: &mut Findings,
 ) {
     let kind = chosen.kind.show();
@@ -49,22 +67,17 @@ fn check<K: Field + PartialEq + Copy>(
     let missing = parameters.iter().filter(|p| p.of == chosen.kind && p.needed && p.given.is_none());
     let missing: Vec<String> = missing.map(|parameter| format!("`{}`", parameter.name)).collect();
     if !missing.is_empty() && chosen.sound {
-        let help = format!("write `{{ kind = {kind}, {} }}`", chosen.example);
+        let help = format!("write `{{ kind = {kind}, {example} }}`");
         refuse!(findings, MissingKey at chosen.span,
             format!("`{kind}` needs {}", missing.join(" and ")), help: help);
     }
 }
 
 /// The form of a distribution.
-pub(super) fn law(given: &Located<Brief<LawKind, LawKeys>>, findings: &mut Findings) -> Law {
-    let none = LawKeys { kind: None, shape: None, ratio: None, variation: None, values: None };
-    let (kind, span_of_kind, keys) = match &given.value {
-        Brief::Value(kind) => (*kind, &given.span, &none),
-        Brief::Table(keys) => match &keys.kind {
-            Some(kind) => (kind.value, &kind.span, keys),
-            None => return Law::Deterministic,
-        },
-    };
+pub(super) fn law(given: &Located<Either<LawKind, Table<LawKeys>>>, findings: &mut Findings) -> Law {
+    let alone = LawKeys::empty();
+    let Some(chosen) = Chosen::new(given, &alone, |keys| &keys.kind) else { return Law::Deterministic };
+    let Chosen { kind, keys, .. } = chosen;
     let parameter = |name, of, given| Parameter { name, of, needed: true, given };
     let parameters = [
         parameter("shape", LawKind::Pareto, keys.shape.span()),
@@ -77,7 +90,7 @@ pub(super) fn law(given: &Located<Brief<LawKind, LawKeys>>, findings: &mut Findi
         LawKind::Empirical => "values = [1, 2, 7]",
         _ => "shape = 1.5, ratio = 1000",
     };
-    check(&Chosen { kind, span: span_of_kind, sound: given.sound, example }, &parameters, findings);
+    check(&chosen, &parameters, example, findings);
     let (shape, ratio) = (keys.shape.as_ref(), keys.ratio.as_ref());
     match kind {
         LawKind::Deterministic => Law::Deterministic,
@@ -104,23 +117,13 @@ fn empirical(keys: &LawKeys, findings: &mut Findings) -> Law {
 }
 
 /// How arrivals vary.
-pub(super) fn process(given: &Located<Brief<ProcessKind, ProcessKeys>>, findings: &mut Findings) -> Process {
-    let none = ProcessKeys {
-        kind: None,
-        shape: None,
-        hurst: None,
-        sources: None,
-        ratio: None,
-        burst: None,
-        calm: None,
-    };
-    let (kind, span_of_kind, keys) = match &given.value {
-        Brief::Value(kind) => (*kind, &given.span, &none),
-        Brief::Table(keys) => match &keys.kind {
-            Some(kind) => (kind.value, &kind.span, keys),
-            None => return Process::Poisson,
-        },
-    };
+pub(super) fn process(
+    given: &Located<Either<ProcessKind, Table<ProcessKeys>>>,
+    findings: &mut Findings,
+) -> Process {
+    let alone = ProcessKeys::empty();
+    let Some(chosen) = Chosen::new(given, &alone, |keys| &keys.kind) else { return Process::Poisson };
+    let Chosen { kind, keys, .. } = chosen;
     let parameter = |name, of, needed, given| Parameter { name, of, needed, given };
     let parameters = [
         parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),
@@ -134,7 +137,7 @@ pub(super) fn process(given: &Located<Brief<ProcessKind, ProcessKeys>>, findings
         ProcessKind::Modulated => "ratio = 10, burst = \"2s\", calm = \"20s\"",
         _ => "shape = 1.5",
     };
-    check(&Chosen { kind, span: span_of_kind, sound: given.sound, example }, &parameters, findings);
+    check(&chosen, &parameters, example, findings);
     let time =
         |time: &Option<Located<Duration>>| time.as_ref().map_or(Duration::from_secs(1), |time| time.value);
     match kind {

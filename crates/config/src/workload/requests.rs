@@ -5,7 +5,7 @@ use super::laws;
 use super::resolve::Scene;
 use super::values::{FormatKind, filled};
 use crate::diagnostic::{Findings, exclusive, quoted, refuse};
-use crate::syntax::{Located, OneOrMany, OptionalKey, Text, Within};
+use crate::syntax::{Located, OneOrMany, OptionalKey, Table, Text};
 use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, Law, LogFormat, Page};
 use std::path::Path;
 
@@ -124,7 +124,7 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
     }
 }
 
-fn fields(keys: &Located<Within<FieldKeys>>) -> JsonFields {
+fn fields(keys: &Located<Table<FieldKeys>>) -> JsonFields {
     let keys = &keys.value.0;
     let names = |names: &Option<Located<OneOrMany<Text>>>| {
         let names = names.iter().flat_map(|names| &names.value.0);

@@ -31,26 +31,6 @@ numbers! {
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-/// A time from the beginning, which may be the beginning itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment(pub(crate) Duration);
-
-impl TextField for Moment {
-    const SHAPE: TextShape = TextShape { what: "a time", example: "30s", pattern: Some(DURATION) };
-    const UNIT: Option<&'static str> = Some("s");
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        match parse_seconds(text)? {
-            0.0 => Ok(Moment(Duration::ZERO)),
-            _ => <Duration as TextField>::parse(text).map(Moment),
-        }
-    }
-
-    fn show(&self) -> String {
-        if self.0.is_zero() { "0s".to_owned() } else { TextField::show(&self.0) }
-    }
-}
-
 /// When everything ends, if that is said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End(pub(crate) Option<Duration>);
@@ -66,8 +46,14 @@ impl Field for End {
 }
 
 texts! {
+    /// A time from the beginning, which may be the beginning itself.
+    #[derive(Copy)]
+    Moment(Duration, "a time", "30s", Some(DURATION), unit "s") = |text| match parse_seconds(text)? {
+        0.0 => Ok(Duration::ZERO),
+        _ => <Duration as TextField>::parse(text),
+    }, show |time| if time.is_zero() { "0s".to_owned() } else { TextField::show(time) };
     /// The path of a page, with at most one `*`.
-    PagePath("a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
+    PagePath(String, "a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
         if !text.starts_with('/') {
             let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
             return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
@@ -79,7 +65,7 @@ texts! {
         PathPattern::parse(text).map(|pattern| pattern.0)
     };
     /// A host that a request names.
-    Host("a host", "shop.example", Some("^[^*]+$")) = |text| {
+    Host(String, "a host", "shop.example", Some("^[^*]+$")) = |text| {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
@@ -101,7 +87,8 @@ pub(crate) fn filled(pattern: &str) -> String {
 
 /// The address of a stream's first client.
 impl TextField for Ipv4Addr {
-    const SHAPE: TextShape = TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None };
+    const SHAPE: TextShape =
+        TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None, unit: None };
 
     fn parse(text: &str) -> Result<Self, Refused> {
         let message = format!("`{}` is no IPv4 address", quoted(text));

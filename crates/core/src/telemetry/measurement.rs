@@ -2,8 +2,8 @@
 
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
+use crate::telemetry::counters::BINS;
 use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot};
-use alloc::vec::Vec;
 
 /// What one period showed of one class.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +20,8 @@ pub(crate) struct ClassMeasurement {
     pub(crate) window: ClassSnapshot,
     /// What was released, by level.
     pub(crate) served: [Served; MAX_LEVELS + 1],
-    /// The same by level and size, where there was any: the samples that a linear model learns from.
-    pub(crate) samples: Vec<Served>,
+    /// The same by level and size bin: the samples that a linear model learns from.
+    pub(crate) by_size: [[Served; BINS]; MAX_LEVELS + 1],
 }
 
 /// Everything that one period showed at one plant, and how the plant stands at the period's end.
