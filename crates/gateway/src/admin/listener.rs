@@ -54,7 +54,6 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     LocalSet::new().run_until(accept).await
 }
 
-/// One request and its answer.
 async fn exchange(stream: TcpStream, desk: &Desk) -> io::Result<()> {
     let answered = Notify::new();
     let service = service_fn(|request| {

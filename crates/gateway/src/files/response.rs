@@ -15,10 +15,8 @@ pub(crate) struct FileResponse {
     pub(crate) status: u16,
     /// The header fields, without `date`, `connection` and `content-length`.
     pub(crate) headers: FileHeaders,
-    /// The `content-length` to send: that of the body or, for HEAD, of the body that GET would have had. `None` if the
-    /// status has no such header (204, 304).
+    /// The `content-length` to send, for HEAD that of the body that GET would have; `None` for 204 and 304.
     pub(crate) content_length: Option<u64>,
-    /// The body.
     pub(crate) body: FileBody,
 }
 
@@ -48,19 +46,14 @@ impl FileHeaders {
     }
 }
 
-/// A body.
 #[derive(Debug)]
 pub(crate) enum FileBody {
-    /// Nothing to send.
     Empty,
     /// A small file, or a part of one.
     Memory {
-        /// The file's bytes.
         bytes: Rc<[u8]>,
-        /// Which of them to send.
         range: Range<usize>,
     },
-    /// A part of an open file.
     File(FileSlice),
 }
 
@@ -73,7 +66,6 @@ pub(crate) struct FileSlice {
 }
 
 impl FileSlice {
-    /// How many bytes are still to be sent.
     pub(crate) fn remaining(&self) -> u64 {
         self.remaining
     }

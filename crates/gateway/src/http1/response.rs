@@ -74,8 +74,7 @@ impl ResponseHead {
 
     /// The first field of this name, any case.
     pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
-        let matches = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
-        self.fields.iter().find(matches).map(|field| field.value.of(head))
+        field::find(head, &self.fields, name)
     }
 
     /// The load report's value, if the upstream sent one.

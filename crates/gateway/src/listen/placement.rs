@@ -60,15 +60,13 @@ impl SpareTime {
         }
     }
 
-    /// Whether the thread has time to spare.
     fn is_enough(&self, now: Instant) -> bool {
         let is_stale = now.since(Instant::from_nanos(self.reported.at.load(Relaxed))) > STALE;
         !is_stale && f64::from(self.reported.share.load(Relaxed)) / 1000.0 > LEAST_SPARE
     }
 }
 
-/// The thread that a connection accepted by the thread `own` is for. On equal terms `own` keeps it, since a connection
-/// that is handed over costs a message.
+/// The thread for a connection that the thread `own` has accepted. On equal terms `own` keeps it: handing over costs.
 pub(crate) fn place(
     spare: &[SpareTime],
     connections: impl Fn(usize) -> usize,

@@ -4,26 +4,23 @@
 //! and when it is awake again, and reads its mailbox in between. Messages for a thread that is awake therefore cost no
 //! system call, and a tick that starts a hundred requests of a sleeping thread costs one. The mailbox is empty when its
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
-//! when it next calls the engine, or at its tenth of a second. The tests try every order of a thread's steps and of
-//! messages.
+//! when it next calls the engine, or at its tenth of a second.
 
+use crate::runtime::lock;
 use plimsoll_core::request::Verdict;
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    /// A client's connection, for this thread to serve.
     Connection(TcpStream, IpAddr),
     /// End a connection that is idle: another thread has accepted one more than there may be.
     EndIdle,
     /// Stop accepting, finish the requests under way.
     Drain,
-    /// Stop now.
     Stop,
 }
 
@@ -103,7 +100,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Unread> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.unread)
     }
 
     /// Swaps the messages into the empty `into`.

@@ -5,15 +5,9 @@ use plimsoll_load::Target;
 use plimsoll_load::profile::Subject;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The placeholder for a size in a URL.
 const SIZE: &str = "{size}";
-/// The most URLs.
 const MOST: usize = 64;
 
-/// The subjects that these URLs name.
-///
-/// # Errors
-/// Everything that is wrong with the URLs, and what to write instead.
 pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>, Failure> {
     let (mut all, mut wrong) = (Vec::new(), Vec::new());
     for url in expand(urls, sizes)? {
@@ -25,10 +19,6 @@ pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>
     if wrong.is_empty() { Ok(all) } else { Err(refused(&wrong.join("\n"))) }
 }
 
-/// The subject that one URL names.
-///
-/// # Errors
-/// What is wrong with the URL, and what to write instead.
 pub(crate) fn one(url: &str) -> Result<Subject, Failure> {
     subject(url).map_err(|what| refused(&what))
 }
@@ -122,7 +112,6 @@ pub(crate) fn servers<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Ve
     all
 }
 
-/// Whether all subjects are at loopback addresses of this machine.
 pub(crate) fn are_loopback<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> bool {
     subjects.into_iter().all(|subject| subject.target.address.ip().to_canonical().is_loopback())
 }

@@ -9,7 +9,6 @@ use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
-/// Everything that is to be simulated.
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
@@ -37,10 +36,6 @@ pub(crate) enum Kind {
     Comparator(Comparator),
 }
 
-/// Reads everything.
-///
-/// # Errors
-/// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
     let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
@@ -109,8 +104,7 @@ fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || Path::new(name).exists()
 }
 
-/// Another configuration in front of the same servers: it has its own promises and levels, and the true servers of the
-/// first.
+/// Another configuration, with its own promises and levels, in front of the servers of the first.
 fn configured(
     name: &str,
     arguments: &SimulateArguments,

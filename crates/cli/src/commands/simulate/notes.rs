@@ -5,7 +5,6 @@ use super::inputs::{Contender, Kind};
 use crate::output::units::{grouped, printable, short, span};
 use plimsoll_sim::{LogNotes, Run};
 
-/// All remarks.
 pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     let mut all = Vec::new();
     let Simulated { runs, inputs, .. } = simulated;

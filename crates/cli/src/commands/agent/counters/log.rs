@@ -17,7 +17,6 @@ const LONGEST: usize = 64 << 10;
 /// The part before the end that is read at the start, to see that the file is a log (byte).
 const TAIL: u64 = 64 << 10;
 
-/// The log.
 pub(crate) struct FollowedLog {
     path: PathBuf,
     /// None while no file has the name.
