@@ -175,8 +175,8 @@ impl ImpactArguments {
 /// Parses a pattern and a tag.
 fn rule(text: &str) -> Result<Rule, String> {
     let parts = text.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty());
-    let rule =
-        parts.and_then(|(pattern, tag)| Some(Rule { pattern: pattern.to_owned(), tag: Tag::named(tag)? }));
+    let rule = parts
+        .and_then(|(pattern, tag)| Some(Rule { pattern: pattern.to_owned(), tag: Tag::named(tag.trim())? }));
     let tags = || Tag::ALL.map(Tag::name).join(", ");
     rule.ok_or_else(|| format!("write a pattern and one of {}, such as 'fonts/**=expendable'", tags()))
 }

@@ -4,6 +4,7 @@ use crate::output::failure::Failure;
 use crate::output::plan;
 use plimsoll_config::{Configuration, Diagnostics};
 use plimsoll_core::Engine;
+use std::io;
 use std::path::Path;
 
 /// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
@@ -30,6 +31,14 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
 pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse(source, name);
     possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
+}
+
+/// The failure of reading a log or counts: the error names the file itself.
+pub(crate) fn unreadable(error: &io::Error) -> Failure {
+    Failure::Input(match error.kind() {
+        io::ErrorKind::InvalidData => error.to_string(),
+        _ => format!("cannot read {error}\nName a file that is there and that this user may read."),
+    })
 }
 
 /// Refuses promises that cannot be kept, and shows the plan. The engine has the last word on what is valid.

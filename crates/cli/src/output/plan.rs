@@ -82,7 +82,7 @@ fn sites(configuration: &Configuration) -> Table {
 
 /// The plans with the costs that the file tells.
 fn plans(promises: &Promises) -> Vec<PlantPlan> {
-    plan::plan(promises, |site| plan::told(promises, &promises.sites[site]))
+    plan::plan(promises, |site| plan::promised_costs(promises, &promises.sites[site]))
 }
 
 /// Refuses promises that cannot be kept.

@@ -9,8 +9,9 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::config::Config;
+use ureq::config::{Config, ConfigBuilder};
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -37,17 +38,8 @@ impl PageClient {
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .proxy(None)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(0)
-            .timeout_global(Some(patience))
-            .user_agent("plimsoll-agent")
-            .build();
-        let client = ureq::Agent::with_parts(config, DefaultConnector::new(), Known(server));
+        let config = client(patience, "plimsoll-agent").tls_config(tls.build()).max_idle_connections(0);
+        let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Known(server));
         Ok(PageClient { url: url.clone(), client })
     }
 
@@ -68,6 +60,17 @@ impl PageClient {
         let body = answer.body_mut().with_config().limit(MOST_BYTES).lossy_utf8(true).read_to_string()?;
         Ok(Page { status, body })
     }
+}
+
+/// What all clients of this program share: no proxy, no redirects, and an answer whatever its status.
+pub(crate) fn client(patience: Duration, name: &str) -> ConfigBuilder<AgentScope> {
+    ureq::Agent::config_builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(patience))
+        .user_agent(name)
 }
 
 #[derive(Debug)]

@@ -4,14 +4,13 @@
 //! answers are counted by client. It is not a model of a public site under load; that is the open loop.
 
 use super::connection::{Connection, Requests, Target};
-use super::record::{Outcome, Record};
+use super::record::Outcome;
 use super::run::{LoadHandle, Run, Sink};
 use super::tally::Tally;
 use crate::Random;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -75,28 +74,17 @@ struct Client {
 
 impl Client {
     async fn live(mut self, duration: Duration, think: Option<Duration>) {
-        while self.run.since_start() < duration && !self.run.is_stopping() && self.run.take_one() {
-            let error = self.once().await;
-            let pause = match (error, think) {
-                (true, _) => AFTER_ERROR,
-                (false, Some(mean)) => mean.mul_f64(self.random.exponential(1.0)),
-                (false, None) => continue,
+        while self.run.since_start() < duration && self.run.begin() {
+            let mut connection = self.connection.take();
+            let keep = |idle| self.connection = Some(idle);
+            let arrival = self.run.since_start();
+            let outcome = self.run.request((self.number, arrival), || connection.take(), keep).await;
+            let pause = match (outcome, think) {
+                (Outcome::Error(_), _) => AFTER_ERROR,
+                (Outcome::Answer(_), Some(mean)) => mean.mul_f64(self.random.exponential(1.0)),
+                (Outcome::Answer(_), None) => continue,
             };
             tokio::time::sleep(pause).await;
         }
-    }
-
-    /// Makes one request. Returns whether it ended in an error.
-    async fn once(&mut self) -> bool {
-        let run = Arc::clone(&self.run);
-        let arrival = run.since_start();
-        run.in_flight.fetch_add(1, Ordering::Relaxed);
-        let mut connection = self.connection.take();
-        let client = self.number;
-        let outcome = run.ask(client, || connection.take(), |idle| self.connection = Some(idle)).await;
-        run.in_flight.fetch_sub(1, Ordering::Relaxed);
-        let latency = run.since_start().saturating_sub(arrival);
-        run.record(&Record { client, arrival, lateness: Duration::ZERO, latency, outcome });
-        matches!(outcome, Outcome::Error(_))
     }
 }

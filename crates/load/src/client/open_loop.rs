@@ -6,7 +6,6 @@
 //! was busy) is dispatched at once, never skipped, and its lateness is recorded and contained in its latency.
 
 use super::connection::{Connection, Requests, Target};
-use super::record::Record;
 use super::run::{LoadHandle, Run, Sink};
 use super::tally::Tally;
 use crate::Random;
@@ -71,14 +70,14 @@ impl OpenLoop {
         let mut random = Random::new(self.seed);
         let arrivals = PoissonArrivals::new(self.steps, Random::new(random.bits()));
         let idle = (0..clients).map(|_| Vec::new()).collect();
-        let pool = Arc::new(Pool { idle: Mutex::new(idle), limit: self.idle_limit });
-        let driver = Driver { run: Arc::clone(&run), pool, arrivals, random, clients };
-        LoadHandle::start("open-loop", run, driver.drive())
+        let pool = Arc::new(Pool { clients, idle: Mutex::new(idle), limit: self.idle_limit });
+        LoadHandle::start("open-loop", Arc::clone(&run), drive(run, pool, arrivals, random))
     }
 }
 
 /// Idle connections by client.
 struct Pool {
+    clients: u32,
     idle: Mutex<Vec<Vec<(Connection, Instant)>>>,
     limit: Duration,
 }
@@ -101,54 +100,32 @@ impl Pool {
     }
 }
 
-struct Driver {
-    run: Arc<Run>,
-    pool: Arc<Pool>,
-    arrivals: PoissonArrivals,
-    random: Random,
-    clients: u32,
-}
-
-impl Driver {
-    async fn drive(mut self) {
-        let Ok(alarm) = Alarm::new() else { return };
-        while let Some(due) = self.arrivals.next() {
-            let wait = due.saturating_sub(self.run.since_start());
-            if !wait.is_zero() {
-                alarm.set(wait);
-            }
-            // It may wake without cause (the last request under way has ended): the alarm is still set then.
-            while self.run.since_start() < due && !self.run.is_stopping() {
-                tokio::select! {
-                    rung = alarm.rung() => if rung.is_err() { return },
-                    () = self.run.changed.notified() => {}
-                }
-            }
-            if self.run.is_stopping() || !self.run.take_one() {
-                break;
-            }
-            self.dispatch(due);
+/// Starts a request at each of `arrivals`, and waits for the last of them to end.
+async fn drive(run: Arc<Run>, pool: Arc<Pool>, arrivals: PoissonArrivals, mut random: Random) {
+    let Ok(alarm) = Alarm::new() else { return };
+    for due in arrivals {
+        let wait = due.saturating_sub(run.since_start());
+        if !wait.is_zero() {
+            alarm.set(wait);
         }
-        // Every request ends by its time-out, so this ends.
-        while self.run.in_flight.load(Ordering::Relaxed) > 0 {
-            self.run.changed.notified().await;
+        // It may wake without cause (the last request under way has ended): the alarm is still set then.
+        while run.since_start() < due && !run.is_stopping() {
+            tokio::select! {
+                rung = alarm.rung() => if rung.is_err() { return },
+                () = run.changed.notified() => {}
+            }
         }
+        if !run.begin() {
+            break;
+        }
+        let client = random.below(pool.clients.into()) as u32;
+        let (run, pool) = (Arc::clone(&run), Arc::clone(&pool));
+        tokio::spawn(async move {
+            run.request((client, due), || pool.take(client), |idle| pool.put(client, idle)).await;
+        });
     }
-
-    fn dispatch(&mut self, due: Duration) {
-        let client = self.random.below(self.clients.into()) as u32;
-        self.run.in_flight.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(serve_arrival(Arc::clone(&self.run), Arc::clone(&self.pool), due, client));
-    }
-}
-
-/// One arrival, from its dispatch to its record.
-async fn serve_arrival(run: Arc<Run>, pool: Arc<Pool>, due: Duration, client: u32) {
-    let lateness = run.since_start().saturating_sub(due);
-    let outcome = run.ask(client, || pool.take(client), |idle| pool.put(client, idle)).await;
-    let latency = run.since_start().saturating_sub(due);
-    run.record(&Record { client, arrival: due, lateness, latency, outcome });
-    if run.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
-        run.changed.notify_one();
+    // Every request ends by its time-out, so this ends.
+    while run.in_flight.load(Ordering::Relaxed) > 0 {
+        run.changed.notified().await;
     }
 }

@@ -54,35 +54,45 @@ impl Run {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Takes one of the requests that may still be made; false: there is none left.
-    pub(crate) fn take_one(&self) -> bool {
+    /// Begins one of the requests that may still be made; false: the load ends, by count or because it was stopped.
+    pub(crate) fn begin(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let begins =
+            !self.is_stopping() && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        self.in_flight.fetch_add(usize::from(begins), Ordering::Relaxed);
+        begins
     }
 
-    pub(crate) fn record(&self, record: &Record) {
+    /// Makes the request of `client` that was due at `arrival` and records it. It is sent on an idle connection that `take`
+    /// gives, else on a new one; `keep` gets the connection back after an answer.
+    pub(crate) async fn request(
+        &self,
+        (client, arrival): (u32, Duration),
+        take: impl FnMut() -> Option<Connection>,
+        keep: impl FnOnce(Connection),
+    ) -> Outcome {
+        let lateness = self.since_start().saturating_sub(arrival);
+        let exchange = tokio::time::timeout(self.requests.target.timeout, self.exchange(client, take));
+        let outcome = match exchange.await.unwrap_or(Err(ErrorKind::Timeout)) {
+            Ok((answer, connection)) => {
+                keep(connection);
+                Outcome::Answer(answer)
+            }
+            Err(kind) => Outcome::Error(kind),
+        };
+        let latency = self.since_start().saturating_sub(arrival);
+        self.record(&Record { client, arrival, lateness, latency, outcome });
+        if self.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.changed.notify_one();
+        }
+        outcome
+    }
+
+    fn record(&self, record: &Record) {
         let mut books = self.books();
         books.tally.add(record);
         if let Some(sink) = &mut books.sink {
             sink(record);
-        }
-    }
-
-    /// Makes one request, in the time that the target has for it: on an idle connection that `take` gives, else on a
-    /// new one. `keep` gets the connection back after an answer.
-    pub(crate) async fn ask(
-        &self,
-        client: u32,
-        take: impl FnMut() -> Option<Connection>,
-        keep: impl FnOnce(Connection),
-    ) -> Outcome {
-        match tokio::time::timeout(self.requests.target.timeout, self.exchange(client, take)).await {
-            Ok(Ok((answer, connection))) => {
-                keep(connection);
-                Outcome::Answer(answer)
-            }
-            Ok(Err(kind)) => Outcome::Error(kind),
-            Err(_) => Outcome::Error(ErrorKind::Timeout),
         }
     }
 

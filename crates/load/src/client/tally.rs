@@ -5,9 +5,6 @@ use crate::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A client has not been answered with a level yet.
-const NO_LEVEL: u8 = u8::MAX;
-
 /// Answers of one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
@@ -58,11 +55,17 @@ pub struct Tally {
     pub slot: Duration,
     /// Answers below 500, by client.
     pub by_client: Vec<u32>,
-    /// By client: the last level, and the level at the last mark.
-    levels: Vec<(u8, u8)>,
-    /// Clients answered with a level since the last mark.
-    seen: Vec<u32>,
-    seen_flags: Vec<bool>,
+    levels: Vec<ClientLevel>,
+}
+
+/// The memory of one client's levels.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClientLevel {
+    last: Option<u8>,
+    /// The last level before the period.
+    marked: Option<u8>,
+    /// Whether an answer of the period had a level.
+    seen: bool,
 }
 
 impl Tally {
@@ -78,9 +81,7 @@ impl Tally {
             slots: Vec::new(),
             slot: slot.max(Duration::from_millis(1)),
             by_client: vec![0; clients],
-            levels: vec![(NO_LEVEL, NO_LEVEL); clients],
-            seen: Vec::new(),
-            seen_flags: vec![false; clients],
+            levels: vec![ClientLevel::default(); clients],
         }
     }
 
@@ -92,7 +93,7 @@ impl Tally {
         let end = record.arrival + record.latency;
         match record.outcome {
             Outcome::Error(kind) => {
-                self.errors[kind.index()] += 1;
+                self.errors[kind as usize] += 1;
                 self.slot_at(end).errors += 1;
             }
             Outcome::Answer(answer) => self.add_answer(record, answer, end),
@@ -103,8 +104,9 @@ impl Tally {
         let by_status = self.by_status.entry(answer.status).or_default();
         by_status.count += 1;
         by_status.bytes += answer.bytes;
-        if let Some(level) = answer.level {
-            self.remember_level(record.client, level);
+        if answer.level.is_some() {
+            let client = &mut self.levels[record.client as usize];
+            (client.last, client.seen) = (answer.level, true);
         }
         let slot = self.slot_at(end);
         if answer.status >= 500 {
@@ -116,21 +118,13 @@ impl Tally {
         self.by_client[record.client as usize] += 1;
     }
 
-    fn remember_level(&mut self, client: u32, level: u8) {
-        self.levels[client as usize].0 = level;
-        if !std::mem::replace(&mut self.seen_flags[client as usize], true) {
-            self.seen.push(client);
-        }
-    }
-
     /// Ends a period of the level memory and says how many clients changed in it. A first level is no change.
     pub fn mark_period(&mut self) -> LevelChanges {
-        let mut changes = LevelChanges { seen: self.seen.len() as u32, changed: 0 };
-        for client in self.seen.drain(..) {
-            let (last, marked) = &mut self.levels[client as usize];
-            changes.changed += u32::from(*marked != NO_LEVEL && marked != last);
-            *marked = *last;
-            self.seen_flags[client as usize] = false;
+        let mut changes = LevelChanges::default();
+        for client in self.levels.iter_mut().filter(|client| client.seen) {
+            changes.seen += 1;
+            changes.changed += u32::from(client.marked.is_some() && client.marked != client.last);
+            (client.marked, client.seen) = (client.last, false);
         }
         changes
     }
@@ -147,7 +141,7 @@ impl Tally {
 
     /// Errors of one kind.
     pub fn errors_of(&self, kind: ErrorKind) -> u64 {
-        self.errors[kind.index()]
+        self.errors[kind as usize]
     }
 
     /// Errors that say something about the server: all but [`ErrorKind::LocalLimit`].

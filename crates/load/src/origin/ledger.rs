@@ -29,15 +29,11 @@ pub struct BusyReading {
 }
 
 impl BusyReading {
-    /// Busy nanoseconds of the server as a whole: the integral of `min(n, s) / s`.
-    pub fn busy_ns(&self) -> f64 {
-        self.busy_worker_ns as f64 / f64::from(self.workers)
-    }
-
     /// Mean utilization in `[0, 1]` from `earlier` to this reading; 0 if no time has passed.
     pub fn utilization_since(&self, earlier: &BusyReading) -> f64 {
         let period_ns = self.at.saturating_sub(earlier.at).as_nanos() as f64;
-        if period_ns == 0.0 { 0.0 } else { (self.busy_ns() - earlier.busy_ns()) / period_ns }
+        let busy_ns = (self.busy_worker_ns - earlier.busy_worker_ns) as f64 / f64::from(self.workers);
+        if period_ns == 0.0 { 0.0 } else { busy_ns / period_ns }
     }
 }
 

@@ -27,7 +27,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 /// How the origin behaves. The default: 8 workers, full pages of 32 KB at 8 ms, light ones of 4 KB at 0.15 of that.
 #[derive(Clone, Debug)]
@@ -96,15 +96,14 @@ impl Origin {
         let entered = runtime.enter();
         let service = Service::new(&settings)?;
         let listener = Listener::open(&settings, Arc::clone(&service))?;
-        runtime.spawn(Arc::clone(&service).report_ends());
         drop(entered);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let handle = runtime.handle().clone();
+        let ends = runtime.spawn(Arc::clone(&service).report_ends());
+        let (task, handle) = (ends.abort_handle(), runtime.handle().clone());
         let thread = std::thread::Builder::new().name("origin".into()).spawn(move || {
-            // Either way the handle is gone; dropping the runtime drops every connection.
-            runtime.block_on(async { stopped.await.unwrap_or(()) });
+            // It ends with the handle; then the runtime is dropped, and every connection with it.
+            let _ = runtime.block_on(ends);
         })?;
-        Ok(OriginHandle { service, listener, runtime: handle, stop: Some(stop), thread: Some(thread) })
+        Ok(OriginHandle { service, listener, runtime: handle, task, thread: Some(thread) })
     }
 }
 
@@ -114,7 +113,8 @@ pub struct OriginHandle {
     service: Arc<Service>,
     listener: Listener,
     runtime: tokio::runtime::Handle,
-    stop: Option<oneshot::Sender<()>>,
+    /// Ends the origin when it is aborted.
+    task: AbortHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -168,7 +168,7 @@ impl OriginHandle {
 
 impl Drop for OriginHandle {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        self.task.abort();
         if let Some(thread) = self.thread.take() {
             // A panic in there has printed itself; a second one in a drop would abort.
             let _ = thread.join();

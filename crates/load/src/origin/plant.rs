@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_away_costs_time_and_no_place() {
+    fn a_refused_request_costs_time_and_no_place() {
         let mut plant = plant(1, 1);
         (0..2).for_each(|name| plant.arrive(0, 10, name).unwrap());
         assert_eq!(plant.arrive(0, 10, 8), Err(8));

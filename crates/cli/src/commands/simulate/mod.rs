@@ -13,7 +13,7 @@ mod page;
 mod promises;
 mod watch;
 
-use crate::args::SimulateArguments;
+use crate::args::{SimulateArguments, source};
 use crate::output::failure::{self, Failure};
 use crate::output::units::printable;
 use crate::output::{json, text};
@@ -23,7 +23,7 @@ use inputs::Inputs;
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use watch::{RunWatcher, Trace};
@@ -112,10 +112,6 @@ fn failed(error: Error) -> Failure {
     match error {
         Error::Promises(all) => Failure::Input(all.join("\n")),
         Error::Workload(what) => Failure::Input(what),
-        // The error about a file that holds no log names the file itself.
-        Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
-            Failure::Input(error.to_string())
-        }
-        Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
+        Error::Stream(_, error) => source::unreadable(&error),
     }
 }

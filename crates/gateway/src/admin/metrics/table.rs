@@ -57,9 +57,9 @@ metrics! {
     "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| own.waiting);
     "plimsoll_upstream_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| own.service_level);
-    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| own.trim);
+    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| own.bias);
     "plimsoll_pressure", "By what part the load line is lowered for delays that are missed.",
-        Plants(|own| own.pressure);
+        Plants(|own| own.set_point_reduction);
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| own.response_time_override);
     "plimsoll_service_time_seconds", "Mean service time in the last control period.",

@@ -1,16 +1,16 @@
 //! What becomes of each file at a level, before anything is written.
 
-use crate::css::{Purpose, SheetUrl};
 use crate::image::Reduction;
-use crate::kind::Kind;
 use crate::policy::{Level, Policy, Step, Tag};
-use crate::reference::{Target, folder, resolve};
-use crate::site::Site;
+use crate::site::kind::Kind;
+use crate::site::{Site, Views};
+use crate::text::css::{Purpose, SheetUrl};
+use crate::text::reference::{Target, folder, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A small picture: an icon or a bullet (pixels a side).
 const ICON: usize = 32;
-/// A bar or a separator is at most so thick (pixels), and so many times as long.
+/// The most thickness of a bar or separator (pixels), and how many times as long it is at least.
 const BAR: (usize, usize) = (10, 8);
 
 /// Decisions on files, for one level below full.
@@ -32,16 +32,10 @@ impl<'a> Decisions<'a> {
         site: &'a Site,
         policy: &'a Policy,
         level: Level,
-        views: Option<&BTreeMap<String, u64>>,
+        views: Option<&Views>,
     ) -> Decisions<'a> {
-        let mut decisions = Decisions {
-            site,
-            policy,
-            level,
-            cosmetic: BTreeSet::new(),
-            owner: BTreeMap::new(),
-            cut: BTreeSet::new(),
-        };
+        let (cosmetic, owner, cut) = (BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let mut decisions = Decisions { site, policy, level, cosmetic, owner, cut };
         if policy.takes(Step::Cosmetic) {
             let images = site.tree.files.iter().filter(|(_, file)| file.kind.is_image());
             let cosmetic = images.filter(|(path, file)| decisions.is_cosmetic(path, file.bytes));
@@ -57,10 +51,10 @@ impl<'a> Decisions<'a> {
         if let (Some(depth), Some(first)) = (policy.depth, site.first()) {
             let depths = site.survey.depths(&first, true);
             let far = depths.into_iter().filter(|(_, links)| *links > depth).map(|(path, _)| path);
-            decisions.cut = far.filter(|path| decisions.file_tag(path) != Some(Tag::Important)).collect();
+            decisions.cut = far.filter(|path| !decisions.is_important(path)).collect();
             // A page that is not touched keeps its links, so they have to lead somewhere.
             for (path, page) in &site.survey.pages {
-                if decisions.file_tag(path) == Some(Tag::Important) {
+                if decisions.is_important(path) {
                     decisions.cut.retain(|cut| !page.links.contains(*cut));
                 }
             }
@@ -79,14 +73,18 @@ impl<'a> Decisions<'a> {
         limit > 0 && (bytes < limit || shape)
     }
 
-    /// What rules and tags say of a file wherever it is used. A tag says more than a rule; important more than others.
+    /// The tag of a file wherever it is used. A tag in a page counts more than a rule, and important more than the others.
     pub(crate) fn file_tag(&self, path: &str) -> Option<Tag> {
         let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
         if usage.important {
             return Some(Tag::Important);
         }
-        let tagged = usage.degradable.then_some(Tag::Degradable);
-        tagged.or_else(|| self.policy.rule(path))
+        if usage.degradable { Some(Tag::Degradable) } else { self.policy.rule(path) }
+    }
+
+    /// Whether the file is not touched.
+    pub(crate) fn is_important(&self, path: &str) -> bool {
+        self.file_tag(path) == Some(Tag::Important)
     }
 
     /// Whether the file may go.
@@ -121,7 +119,7 @@ impl<'a> Decisions<'a> {
         self.style_loses(&named, &url.purpose)
     }
 
-    /// The same, of a file that is named by its path.
+    /// Whether a style sheet or attribute goes without the file at this path.
     pub(crate) fn style_loses(&self, named: &str, purpose: &Purpose) -> bool {
         let Some(file) = self.site.tree.find(named) else { return false };
         let small = *purpose == Purpose::Background

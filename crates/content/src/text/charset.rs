@@ -7,8 +7,8 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 pub(crate) struct Decoded {
     pub(crate) text: String,
     encoding: &'static Encoding,
-    /// A byte order mark stood before it.
-    mark: &'static [u8],
+    /// The byte order mark that stood before it.
+    mark: Vec<u8>,
 }
 
 /// How far in a page its `<meta charset>` is looked for (HTML, 13.2.3.2).
@@ -20,16 +20,12 @@ const PRESCAN: usize = 1024;
 /// windows-1252, which has a letter for every byte and so loses none. Whatever was chosen, encoding again must give the
 /// same bytes.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
-    let (mark, encoding): (&'static [u8], _) = match bytes {
-        [0xef, 0xbb, 0xbf, ..] => (b"\xef\xbb\xbf", UTF_8),
-        [0xff, 0xfe, ..] => (b"\xff\xfe", UTF_16LE),
-        [0xfe, 0xff, ..] => (b"\xfe\xff", UTF_16BE),
-        _ => (b"", declared(bytes).unwrap_or(UTF_8)),
-    };
-    let body = &bytes[mark.len()..];
+    let (encoding, length) =
+        Encoding::for_bom(bytes).unwrap_or_else(|| (declared(bytes).unwrap_or(UTF_8), 0));
+    let (mark, body) = bytes.split_at(length);
     [encoding, WINDOWS_1252].into_iter().find_map(|encoding| {
         let text = encoding.decode_without_bom_handling_and_without_replacement(body)?.into_owned();
-        let decoded = Decoded { text, encoding, mark };
+        let decoded = Decoded { text, encoding, mark: mark.to_vec() };
         (decoded.encode(&decoded.text) == bytes).then_some(decoded)
     })
 }
@@ -64,7 +60,7 @@ impl Decoded {
             encoding if encoding == UTF_16BE => units(u16::to_be_bytes),
             encoding => encoding.encode(text).0.into_owned(),
         };
-        [self.mark, &body].concat()
+        [self.mark.as_slice(), &body].concat()
     }
 }
 

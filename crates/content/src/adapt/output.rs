@@ -5,9 +5,10 @@
 //! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
 //! their time, and no cache has to look again.
 
+use crate::work::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,41 +27,34 @@ pub(crate) struct Output {
     _lock: File,
 }
 
-/// Why a folder cannot take the trees.
-fn refused(what: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what)
-}
-
 impl Output {
     /// Begins a new folder for `out`.
     ///
     /// # Errors
     /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
     pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
-        let name =
-            out.file_name().ok_or_else(|| refused(format!("{}: no name for a folder", out.display())))?;
+        let shown = out.display();
+        let name = out.file_name().ok_or_else(|| refused(format!("{shown}: no name for a folder")))?;
         let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let parent =
-            parent.canonicalize().map_err(|error| refused(format!("{}: {error}", parent.display())))?;
+        let parent = parent.canonicalize().map_err(|error| {
+            refused(format!(
+                "cannot write the trees to {shown}: {}: {error}; make that folder first",
+                parent.display()
+            ))
+        })?;
         // Through a link, the folder that it leads to; the link stays.
-        let out = match parent.join(name).canonicalize() {
-            Ok(out) => out,
-            Err(_) => parent.join(name),
-        };
+        let out = parent.join(name);
+        let out = out.canonicalize().unwrap_or(out);
         if out.starts_with(site) || site.starts_with(&out) {
-            let shown = site.display();
+            let site = site.display();
             return Err(refused(format!(
-                "{}: in the site {shown}, or around it; write the trees elsewhere",
-                out.display()
+                "{shown}: in the site {site}, or around it; write the trees elsewhere"
             )));
         }
-        if out.exists()
-            && !out.join(MANIFEST).is_file()
-            && (!out.is_dir() || fs::read_dir(&out)?.next().is_some())
-        {
+        let is_ours = out.join(MANIFEST).is_file();
+        if out.exists() && !is_ours && (!out.is_dir() || fs::read_dir(&out)?.next().is_some()) {
             return Err(refused(format!(
-                "{}: there is something that `adapt` did not make; name a folder that is empty or not there",
-                out.display()
+                "{shown}: there is something that `adapt` did not make; name a folder that is empty or not there"
             )));
         }
         let parent = out.parent().ok_or_else(|| refused("no folder around it".to_owned()))?;
@@ -69,9 +63,9 @@ impl Output {
         fs::create_dir_all(&new)?;
         let lock = File::open(&new)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(io::Error::other(format!("{}: another `adapt` is at work on it", out.display())));
+            return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
         }
-        // What is in it was left by one that was killed.
+        // Files in this folder were left by a run that was killed.
         for entry in fs::read_dir(&new)? {
             let path = entry?.path();
             if path.is_dir() && !path.is_symlink() {
@@ -97,30 +91,30 @@ impl Output {
         Ok(place)
     }
 
-    /// Writes a file; if the old tree has the same, it is that one. True if it was written.
+    /// Writes a file, or links it to the same file of the old tree. True if it was written.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
-        let same = fs::symlink_metadata(&old)
-            .is_ok_and(|old| old.is_file() && old.len() == bytes.len() as u64)
-            && fs::read(&old).is_ok_and(|old| old == bytes);
-        if same && fs::hard_link(&old, &place).is_ok() {
+        let is_same = |found: &Metadata| {
+            found.len() == bytes.len() as u64 && fs::read(&old).is_ok_and(|old| old == bytes)
+        };
+        if linked(&old, &place, is_same) {
             return Ok(false);
         }
-        fs::write(&place, bytes).map_err(|error| named(&place, &error))?;
+        fs::write(&place, bytes).map_err(|error| about(&place, &error))?;
         Ok(true)
     }
 
-    /// Copies a file of the site, with its time; if the old tree has it already, by its size and time, it is that one.
+    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and time. True if
+    /// it was copied.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
-        let of = fs::metadata(from).map_err(|error| named(from, &error))?;
-        let same = fs::symlink_metadata(&old).is_ok_and(|old| {
-            old.is_file() && old.len() == of.len() && old.modified().ok() == of.modified().ok()
-        });
-        if same && fs::hard_link(&old, &place).is_ok() {
+        let of = fs::metadata(from).map_err(|error| about(from, &error))?;
+        let is_same =
+            |found: &Metadata| found.len() == of.len() && found.modified().ok() == of.modified().ok();
+        if linked(&old, &place, is_same) {
             return Ok(false);
         }
-        fs::copy(from, &place).map_err(|error| named(&place, &error))?;
+        fs::copy(from, &place).map_err(|error| about(&place, &error))?;
         let file = File::options().write(true).open(&place);
         // A file that its owner may not write is copied as such; its time then is now.
         if let (Ok(file), Ok(modified)) = (file, of.modified()) {
@@ -153,9 +147,15 @@ impl Output {
             }
             Err(error) => return Err(error.into()),
         }
-        // What has its name now is the old one, and goes when this is dropped.
+        // The new name now leads to the old trees, which go when this is dropped.
         Ok(())
     }
+}
+
+/// Links the old file to its new place, if it is the same.
+fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
+    let found = fs::symlink_metadata(old);
+    found.is_ok_and(|found| found.is_file() && is_same(&found)) && fs::hard_link(old, place).is_ok()
 }
 
 impl Drop for Output {
@@ -167,14 +167,10 @@ impl Drop for Output {
     }
 }
 
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::tests::folder_of;
+    use crate::site::tree::tests::folder_of;
 
     #[test]
     fn the_old_trees_stay_until_the_new_are_whole() {

@@ -3,15 +3,15 @@
 //! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
 //! they are how such a site is read.
 
-use crate::document::Document;
-use crate::markup::{Edits, Element, escaped};
+use crate::text::document::Document;
+use crate::text::markup::{Edits, Element, escaped};
 
 /// Changes the element at `at`.
-pub(crate) fn element(document: &Document, at: usize, edits: &mut Edits) {
+pub(super) fn element(document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     match element.name.as_str() {
-        "img" => image(document, at, edits),
-        "script" | "style" | "svg" | "canvas" => drop_whole(element, edits),
+        "img" => image(document, element, edits),
+        "script" | "style" | "svg" | "canvas" => edits.remove(element),
         "link" => link(element, edits),
         "video" | "audio" | "embed" | "iframe" => media(document, at, edits),
         // The element's content is for browsers that cannot show the element itself.
@@ -34,12 +34,6 @@ fn is_script(href: &str) -> bool {
     href.trim_start().get(..11).is_some_and(|scheme| scheme.eq_ignore_ascii_case("javascript:"))
 }
 
-fn drop_whole(element: &Element, edits: &mut Edits) {
-    if let Some(whole) = element.whole() {
-        edits.replace(whole, "");
-    }
-}
-
 fn unwrap(element: &Element, edits: &mut Edits) {
     if let Some(end) = &element.end {
         edits.replace(element.tag.clone(), "");
@@ -47,23 +41,16 @@ fn unwrap(element: &Element, edits: &mut Edits) {
     }
 }
 
-fn image(document: &Document, at: usize, edits: &mut Edits) {
-    let element = &document.elements[at];
-    let parent = element.parent.map(|parent| &document.elements[parent]);
-    let picture = parent.filter(|parent| parent.name == "picture").and_then(Element::whole);
-    let linked = document
-        .ancestors(at)
-        .skip(1)
-        .find(|&at| matches!(document.elements[at].name.as_str(), "a" | "button"));
-    let alt = element.get("alt").map(str::trim).filter(|alt| !alt.is_empty());
-    let title = element.get("title").map(str::trim).filter(|title| !title.is_empty());
-    let name = element.get("src").map(|src| src.split(['?', '#']).next().unwrap_or_default());
-    let name = name.and_then(|src| src.rsplit('/').next()).and_then(|name| name.split('.').next());
-    let text = match linked {
-        Some(link) if !document.elements[link].has_text => alt.or(title).or(name).unwrap_or("image"),
-        _ => alt.unwrap_or_default(),
+fn image(document: &Document, element: &Element, edits: &mut Edits) {
+    let text = match document.around(element, &["a", "button"]) {
+        // A link without any text could not be followed.
+        Some(link) if !link.has_text => {
+            let path = element.get("src").map_or("image", |src| src.split(['?', '#']).next().unwrap_or(src));
+            element.words("alt").unwrap_or_else(|| element.caption(path))
+        }
+        _ => element.words("alt").unwrap_or_default(),
     };
-    edits.replace(picture.unwrap_or_else(|| element.tag.clone()), escaped(text));
+    edits.replace(document.picture(element), escaped(text));
 }
 
 /// Sheets, icons and what is loaded early go; what is for machines (canonical, alternate) stays.
@@ -78,13 +65,13 @@ fn link(element: &Element, edits: &mut Edits) {
     }
 }
 
-/// A link to it.
+/// A video, a sound or a frame of another sort becomes a link to its file.
 fn media(document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     let Some(whole) = element.whole() else { return };
-    let inner = document.elements[at + 1..].iter().take_while(|inner| inner.tag.start < whole.end);
-    let source = element.get("src").or_else(|| inner.into_iter().find_map(|inner| inner.get("src")));
-    let in_link = document.ancestors(at).skip(1).any(|at| document.elements[at].name == "a");
+    let source = element.get("src");
+    let source = source.or_else(|| document.within(at, whole.end).find_map(|inner| inner.get("src")));
+    let in_link = document.around(element, &["a"]).is_some();
     let title = element.get("title").or(element.get("aria-label")).unwrap_or(&element.name);
     let text = match source {
         Some(source) if !in_link && !is_script(source) && !source.starts_with("about:") => {
@@ -95,12 +82,11 @@ fn media(document: &Document, at: usize, edits: &mut Edits) {
     edits.replace(whole, text);
 }
 
-/// A place on a picture becomes a link of its own.
+/// An area of an image map becomes a link of its own.
 fn area(element: &Element, edits: &mut Edits) {
     let text = match element.get("href").filter(|href| !is_script(href)) {
         Some(href) => {
-            let alt = element.get("alt").map(str::trim).filter(|alt| !alt.is_empty()).unwrap_or(href);
-            format!("<a href=\"{}\">{}</a> ", escaped(href), escaped(alt))
+            format!("<a href=\"{}\">{}</a> ", escaped(href), escaped(element.words("alt").unwrap_or(href)))
         }
         None => String::new(),
     };

@@ -4,6 +4,7 @@
 //! builder's repairs: what is changed is changed in the text, by place, so all else stays byte for byte as its author
 //! wrote it. A tree written out again would change every page, and would have to get every repair right.
 
+use crate::policy::Tag;
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{HtmlString, Token, Tokenizer};
 use std::ops::Range;
@@ -48,6 +49,27 @@ impl Element {
         self.attribute(name).map(|attribute| attribute.value.as_str())
     }
 
+    /// The value of an attribute without blanks around it, if anything is left.
+    pub(crate) fn words(&self, name: &str) -> Option<&str> {
+        self.get(name).map(str::trim).filter(|words| !words.is_empty())
+    }
+
+    /// What to call an image without alternative text: its title, or the name of its file without the ending.
+    pub(crate) fn caption<'a>(&'a self, path: &'a str) -> &'a str {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.words("title").unwrap_or_else(|| name.split_once('.').map_or(name, |(stem, _)| stem))
+    }
+
+    /// Whether the element has one of these names.
+    pub(crate) fn is(&self, names: &[&str]) -> bool {
+        names.contains(&self.name.as_str())
+    }
+
+    /// The adaptation tag that the element itself has.
+    pub(crate) fn own_tag(&self) -> Option<Tag> {
+        Tag::named(self.get("data-plimsoll")?.trim())
+    }
+
     pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| attribute.name == name)
     }
@@ -55,10 +77,8 @@ impl Element {
     /// The span from the start tag to the end of the element; the tag alone where it has no content. `None` where the
     /// end is not known.
     pub(crate) fn whole(&self) -> Option<Range<usize>> {
-        match &self.end {
-            Some(end) => Some(self.tag.start..end.end),
-            None => VOID.contains(&self.name.as_str()).then(|| self.tag.clone()),
-        }
+        let end = self.end.as_ref().map(|end| self.tag.start..end.end);
+        end.or_else(|| self.is(&VOID).then(|| self.tag.clone()))
     }
 
     /// What is between its tags.
@@ -92,19 +112,11 @@ pub(crate) fn elements(text: &str) -> Vec<Element> {
                     })
                     .collect();
                 attributes.sort_by_key(|attribute| attribute.range.start);
-                let parent = open.last().copied();
-                let tag_range = tag.span.start..tag.span.end;
+                let (parent, tag) = (open.last().copied(), tag.span.start..tag.span.end);
                 if !VOID.contains(&name.as_str()) {
                     open.push(elements.len());
                 }
-                elements.push(Element {
-                    name,
-                    tag: tag_range,
-                    attributes,
-                    end: None,
-                    parent,
-                    has_text: false,
-                });
+                elements.push(Element { name, tag, attributes, end: None, parent, has_text: false });
             }
             Token::EndTag(tag) => {
                 let name = lossy(&tag.name);
@@ -142,6 +154,13 @@ impl Edits {
         self.0.push((range, text.into()));
     }
 
+    /// Takes out an element with all that is in it, if it is known where it ends.
+    pub(crate) fn remove(&mut self, element: &Element) {
+        if let Some(whole) = element.whole() {
+            self.replace(whole, "");
+        }
+    }
+
     /// Sets an attribute's value, or puts it behind the tag's name.
     pub(crate) fn set(&mut self, element: &Element, name: &str, value: &str) {
         let text = format!("{name}=\"{}\"", escaped(value));
@@ -163,8 +182,8 @@ impl Edits {
         }
     }
 
-    /// The text with all changes. Where one lies within another, the outer one counts.
-    pub(crate) fn apply(mut self, source: &str) -> String {
+    /// The text with all changes, where one lies within another only with the outer one; `None` if it stays the same.
+    pub(crate) fn apply(mut self, source: &str) -> Option<String> {
         // Insertions first, in the order of their making; then, the longer of two that begin together is the outer one.
         self.0.sort_by_key(|(range, _)| (range.start, !range.is_empty(), std::cmp::Reverse(range.len())));
         let (mut out, mut at) = (String::with_capacity(source.len()), 0);
@@ -177,7 +196,7 @@ impl Edits {
             at = range.end;
         }
         out.push_str(&source[at..]);
-        out
+        (out != source).then_some(out)
     }
 }
 
@@ -217,7 +236,7 @@ mod tests {
             .replace("<IMG", "<IMG width=\"10\"")
             .replace("alt=x", "alt=\"&quot;&lt;&amp;\"")
             .replace("<a href=c>text</a>", "link");
-        assert_eq!(edits.apply(PAGE), expected);
+        assert_eq!(edits.apply(PAGE), Some(expected));
     }
 
     #[test]
@@ -226,14 +245,14 @@ mod tests {
         let mut edits = Edits::default();
         edits.unset(page, &elements(page)[0], "src");
         edits.set(&elements(page)[0], "alt", "");
-        assert_eq!(edits.apply(page), "<img alt=\"\">");
+        assert_eq!(edits.apply(page).unwrap(), "<img alt=\"\">");
         for (page, expected) in
             [("<img src=a b>", "<img b>"), ("<img b src=a>", "<img b>"), ("<img src=a/>", "<img>")]
         {
             let elements = elements(page);
             let mut edits = Edits::default();
             edits.unset(page, &elements[0], "src");
-            assert_eq!(edits.apply(page), expected);
+            assert_eq!(edits.apply(page).unwrap(), expected);
         }
     }
 }

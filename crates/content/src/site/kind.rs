@@ -41,7 +41,12 @@ impl Kind {
 
     /// Whether the name is an AVIF's.
     pub(crate) fn is_avif(path: &str) -> bool {
-        path.rsplit_once('.').is_some_and(|(_, ending)| ending.eq_ignore_ascii_case("avif"))
+        ends_with(path, &["avif"])
+    }
+
+    /// Whether the name is an SVG image's.
+    pub(crate) fn is_svg(path: &str) -> bool {
+        ends_with(path, &["svg"])
     }
 
     pub(crate) fn is_image(self) -> bool {
@@ -50,10 +55,15 @@ impl Kind {
 
     /// Whether it is worth compressing.
     pub(crate) fn is_text(self, path: &str) -> bool {
-        let ending = path.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
         matches!(self, Kind::Page | Kind::Style | Kind::Script)
-            || ["svg", "json", "xml", "txt"].contains(&ending.as_str())
+            || ends_with(path, &["svg", "json", "xml", "txt"])
     }
+}
+
+/// Whether the name of a file ends in one of these, in any case.
+fn ends_with(path: &str, endings: &[&str]) -> bool {
+    path.rsplit_once('.')
+        .is_some_and(|(_, ending)| endings.iter().any(|one| ending.eq_ignore_ascii_case(one)))
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 //! What scripts may look for stays: an element with `id`, `name` or an event's attribute, on a page with scripts, is
 //! never taken out. So does a map's picture: it is a menu. A reference that leads nowhere stays as it was.
 
-use crate::css;
-use crate::decide::Decisions;
-use crate::document::{Document, Use, candidates};
-use crate::image;
-use crate::markup::{Edits, Element, escaped};
+use super::decide::Decisions;
+use super::{Widths, text};
 use crate::policy::{Level, Step, Tag};
-use crate::reference::{Target, relative};
-use std::collections::BTreeMap;
+use crate::text::css;
+use crate::text::document::{Document, Use, candidates};
+use crate::text::markup::{Edits, Element, escaped};
+use crate::text::reference::{Target, relative};
 
-/// Images that load at once, whatever the step `lazy` says: those that are seen first.
+/// The number of images that load at once whatever the step `lazy` says, because they are seen first.
 const EAGER: usize = 3;
 
 /// A page that is being rewritten.
@@ -20,8 +19,7 @@ struct Rewriter<'a> {
     decisions: &'a Decisions<'a>,
     path: &'a str,
     document: &'a Document,
-    /// Images that were written again with fewer pixels, and their widths before.
-    widths: &'a BTreeMap<String, usize>,
+    widths: &'a Widths,
     edits: Edits,
     /// Images that stay, so far.
     kept: usize,
@@ -34,19 +32,17 @@ enum Instead {
 }
 
 /// The page at `path` as it is at the level, in its encoding; `None` if it stays as it is.
-pub(crate) fn rewritten(
+pub(super) fn rewritten(
     decisions: &Decisions<'_>,
     path: &str,
     document: &Document,
-    widths: &BTreeMap<String, usize>,
+    widths: &Widths,
 ) -> Option<Vec<u8>> {
     let edits = Edits::default();
     let mut rewriter = Rewriter { decisions, path, document, widths, edits, kept: 0 };
-    for at in 0..document.elements.len() {
-        rewriter.element(at);
-    }
-    let text = rewriter.edits.apply(document.text());
-    (text != document.text()).then(|| document.decoded.encode(&text))
+    (0..document.elements.len()).for_each(|at| rewriter.element(at));
+    let text = rewriter.edits.apply(document.text())?;
+    Some(document.decoded.encode(&text))
 }
 
 impl<'a> Rewriter<'a> {
@@ -55,14 +51,11 @@ impl<'a> Rewriter<'a> {
         let tag = self.document.tag(at);
         self.edits.unset(self.document.text(), element, "data-plimsoll");
         self.cut_link(element, tag);
-        if tag == Some(Tag::Important) {
-            return;
-        }
-        if self.goes_as_tagged(at) {
+        if tag == Some(Tag::Important) || self.goes_as_tagged(at) {
             return;
         }
         if self.decisions.level == Level::Text {
-            return crate::text_level::element(self.document, at, &mut self.edits);
+            return text::element(self.document, at, &mut self.edits);
         }
         match element.name.as_str() {
             "img" => self.image(at, tag),
@@ -72,24 +65,19 @@ impl<'a> Rewriter<'a> {
             "style" => self.style(element),
             _ => {}
         }
-        self.background(at, element, tag);
+        self.background(element, tag);
         if let Some(style) = element.get("style") {
             let without = css::without(style, |url| self.loses(url));
-            if let Some(style) = without {
-                self.edits.set(element, "style", &style);
-            }
+            without.into_iter().for_each(|style| self.edits.set(element, "style", &style));
         }
     }
 
     /// A link to a page that the level does not have becomes the text that it was.
     fn cut_link(&mut self, element: &Element, tag: Option<Tag>) {
-        if !matches!(element.name.as_str(), "a" | "area") || tag == Some(Tag::Important) {
+        if !element.is(&["a", "area"]) || tag == Some(Tag::Important) {
             return;
         }
-        let Some(Target::Local(named)) = element.get("href").map(|href| self.document.resolve(href)) else {
-            return;
-        };
-        let to = self.decisions.site.tree.find(&named);
+        let to = element.get("href").and_then(|href| self.file(href));
         if !to.is_some_and(|to| self.decisions.cut.contains(to.as_str())) {
             return;
         }
@@ -102,18 +90,13 @@ impl<'a> Rewriter<'a> {
     /// An element that is tagged expendable itself goes whole, unless something important is in it.
     fn goes_as_tagged(&mut self, at: usize) -> bool {
         let element = &self.document.elements[at];
-        let own = element.get("data-plimsoll").and_then(Tag::named);
-        if own != Some(Tag::Expendable)
-            || !self.decisions.policy.takes(Step::Expendable)
-            || element.name == "img"
-        {
+        let tagged =
+            element.own_tag() == Some(Tag::Expendable) && !element.is(&["img", "html", "head", "body"]);
+        if !tagged || !self.decisions.policy.takes(Step::Expendable) {
             return false;
         }
         let Some(whole) = element.whole() else { return false };
-        let inside = self.document.elements[at + 1..].iter().take_while(|inner| inner.tag.start < whole.end);
-        let important =
-            |inner: &Element| inner.get("data-plimsoll").and_then(Tag::named) == Some(Tag::Important);
-        if ["html", "head", "body"].contains(&element.name.as_str()) || inside.into_iter().any(important) {
+        if self.document.within(at, whole.end).any(|inner| inner.own_tag() == Some(Tag::Important)) {
             return false;
         }
         self.edits.replace(whole, "");
@@ -142,11 +125,9 @@ impl<'a> Rewriter<'a> {
     fn instead(&self, at: usize, file: &str, tag: Option<Tag>) -> Option<Instead> {
         let (decisions, element) = (self.decisions, &self.document.elements[at]);
         let tag = tag.or_else(|| decisions.file_tag(file));
-        let wanted_by_script = self.document.has_scripts
-            && element
-                .attributes
-                .iter()
-                .any(|one| ["id", "name"].contains(&one.name.as_str()) || one.name.starts_with("on"));
+        let for_scripts = |name: &str| ["id", "name"].contains(&name) || name.starts_with("on");
+        let wanted_by_script =
+            self.document.has_scripts && element.attributes.iter().any(|one| for_scripts(&one.name));
         if wanted_by_script || element.get("usemap").is_some() || element.get("ismap").is_some() {
             return None;
         }
@@ -160,36 +141,23 @@ impl<'a> Rewriter<'a> {
 
     fn replace_image(&mut self, at: usize, file: &str, instead: &Instead) {
         let element = &self.document.elements[at];
-        // With the image, the `<picture>` around it goes.
-        let picture = element
-            .parent
-            .map(|parent| &self.document.elements[parent])
-            .filter(|parent| parent.name == "picture");
-        let whole = picture.and_then(Element::whole).unwrap_or_else(|| element.tag.clone());
-        let linked = self.document.ancestors(at).skip(1).find(|&at| {
-            matches!(
-                self.document.elements[at].name.as_str(),
-                "a" | "button" | "label" | "option" | "summary"
-            )
-        });
-        let words = words(element, file);
-        let text = match (element.get("alt").map(str::trim), linked) {
-            (Some(alt), _) if !alt.is_empty() => escaped(alt),
-            // A link that a page does not show would be a dead one.
-            (_, Some(link)) if !self.document.elements[link].has_text => escaped(&words),
-            (_, None) if matches!(instead, Instead::Link) => escaped(&words),
+        let linked = self.document.around(element, &["a", "button", "label", "option", "summary"]);
+        let is_link = matches!(instead, Instead::Link) && linked.is_none();
+        let text = match (element.words("alt"), linked) {
+            (Some(alt), _) => escaped(alt),
+            // A link without any text could not be followed.
+            (None, Some(link)) if !link.has_text => escaped(element.caption(file)),
+            (None, None) if is_link => escaped(element.caption(file)),
             _ => String::new(),
         };
-        let text = match (instead, linked) {
-            (Instead::Link, None) => {
-                // The reference stays as the page wrote it, with base and query.
-                let src =
-                    element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
-                format!("<a href=\"{}\">{text}</a>", escaped(&src))
-            }
-            _ => text,
+        let text = if is_link {
+            // The reference stays as the page wrote it, with base and query.
+            let src = element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
+            format!("<a href=\"{}\">{text}</a>", escaped(&src))
+        } else {
+            text
         };
-        self.edits.replace(whole, text);
+        self.edits.replace(self.document.picture(element), text);
     }
 
     fn keep_image(&mut self, element: &Element, file: &str) {
@@ -232,22 +200,19 @@ impl<'a> Rewriter<'a> {
 
     /// Sheets, scripts, icons, and what is loaded early.
     fn linked(&mut self, at: usize, element: &Element) {
-        let references = self.document.references.iter().filter(|reference| reference.element == at);
-        let Some(reference) = references.into_iter().find(|reference| reference.purpose != Use::Candidate)
-        else {
+        let mut references = self.document.references.iter().filter(|reference| reference.element == at);
+        let Some(reference) = references.find(|reference| reference.purpose != Use::Candidate) else {
             return;
         };
         let Target::Local(named) = &reference.target else { return };
         let Some(file) = self.decisions.site.tree.find(named) else { return };
         if self.decisions.is_expendable(&file) {
-            if let Some(whole) = element.whole() {
-                self.edits.replace(whole, "");
-            }
+            self.edits.remove(element);
         } else if reference.purpose == Use::Icon
             && self.decisions.policy.takes(Step::Cosmetic)
             && self.decisions.file_tag(&file).is_none()
         {
-            // Without any, browsers ask for /favicon.ico.
+            // A page without an icon makes browsers ask for /favicon.ico.
             self.edits.set(element, "href", "data:,");
         }
     }
@@ -266,31 +231,13 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    fn background(&mut self, at: usize, element: &Element, tag: Option<Tag>) {
+    fn background(&mut self, element: &Element, tag: Option<Tag>) {
         let Some(file) = element.get("background").and_then(|background| self.file(background)) else {
             return;
         };
         let tag = tag.or_else(|| self.decisions.file_tag(&file));
-        let known =
-            self.document.references.iter().any(|one| one.element == at && one.purpose == Use::Background);
-        if known
-            && self.decisions.policy.takes(Step::Backgrounds)
-            && tag.is_none_or(|tag| tag == Tag::Expendable)
-        {
+        if self.decisions.policy.takes(Step::Backgrounds) && tag.is_none_or(|tag| tag == Tag::Expendable) {
             self.edits.unset(self.document.text(), element, "background");
         }
     }
-}
-
-/// What to call an image that has no alternative text: its title, or its file's name.
-fn words(element: &Element, file: &str) -> String {
-    let title = element.get("title").map(str::trim).filter(|title| !title.is_empty());
-    let name = file.rsplit('/').next().unwrap_or(file);
-    title.unwrap_or(name.split_once('.').map_or(name, |(stem, _)| stem)).to_owned()
-}
-
-/// The width that an image had before it was written again, if it has fewer pixels now.
-pub(crate) fn width_before(original: (usize, usize), written: &[u8]) -> Option<usize> {
-    let (width, _) = image::dimensions(written)?;
-    (width < original.0).then_some(original.0)
 }

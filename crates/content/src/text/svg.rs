@@ -3,28 +3,24 @@
 //! Only these go, by place; paths and numbers stay as they were drawn. Rounding coordinates would save more and may be
 //! seen, and a picture of vectors is small once it is compressed, as the step `compressed` does.
 
+use super::markup::Edits;
+
 /// Elements that draw nothing and hold nothing that is drawn (SVG 2, 5.10; Inkscape's own).
 const SILENT: [&str; 3] = ["metadata", "sodipodi:namedview", "inkscape:perspective"];
 
 /// The image without them; `None` if there is nothing to take out, or it is no text.
 pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find('<') {
-        let (before, tag) = rest.split_at(at);
-        out.push_str(before);
-        let length = match silent(tag) {
-            Some(length) => length,
-            None => {
-                let kept = kept(tag);
-                out.push_str(&tag[..kept]);
-                kept
-            }
-        };
-        rest = &tag[length..];
+    let (mut edits, mut at) = (Edits::default(), 0);
+    while let Some(next) = text[at..].find('<') {
+        at += next;
+        let length = silent(&text[at..]);
+        if let Some(length) = length {
+            edits.replace(at..at + length, "");
+        }
+        at += length.unwrap_or_else(|| kept(&text[at..]));
     }
-    out.push_str(rest);
-    (out.len() < text.len()).then(|| out.into_bytes())
+    edits.apply(text).map(String::into_bytes)
 }
 
 /// How long what is to be taken out is, if `text` begins with it.

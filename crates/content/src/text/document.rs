@@ -1,10 +1,11 @@
 //! A page: its elements, and what each of its references is for.
 
-use crate::charset::{Decoded, decode};
-use crate::css::{self, Purpose};
-use crate::markup::{Element, elements};
+use super::charset::{Decoded, decode};
+use super::css::{self, Purpose};
+use super::markup::{Element, elements};
+use super::reference::{Target, folder, resolve};
 use crate::policy::Tag;
-use crate::reference::{Target, folder, resolve};
+use std::ops::Range;
 
 /// What a reference is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,6 @@ pub(crate) enum Use {
     Icon,
     Sheet,
     Script,
-    /// A page in the page.
     Frame,
     /// `background` attributes of old.
     Background,
@@ -29,7 +29,7 @@ pub(crate) enum Use {
     Style,
     /// What a browser may load early, or not at all: a preload, a video, a manifest.
     Hint,
-    /// A reader may go there.
+    /// A link that a reader may follow.
     Link,
 }
 
@@ -40,7 +40,6 @@ impl Use {
     }
 }
 
-/// A reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// The element that it is in.
@@ -54,10 +53,10 @@ pub(crate) struct Reference {
 pub(crate) struct Document {
     pub(crate) decoded: Decoded,
     pub(crate) elements: Vec<Element>,
-    /// What its references are relative to.
+    /// The folder that its references are relative to.
     pub(crate) folder: String,
     pub(crate) references: Vec<Reference>,
-    /// It has scripts, which may look for its elements.
+    /// Whether it has scripts, which may look for its elements.
     pub(crate) has_scripts: bool,
 }
 
@@ -69,15 +68,13 @@ impl Document {
         let base = elements.iter().find(|element| element.name == "base").and_then(|base| base.get("href"));
         let folder = match base.map(|base| resolve(folder(path), base)) {
             Some(Target::Local(base)) => folder(&base).to_owned(),
-            // All its relative references lead to another host.
+            // All relative references of the page lead to another host.
             Some(Target::Elsewhere) => "//".to_owned(),
             _ => folder(path).to_owned(),
         };
         let has_scripts = elements.iter().any(|element| element.name == "script");
         let mut document = Document { decoded, elements, folder, references: Vec::new(), has_scripts };
-        for at in 0..document.elements.len() {
-            document.collect(at);
-        }
+        (0..document.elements.len()).for_each(|at| document.collect(at));
         Some(document)
     }
 
@@ -138,12 +135,32 @@ impl Document {
 
     /// The tag that counts for an element: its own, or that of the nearest around it.
     pub(crate) fn tag(&self, at: usize) -> Option<Tag> {
-        self.ancestors(at).find_map(|at| self.elements[at].get("data-plimsoll").and_then(Tag::named))
+        self.outward(&self.elements[at]).find_map(Element::own_tag)
     }
 
     /// The element and those around it, from the inside out.
-    pub(crate) fn ancestors(&self, at: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(at), |&at| self.elements[at].parent)
+    fn outward<'a>(&'a self, element: &'a Element) -> impl Iterator<Item = &'a Element> {
+        std::iter::successors(Some(element), |inner| self.parent(inner))
+    }
+
+    pub(crate) fn parent(&self, element: &Element) -> Option<&Element> {
+        element.parent.map(|parent| &self.elements[parent])
+    }
+
+    /// The nearest element around this one that has one of the names.
+    pub(crate) fn around<'a>(&'a self, element: &'a Element, names: &[&str]) -> Option<&'a Element> {
+        self.outward(element).skip(1).find(|outer| outer.is(names))
+    }
+
+    /// The elements within the one at `at`, which ends at `end`.
+    pub(crate) fn within(&self, at: usize, end: usize) -> impl Iterator<Item = &Element> {
+        self.elements[at + 1..].iter().take_while(move |inner| inner.tag.start < end)
+    }
+
+    /// What goes with an image: the `<picture>` around it, or its tag alone.
+    pub(crate) fn picture(&self, image: &Element) -> Range<usize> {
+        let picture = self.parent(image).filter(|parent| parent.is(&["picture"]));
+        picture.and_then(Element::whole).unwrap_or_else(|| image.tag.clone())
     }
 }
 

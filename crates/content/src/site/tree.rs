@@ -1,7 +1,8 @@
 //! A site's folder: its files, its links, and what is wrong with it.
 
-use crate::kind::Kind;
-use crate::snapshot::Snapshot;
+use super::kind::Kind;
+use crate::Problem;
+use crate::work::{about, refused};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -24,22 +25,25 @@ pub(crate) struct Tree {
     pub(crate) links: BTreeMap<String, PathBuf>,
     /// Dynamic pages as they were fetched. They are among the files, too, and in place of one of the same path.
     pub(crate) snapshots: BTreeMap<String, Vec<u8>>,
-    /// What was left out: the path, and why.
-    pub(crate) skipped: Vec<(String, String)>,
+    /// What was left out, and why.
+    pub(crate) skipped: Vec<Problem>,
 }
 
 impl Tree {
     /// Reads the folder, without what is in its files.
     ///
     /// # Errors
-    /// A folder cannot be read.
+    /// `InvalidInput`: there is no such folder, or one in it cannot be read.
     pub(crate) fn read(root: &Path) -> io::Result<Tree> {
-        let mut tree = Tree { root: root.canonicalize()?, ..Tree::default() };
-        if !tree.root.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a folder"));
-        }
-        tree.folder("")?;
-        Ok(tree)
+        let read = |mut tree: Tree| match tree.root.is_dir() {
+            true => tree.folder("").map(|()| tree),
+            false => Err(io::Error::other("not a folder")),
+        };
+        let found = root.canonicalize().and_then(|root| read(Tree { root, ..Tree::default() }));
+        found.map_err(|error| {
+            let instead = "name the folder that has the site's files, such as /var/www/html";
+            refused(format!("cannot read the site {}: {error}; {instead}", root.display()))
+        })
     }
 
     fn folder(&mut self, folder: &str) -> io::Result<()> {
@@ -49,7 +53,7 @@ impl Tree {
             let name = entry.file_name();
             let Some(name) = name.to_str() else {
                 let shown = format!("{folder}{}", name.to_string_lossy());
-                self.skip(shown, "its name is not UTF-8, no address leads to it");
+                self.skip(&shown, "its name is not UTF-8, no address leads to it");
                 continue;
             };
             let path = format!("{folder}{name}");
@@ -62,7 +66,7 @@ impl Tree {
                 let file = File { kind: Kind::of(&path), bytes: entry.metadata()?.len() };
                 self.files.insert(path, file);
             } else {
-                self.skip(path, "neither file nor folder");
+                self.skip(&path, "neither file nor folder");
             }
         }
         Ok(())
@@ -71,11 +75,11 @@ impl Tree {
     fn link(&mut self, path: String) -> io::Result<()> {
         let at = self.root.join(&path);
         let Ok(target) = at.canonicalize() else {
-            self.skip(path, "a link that leads nowhere, or in a circle");
+            self.skip(&path, "a link that leads nowhere, or in a circle");
             return Ok(());
         };
         let Ok(inside) = target.strip_prefix(&self.root) else {
-            self.skip(path, "a link out of the site: what it leads to is not published");
+            self.skip(&path, "a link out of the site: what it leads to is not published");
             return Ok(());
         };
         let up = path.matches('/').count();
@@ -84,8 +88,8 @@ impl Tree {
         Ok(())
     }
 
-    fn skip(&mut self, path: String, why: &str) {
-        self.skipped.push((path, why.to_owned()));
+    fn skip(&mut self, path: &str, why: &str) {
+        self.skipped.push(Problem::new(path, why));
     }
 
     /// The file that a server gives for `path`: itself, or its folder's index; through links, too.
@@ -97,25 +101,20 @@ impl Tree {
             let names = ["index.html", "index.htm"].map(|name| format!("{folder}{name}"));
             names.into_iter().find(|name| self.files.contains_key(name))
         };
-        let folder =
-            if path.is_empty() || path.ends_with('/') { path.to_owned() } else { format!("{path}/") };
-        index(&folder).or_else(|| {
+        let slash = if path.is_empty() || path.ends_with('/') { "" } else { "/" };
+        index(&format!("{path}{slash}")).or_else(|| {
             if self.links.is_empty() {
                 return None;
             }
             let real = self.root.join(path).canonicalize().ok()?;
             let inside = real.strip_prefix(&self.root).ok()?.to_str()?;
-            if self.files.contains_key(inside) {
-                Some(inside.to_owned())
-            } else {
-                index(&format!("{inside}/"))
-            }
+            let file = self.files.contains_key(inside).then(|| inside.to_owned());
+            file.or_else(|| index(&format!("{inside}/")))
         })
     }
 
     /// Takes in a dynamic page that was fetched.
-    pub(crate) fn take(&mut self, snapshot: Snapshot) {
-        let Snapshot { path, bytes } = snapshot;
+    pub(crate) fn take(&mut self, path: String, bytes: Vec<u8>) {
         self.files.insert(path.clone(), File { kind: Kind::Page, bytes: bytes.len() as u64 });
         self.snapshots.insert(path, bytes);
     }
@@ -124,8 +123,7 @@ impl Tree {
         if let Some(bytes) = self.snapshots.get(path) {
             return Ok(bytes.clone());
         }
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{path}: {error}"));
-        fs::read(self.root.join(path)).map_err(named)
+        fs::read(self.root.join(path)).map_err(|error| about(Path::new(path), &error))
     }
 }
 
@@ -157,7 +155,10 @@ pub(crate) mod tests {
         let links: Vec<(&str, &str)> =
             tree.links.iter().map(|(path, to)| (path.as_str(), to.to_str().unwrap())).collect();
         assert_eq!(links, [("a/up", "../"), ("absolute", "a")]);
-        assert_eq!(tree.skipped.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["loop", "out"]);
+        assert_eq!(
+            tree.skipped.iter().map(|skipped| skipped.path.as_str()).collect::<Vec<_>>(),
+            ["loop", "out"]
+        );
         for path in ["a", "a/", "a/index.html", "absolute/", "a/up/a/up/absolute"] {
             assert_eq!(tree.find(path).as_deref(), Some("a/index.html"), "{path}");
         }

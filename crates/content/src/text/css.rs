@@ -3,6 +3,7 @@
 //! Only tokens are looked at (CSS Syntax 3, 4): comments, strings, `url(...)`, blocks and the name of the declaration
 //! that a URL is in. That is enough to tell a background from a font, and leaves all else as it was, byte for byte.
 
+use super::markup::Edits;
 use std::ops::Range;
 
 /// A file that a sheet names.
@@ -129,8 +130,7 @@ impl Scanner<'_> {
 
     fn open(&mut self) {
         let prelude = self.prelude();
-        let begin = self.start + self.text[self.start..self.at].len()
-            - self.text[self.start..self.at].trim_start().len();
+        let begin = self.at - self.text[self.start..self.at].trim_start().len();
         self.blocks.push(prelude.starts_with("@font-face").then_some((self.found.len(), begin)));
         self.at += 1;
         self.start = self.at;
@@ -190,28 +190,15 @@ fn unescaped(text: &str) -> String {
 /// The sheet without the files that `removed` names: `none` for a background, and a font face goes whole. What has no
 /// such word for nothing keeps its file. `None` if nothing changes.
 pub(crate) fn without(sheet: &str, removed: impl Fn(&SheetUrl) -> bool) -> Option<String> {
-    let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
-    for url in urls(sheet).iter().filter(|url| removed(url)) {
-        match &url.purpose {
-            Purpose::Background => edits.push((url.range.clone(), "none")),
-            Purpose::Font(rule) if edits.last().is_none_or(|(last, _)| last != rule) => {
-                edits.push((rule.clone(), ""))
-            }
-            Purpose::Font(_) | Purpose::Import | Purpose::Other => {}
+    let mut edits = Edits::default();
+    for url in urls(sheet).into_iter().filter(removed) {
+        match url.purpose {
+            Purpose::Background => edits.replace(url.range, "none"),
+            Purpose::Font(rule) => edits.replace(rule, ""),
+            Purpose::Import | Purpose::Other => {}
         }
     }
-    if edits.is_empty() {
-        return None;
-    }
-    let mut out = String::with_capacity(sheet.len());
-    let mut at = 0;
-    for (range, text) in edits {
-        out.push_str(&sheet[at..range.start]);
-        out.push_str(text);
-        at = range.end;
-    }
-    out.push_str(&sheet[at..]);
-    Some(out)
+    edits.apply(sheet)
 }
 
 #[cfg(test)]

@@ -1,5 +1,23 @@
 //! References from a page to files of its site: resolving as a browser does (RFC 3986, 5), without a host.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use std::borrow::Cow;
+
+/// The characters that are encoded in a path; all others may stand in an attribute as they are.
+const PATH: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'/')
+    .remove(b'.')
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b',')
+    .remove(b'+')
+    .remove(b'=');
+
 /// Where a reference leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -30,7 +48,10 @@ pub(crate) fn resolve(folder: &str, reference: &str) -> Target {
         return Target::Elsewhere;
     }
     let whole = if path.starts_with('/') { path } else { format!("{folder}{path}") };
-    Target::Local(decoded(&without_dots(&whole)))
+    let plain = without_dots(&whole);
+    // A path that is not UTF-8 once it is decoded names no file of the tree; it stays as it was.
+    let decoded = percent_decode_str(&plain).decode_utf8().map(Cow::into_owned);
+    Target::Local(decoded.unwrap_or(plain))
 }
 
 /// The folder that references on the page at `path` are relative to.
@@ -56,29 +77,8 @@ fn without_dots(path: &str) -> String {
             kept.push("");
         }
     }
-    // A folder keeps its slash: its index stands for it.
+    // A folder keeps its slash, because the server answers it with the index of the folder.
     kept.join("/")
-}
-
-/// Percent-decoded; what is no UTF-8 then stays as it was.
-fn decoded(path: &str) -> String {
-    let bytes = path.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = |at: usize| bytes.get(at).and_then(|&digit| char::from(digit).to_digit(16));
-        match (bytes[at], hex(at + 1), hex(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            (byte, ..) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| path.to_owned())
 }
 
 /// A reference from a page in `folder` to the file at `path`, as it can stand in an attribute.
@@ -94,17 +94,7 @@ pub(crate) fn relative(folder: &str, path: &str) -> String {
     // A colon in the first segment would read as a scheme.
     let here =
         if up == 0 && rest.split('/').next().is_some_and(|first| first.contains(':')) { "./" } else { "" };
-    let mut out = "../".repeat(up) + here;
-    for byte in rest.bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'~' | b':' | b'@' | b'(' | b')' | b',' | b'+' | b'=' => {
-                out.push(byte.into())
-            }
-            byte if byte.is_ascii_alphanumeric() => out.push(byte.into()),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    format!("{}{here}{}", "../".repeat(up), utf8_percent_encode(rest, &PATH))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! What a site's pages load and link to: all that decisions and estimates rest on.
 
-use crate::css::{self, Purpose};
-use crate::document::{Document, Reference, Use};
-use crate::kind::Kind;
+use super::kind::Kind;
+use super::tree::Tree;
 use crate::policy::Tag;
-use crate::reference::{Target, folder, resolve};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::text::css::{self, Purpose};
+use crate::text::document::{Document, Reference, Use};
+use crate::text::reference::{Target, folder, resolve};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a page says of the files that it refers to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Page {
-    pub(crate) bytes: u64,
     /// Files that a view of it loads, each once.
     pub(crate) embedded: BTreeSet<String>,
     /// Embedded files that are images in the text, which another page may show in its place.
@@ -28,13 +28,13 @@ pub(crate) struct Page {
 /// How a file is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
-    /// The file is used as an image whose size on the page an attribute can give.
+    /// As an image whose size on the page an attribute can give.
     pub(crate) sizable: bool,
-    /// Where its own size counts.
+    /// Where the file's own size counts.
     pub(crate) fixed: bool,
-    /// Tagged important somewhere.
+    /// With the tag important.
     pub(crate) important: bool,
-    /// Tagged degradable somewhere.
+    /// With the tag degradable.
     pub(crate) degradable: bool,
 }
 
@@ -47,20 +47,17 @@ pub(crate) struct Survey {
     pub(crate) imports: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Finds the file for a path.
-pub(crate) type Find<'a> = dyn Fn(&str) -> Option<String> + Sync + 'a;
-
 impl Survey {
     /// Takes in a page.
-    pub(crate) fn page(&mut self, path: &str, bytes: u64, document: &Document, find: &Find<'_>) {
-        let mut page = Page { bytes, ..Page::default() };
+    pub(crate) fn page(&mut self, path: &str, document: &Document, tree: &Tree) {
+        let mut page = Page::default();
         for reference in &document.references {
             let Target::Local(named) = &reference.target else {
                 let embedded = reference.target == Target::Elsewhere && reference.purpose.is_embedded();
                 page.external += u64::from(embedded);
                 continue;
             };
-            let Some(file) = find(named) else {
+            let Some(file) = tree.find(named) else {
                 page.dangling += 1;
                 continue;
             };
@@ -88,8 +85,8 @@ impl Survey {
     fn note(&mut self, file: &str, reference: &Reference, tag: Option<Tag>, document: &Document) {
         let purpose = reference.purpose;
         let element = &document.elements[reference.element];
-        let parent = element.parent.map(|parent| &document.elements[parent]);
-        let chosen = element.get("srcset").is_some() || parent.is_some_and(|parent| parent.name == "picture");
+        let in_picture = document.parent(element).is_some_and(|parent| parent.is(&["picture"]));
+        let chosen = element.get("srcset").is_some() || in_picture;
         let usage = self.usage.entry(file.to_owned()).or_default();
         match purpose {
             // An image has to keep its size if it is one of several candidates, or has places on it to click at.
@@ -102,10 +99,10 @@ impl Survey {
     }
 
     /// Takes in a style sheet.
-    pub(crate) fn sheet(&mut self, path: &str, text: &str, find: &Find<'_>) {
+    pub(crate) fn sheet(&mut self, path: &str, text: &str, tree: &Tree) {
         for url in css::urls(text) {
             let Target::Local(named) = resolve(folder(path), &url.url) else { continue };
-            let Some(file) = find(&named) else { continue };
+            let Some(file) = tree.find(&named) else { continue };
             self.usage.entry(file.clone()).or_default().fixed = true;
             if url.purpose == Purpose::Import {
                 self.imports.entry(path.to_owned()).or_default().insert(file);
@@ -113,7 +110,20 @@ impl Survey {
         }
     }
 
-    /// When all are taken in: sheets bring the sheets that they import.
+    /// Takes in what was found in other files.
+    pub(crate) fn merge(&mut self, part: Survey) {
+        self.pages.extend(part.pages);
+        self.imports.extend(part.imports);
+        for (path, usage) in part.usage {
+            let all = self.usage.entry(path).or_default();
+            all.sizable |= usage.sizable;
+            all.fixed |= usage.fixed;
+            all.important |= usage.important;
+            all.degradable |= usage.degradable;
+        }
+    }
+
+    /// To be called when all files are taken in: pages load the sheets that their sheets import.
     ///
     /// Which backgrounds and fonts of a sheet a page loads depends on its elements; they are not counted, so that what
     /// is estimated to be saved is rather too little.
@@ -133,7 +143,7 @@ impl Survey {
     /// How many links each page is away from the `first`. Pages in frames are as near as the page that shows them.
     pub(crate) fn depths(&self, first: &str, important: bool) -> BTreeMap<&str, u32> {
         let mut depths: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut open = std::collections::VecDeque::new();
+        let mut open = VecDeque::new();
         if let Some((first, _)) = self.pages.get_key_value(first) {
             depths.insert(first, 0);
             open.push_back(first.as_str());
@@ -141,7 +151,7 @@ impl Survey {
         while let Some(path) = open.pop_front() {
             let (page, depth) = (&self.pages[path], depths[path]);
             let links = page.links.iter().map(|link| {
-                // What is important is as near as can be, and so is what is behind it.
+                // An important link makes its page as near as the first one.
                 (link, if important && page.important_links.contains(link) { 0 } else { depth + 1 })
             });
             let frames = page.embedded.iter().map(|frame| (frame, depth));
@@ -159,16 +169,17 @@ impl Survey {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tree::File;
     use super::*;
 
     fn survey(pages: &[(&str, &str)]) -> Survey {
         let mut survey = Survey::default();
-        let names: BTreeSet<&str> =
-            ["a.png", "b.png", "s.css"].into_iter().chain(pages.iter().map(|(p, _)| *p)).collect();
-        let find = |path: &str| names.contains(path).then(|| path.to_owned());
+        let names = ["a.png", "b.png", "s.css"].into_iter().chain(pages.iter().map(|(path, _)| *path));
+        let file = |name: &str| (name.to_owned(), File { kind: Kind::of(name), bytes: 1 });
+        let tree = Tree { files: names.map(file).collect(), ..Tree::default() };
         for (path, text) in pages {
             let document = Document::read(path, text.as_bytes()).unwrap();
-            survey.page(path, text.len() as u64, &document, &find);
+            survey.page(path, &document, &tree);
         }
         survey.finish();
         survey

@@ -9,7 +9,7 @@
 //!
 //! Trees are from lowest to highest. A path that is `missing` from one is to be had from the next.
 
-use crate::adapt::Adapted;
+use super::Adapted;
 use crate::image::Reduction;
 use crate::policy::Level;
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,21 @@ pub struct Image {
     pub similarity: f64,
 }
 
+/// What is wrong with a file of the site.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Problem {
+    /// The path of the file in the site.
+    pub path: String,
+    /// What is wrong with it, and what became of it.
+    pub what: String,
+}
+
+impl Problem {
+    pub(crate) fn new(path: &str, what: &str) -> Problem {
+        Problem { path: path.to_owned(), what: what.to_owned() }
+    }
+}
+
 /// What came of an image: smaller, as it was, or what is wrong with it.
 pub(crate) type Reduced = Result<Option<(Image, Vec<u8>)>, String>;
 
@@ -56,7 +71,7 @@ struct Manifest<'a> {
     plimsoll: u64,
     trees: Vec<ManifestTree<'a>>,
     images: BTreeMap<&'a str, KnownImage>,
-    problems: Vec<Problem<'a>>,
+    problems: &'a [Problem],
 }
 
 #[derive(Debug, Serialize)]
@@ -66,12 +81,6 @@ struct ManifestTree<'a> {
     files: u64,
     bytes: u64,
     missing: &'a [String],
-}
-
-#[derive(Debug, Serialize)]
-struct Problem<'a> {
-    path: &'a str,
-    what: &'a str,
 }
 
 /// An image that was tried: neither made smaller nor wrong if it stayed as it is.
@@ -103,7 +112,7 @@ pub(crate) fn manifest(
         plimsoll: VERSION,
         trees: trees.collect(),
         images: images.collect(),
-        problems: adapted.problems.iter().map(|(path, what)| Problem { path, what }).collect(),
+        problems: &adapted.problems,
     };
     let mut text = serde_json::to_vec_pretty(&manifest)?;
     text.push(b'\n');
