@@ -12,7 +12,7 @@ use crate::diagnostic::{Findings, exclusive, places, refuse};
 use crate::syntax::Located;
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
+use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Page, Plant};
 
 /// Apache's `ListenBacklog` where nothing is set.
 pub(super) const LISTEN_QUEUE: u64 = 511;
@@ -44,16 +44,9 @@ pub(super) fn as_promised(promises: &Promises) -> Vec<TrueServer> {
 
 fn promised(promise: &promises::Plant) -> TrueServer {
     let mut plant = Plant {
-        discipline: Discipline::Workers(promise.workers),
-        listen_queue: LISTEN_QUEUE as usize,
-        service: Duration::ZERO,
-        service_per_byte: 0.0,
-        law: Law::Deterministic,
         link: promise.bandwidth_bytes_per_second,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
         reports: promise.sense == Sense::Reported,
+        ..Plant::new(Discipline::Workers(promise.workers), LISTEN_QUEUE as usize, Duration::ZERO)
     };
     if let Some(costs) = promise.costs {
         apply_costs(&mut plant, costs, promise.workers);

@@ -1,12 +1,12 @@
-//! The share of requests behind a fraction of clients.
+//! Which fraction of the clients sends the wanted fraction of the requests.
 //!
 //! The law asks that a fraction F of the *requests* be served at the higher level, but the service level picks a
-//! fraction of the *clients*. The two differ where clients differ: some send more requests than others, and a client
-//! that retries at once when rejected sends the most, so that a thousandth of the requests may come from half of the
-//! clients. The calibration follows what the counters of a period show, `ratio = (share of requests at the higher
-//! level) / (fraction of the service level)`, and the service level is set to F / ratio.
+//! fraction of the *clients*. The two differ if some clients send more requests than others. A client that retries at
+//! once when it is rejected sends the most, so that a thousandth of the requests may come from half of the clients. The
+//! counters of a period show `ratio = (part of the requests at the higher level) / (fraction of the service level)`. The
+//! calibration follows this ratio, and the service level is set to F / ratio.
 //!
-//! Why the law's bias does not do this: a bias adds to the set point, and this factor may be a thousand.
+//! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
 
 use libm::{exp, fabs, log, pow};
 
@@ -39,8 +39,8 @@ impl FractionCalibration {
         self.set
     }
 
-    /// Fades over so many periods without requests.
-    pub(crate) fn rest(&mut self, periods: u32) {
+    /// Fades over so many idle periods.
+    pub(crate) fn idle(&mut self, periods: u32) {
         if self.log_ratio != 0.0 {
             self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
         }
@@ -71,48 +71,48 @@ mod tests {
 
     #[test]
     fn even_clients_need_no_calibration() {
-        let mut share = FractionCalibration::default();
+        let mut calibration = FractionCalibration::default();
         for _ in 0..50 {
-            assert!(fabs(share.service_level(1.25, 2.0) - 1.25) < 1e-9);
-            share.learn(&[0, 750, 250]);
+            assert!(fabs(calibration.service_level(1.25, 2.0) - 1.25) < 1e-9);
+            calibration.learn(&[0, 750, 250]);
         }
-        assert_eq!(share.service_level(2.0, 2.0), 2.0);
-        assert_eq!(share.service_level(0.0, 2.0), 0.0);
+        assert_eq!(calibration.service_level(2.0, 2.0), 2.0);
+        assert_eq!(calibration.service_level(0.0, 2.0), 0.0);
     }
 
     #[test]
-    fn finds_the_fraction_of_clients_that_carries_the_share() {
+    fn finds_the_fraction_of_clients_that_sends_the_wanted_requests() {
         // A client that is served sends one request where a rejected one sends ten.
-        let mut share = FractionCalibration::default();
+        let mut calibration = FractionCalibration::default();
         let mut rate = 1e5;
         let mut wanted = 0.01;
         for _ in 0..100 {
-            let clients = share.service_level(wanted, 1.0);
+            let clients = calibration.service_level(wanted, 1.0);
             let (served, rejected) = (1e4 * clients, 1e5 * (1.0 - clients));
-            share.learn(&[rejected as u64, served as u64]);
+            calibration.learn(&[rejected as u64, served as u64]);
             // The m of a server that carries 6,000 requests, with the rate followed as the rate tracker does.
             rate += 0.2 * (served + rejected - rate);
             wanted = (6000.0 / rate).min(1.0);
         }
-        let clients = share.service_level(wanted, 1.0);
+        let clients = calibration.service_level(wanted, 1.0);
         assert!(fabs(clients - 0.6) < 0.06, "{clients}");
     }
 
     #[test]
     fn none_where_none_was_expected_teaches_nothing() {
-        let mut share = FractionCalibration::default();
-        share.service_level(1e-9, 2.0);
-        share.learn(&[1000, 0, 0]);
-        assert!(fabs(share.service_level(0.5, 2.0) - 0.5) < 1e-9);
+        let mut calibration = FractionCalibration::default();
+        calibration.service_level(1e-9, 2.0);
+        calibration.learn(&[1000, 0, 0]);
+        assert!(fabs(calibration.service_level(0.5, 2.0) - 0.5) < 1e-9);
     }
 
     #[test]
     fn a_fraction_below_every_client_is_found_too() {
         // There are ten clients, and a fraction of one in a hundred serves none of them.
-        let mut share = FractionCalibration::default();
+        let mut calibration = FractionCalibration::default();
         let mut periods = 0;
-        while share.service_level(0.01, 1.0) < 0.1 {
-            share.learn(&[1000, 0]);
+        while calibration.service_level(0.01, 1.0) < 0.1 {
+            calibration.learn(&[1000, 0]);
             periods += 1;
         }
         assert!(periods < 10, "{periods} periods");

@@ -8,6 +8,7 @@ use crate::actuator::service_level::ServiceLevel;
 
 impl ServiceLevel {
     /// The level, 0..=M, of the client with this hash.
+    #[inline]
     pub(crate) fn level_of_client(self, hash: u64) -> u8 {
         self.integral() + u8::from(hash < self.fraction())
     }

@@ -26,11 +26,13 @@ impl ServiceLevel {
     }
 
     /// I.
+    #[inline]
     pub(super) fn integral(self) -> u8 {
         (self.0 >> FRACTION_BITS) as u8
     }
 
     /// F, in units of 2^-56.
+    #[inline]
     pub(super) fn fraction(self) -> u64 {
         self.0 & (FRACTION_ONE - 1)
     }

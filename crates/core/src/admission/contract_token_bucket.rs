@@ -1,23 +1,26 @@
-//! The token buckets of a contract, which tell the requests inside a site's contract from those beyond it.
+//! The token buckets of a contract, which tell the requests inside a site's contract from those beyond it (UC 5.1).
+//!
+//! A request beyond the contract is not turned away here: it is an ordinary request, so the service level of its class
+//! degrades or rejects it, and the allocation gives the class what the site's U* carries.
 //!
 //! There are two buckets in the manner of GCRA, each one word that threads share: requests against R_max, and delivered
-//! bytes against W_max. A word is a *pacing time*: the time until which everything that came would last at the promised
-//! rate. Its lead over now measures what came early, and a request conforms while the lead is at most the burst.
+//! bytes against W_max. A word is a *pacing time*: the instant until which everything that arrived would last at the
+//! promised rate. Its lead over now measures what arrived early. A request conforms while the lead is at most the burst.
 //!
-//! **Every** arrival advances the pacing time, conforming or not, up to half a burst beyond the limit. A plain bucket
-//! advances only for requests that conform: a site at 2.5 times its rate would then have 40 % of its requests at full
-//! quality, which uses the contract up, and the rest rejected. UC 5.1 wants otherwise: a site over its rate loses the
-//! guarantee of quality as a whole, and gets what U* carries, most of it degraded before any is rejected. Here the lead
-//! of such a site stands at its limit, and no request conforms until the rate has fallen.
+//! **Every** arrival advances the pacing time, whether it conforms or not, up to half a burst beyond the limit. In a plain
+//! bucket only conforming requests advance it. Then a site at 2.5 times its rate would have 40 % of its requests at full
+//! quality, which uses the contract up, and the rest rejected. UC 5.1 asks for something else: a site over its rate loses
+//! the guarantee of full quality as a whole, and gets what U* carries, most of it degraded before any request is rejected.
+//! Here the lead of such a site stays at its limit, and no request conforms until the rate has fallen.
 //!
-//! Chance must not break a contract that is used exactly. Without drift the lead of Poisson arrivals at R_max wanders
-//! over its whole range and is beyond the burst half of the time. So the pace is faster than promised by a small
-//! *slack* e. The lead is then a random walk with drift -e and an exponential stationary law, and lies beyond a burst
-//! of K requests with probability `exp(-2 e K)`; `e = ln(1000) / 2 K` makes that a thousandth (K = 100: 3.5 %). What a
-//! site takes inside the slack still counts against its U*, so the slack only changes which requests are degraded.
+//! Chance must not break a contract that is used exactly. The lead of Poisson arrivals at R_max is a random walk without
+//! drift, which would be beyond the burst half of the time. So the pace is faster than promised by a small *slack* e.
+//! The walk then has the drift -e and an exponential stationary distribution, and lies beyond a burst of K requests with
+//! probability `exp(-2 e K)`; `e = ln(1000) / 2 K` makes that a thousandth (K = 100: 3.5 %). What a site takes inside the
+//! slack still counts against its U*, so the slack only changes which requests are degraded.
 //!
-//! Bytes are counted at their delivery, without a time. So `sent` only adds, and the next arrival brings the word back
-//! between now and the largest lead.
+//! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
+//! from both sides.
 
 use crate::promises::Guarantee;
 use crate::time::Instant;
@@ -49,19 +52,19 @@ impl TokenBucket {
         TokenBucket { guarantee: *guarantee, requests: pace(guarantee.rate), bytes }
     }
 
-    /// The contract that they measure.
+    /// The contract.
     pub(crate) fn guarantee(&self) -> &Guarantee {
         &self.guarantee
     }
 
-    /// Takes an arrival; returns whether it is inside the contract.
+    /// Counts an arrival; returns whether it is inside the contract.
     pub(crate) fn conforms(&self, now: Instant) -> bool {
         let inside = self.requests.take(now, self.requests.step_ns(1));
-        // Both buckets are asked, because asking the second brings its word back between its bounds.
+        // The second bucket is looked at in any case, because that limits its lead.
         inside & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
     }
 
-    /// Takes bytes delivered.
+    /// Counts delivered bytes.
     pub(crate) fn sent(&self, bytes: u64) {
         if let Some(pace) = &self.bytes {
             pace.word.fetch_add(pace.step_ns(bytes), Ordering::Relaxed);

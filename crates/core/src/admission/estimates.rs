@@ -1,11 +1,10 @@
-//! What the requests of a site are expected to cost, by type and level: words that threads share.
+//! The expected cost of the requests of a site, by type and level, in words that threads share.
 //!
-//! `arrive` reads an estimate, `release` adds what a request took, and `tick` learns from the sums ([`ServiceTime`]).
-//! An estimate is one word, so that its mean and its deviation never tear. Requests with an announced cost have
-//! estimates of their own, which learn the true cost of an announced second.
+//! An arrival reads an estimate, a release adds the time that the request took, and `tick` learns from the sums
+//! ([`ServiceTime`]). An estimate is one word, so its mean and its deviation are always of one moment. Requests with an
+//! announced cost have estimates of their own: the true cost of an announced second.
 //!
-//! A body of whole blocks costs one slope more for each block ([`SizeLaw`](crate::model::SizeLaw)); the estimate holds
-//! the rest.
+//! Each whole block of a request's body adds the slope of the [`SizeLaw`](crate::model::SizeLaw) to the estimate.
 
 use crate::admission::deadline::MARGIN;
 use crate::model::ServiceTime;
@@ -24,7 +23,7 @@ pub(crate) struct Estimates {
     costliest: Word,
     /// The largest cost that was announced lately (us), among costs that fit into a deadline.
     announced: AtomicU32,
-    /// The part of the costliest cost's headroom that is kept, in millionths.
+    /// The part of the headroom for the costliest request that is kept, in millionths.
     headroom: AtomicU32,
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct TypeEstimate {
     /// Requests that were refused, and those that were refused because they take too long even alone.
     refused: AtomicU32,
     too_long: AtomicU32,
-    /// Set when the next request that takes too long is let in all the same.
+    /// Set when the next request that takes too long is to be admitted all the same.
     invited: AtomicU32,
 }
 
@@ -72,12 +71,12 @@ pub(crate) struct Headroom {
 }
 
 impl Cost {
-    /// A time that is almost surely enough.
+    /// A time that is almost certainly enough.
     fn needs_us(self) -> f64 {
         f64::from(self.mean_us) + MARGIN * f64::from(self.deviation_us)
     }
 
-    /// A cost that covers both: one may take longer and the other vary more.
+    /// A cost that covers both, since one may have the longer mean and the other the larger deviation.
     pub(crate) fn max(self, other: Cost) -> Cost {
         Cost {
             mean_us: self.mean_us.max(other.mean_us),
@@ -100,14 +99,14 @@ impl Cost {
     }
 }
 
-/// The part of a deadline for which one worker may have work waiting, whatever headroom the costliest request would need.
-/// With s workers the part is divided by the square root of s, because the queue of many workers varies less. On the
-/// language model's trace one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
-/// often as all requests; with a longer queue 0.90, and a third.
+/// The part of a deadline for which work may always wait before one worker, whatever headroom the costliest request would
+/// need. With s workers it is divided by the square root of s, because the queue before many workers varies less. On the
+/// trace of a language model one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
+/// often as all requests are; with a longer queue the figures are 0.90 and a third.
 const LEAST_QUEUE: f64 = 0.5;
 /// The coefficient of variation of a service time of known size (AC 2).
 const SIZED_VARIES: f64 = 0.1;
-/// Each look takes one part in so many off the largest announced cost.
+/// [`Estimates::fade`] takes one part in so many off the largest announced cost.
 const FADE: u32 = 20;
 
 /// The estimates of announced costs are in millionths of the announcement.
@@ -141,7 +140,7 @@ impl Estimates {
         self.headroom.store((part * 1e6) as u32, Ordering::Relaxed);
     }
 
-    /// Takes an announced cost.
+    /// Notes an announced cost, if it fits into the deadline.
     pub(crate) fn saw(&self, cost: Cost, terms: &DeadlineTerms) {
         if terms.deadline.is_some_and(|deadline| Duration::from_micros(cost.mean_us.into()) <= deadline) {
             self.announced.fetch_max(cost.mean_us, Ordering::Relaxed);
@@ -180,7 +179,7 @@ impl Estimates {
         Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
     }
 
-    /// Takes the time that a request took.
+    /// Adds the time that a request took.
     pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
         let row = self.row(features, level);
         match u64::from(features.announced_us) {
@@ -197,7 +196,7 @@ impl Estimates {
         row.too_long.fetch_add(too_long.into(), Ordering::Relaxed);
     }
 
-    /// Whether a request that takes too long is let in, to see whether such requests still do: true once after each
+    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once after each
     /// [`TypeEstimate::invite`].
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
         let invited = &self.row(features, level).invited;
@@ -205,7 +204,7 @@ impl Estimates {
     }
 }
 
-/// The sums of one type since the last look.
+/// The sums of one type since they were last taken.
 pub(crate) struct TypeSums {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
@@ -225,7 +224,7 @@ impl TypeEstimate {
         self.estimate.set(cost);
     }
 
-    /// Lets in the next request that takes too long.
+    /// Has the next request admitted that takes too long.
     pub(crate) fn invite(&self) {
         self.invited.store(1, Ordering::Relaxed);
     }
@@ -239,7 +238,7 @@ impl TypeEstimate {
         u64::from(blocks).saturating_mul(self.block_ns.load(Ordering::Relaxed)) / 1000
     }
 
-    /// Takes the time of a request with a body: the blocks' cost aside, the rest belongs to the type.
+    /// Adds the time of a request with a body; the cost of its blocks is subtracted before the type learns from it.
     fn note_sized(&self, took: u64, blocks: u16) {
         let sized = self.sized_us(blocks);
         let took = sized + self.note(took.saturating_sub(sized));
@@ -249,7 +248,7 @@ impl TypeEstimate {
         }
     }
 
-    /// Takes a time, at most the outlier bound; returns the time that counts.
+    /// Adds a time, cut to the outlier bound; returns the time that was added.
     fn note(&self, took: u64) -> u64 {
         let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;

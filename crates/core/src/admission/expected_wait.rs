@@ -6,16 +6,16 @@
 //! (waiting work of equal and higher ranks + residual work of the requests in service) / s
 //! ```
 //!
-//! which is the bound of AC's theorem, with the residual work because nothing is preempted. The expected wait lies below
-//! the bound ([`until_free`]), and the decision uses the expectation with the spread beside it. Requests of higher ranks
-//! go on arriving during the wait. They take a share of the workers that `tick` measures, with noise, and the
+//! which is the bound of AC's theorem; the residual work is in it because nothing is preempted. The expected wait is below
+//! the bound ([`until_free`]), and the decision uses the expected wait and its variance. Requests of higher ranks go on
+//! arriving during the wait. The part of the workers that they take is measured by `tick`, with its noise, and the
 //! probability that they make the request late must be small ([`Wait::outlasts`]).
 
 use core::f64::consts::FRAC_1_SQRT_2;
 use libm::{erfc, exp, sqrt};
 
-/// The deviation, over its mean, of the time at which the first of many workers is free: a half, as for residual times
-/// that are spread evenly.
+/// The coefficient of variation of the time at which the first of many workers is free: a half, as for residual times that
+/// are uniformly distributed.
 const SPREAD: f64 = 0.5;
 /// The part of the workers that higher ranks leave is taken to be at least this.
 const LEAST_LEFT: f64 = 0.05;
@@ -26,7 +26,7 @@ pub(super) struct Wait {
     /// central moment.
     pub(super) ahead: f64,
     pub(super) variance: f64,
-    /// As for sums of gamma laws; for one of mean m and variance v it is 2 v^2 / m.
+    /// As for sums of gamma variables; for one of mean m and variance v it is 2 v^2 / m.
     pub(super) third: f64,
     /// The part of the workers that higher ranks leave, its standard error, and the variance of the work that they
     /// bring, per time.
@@ -43,10 +43,10 @@ impl Wait {
 
     /// The probability that the wait is longer than `time`: that a Brownian motion which starts at `ahead`, falls at
     /// the rate that higher ranks leave, and has the noise of the work that they bring, has not reached zero (the
-    /// inverse Gaussian law).
+    /// inverse Gaussian distribution).
     ///
-    /// Near its mean this law is far from normal: of two requests with the same expectation one waits shortly, and the
-    /// other meets a burst that takes all workers for a second.
+    /// Near its mean this distribution is far from normal: of two requests with the same expected wait one starts soon, and
+    /// the other meets a burst of higher ranks that takes all workers for a second.
     pub(super) fn outlasts(&self, time: f64) -> f64 {
         if self.noise_us <= 0.0 || self.ahead <= 0.0 {
             return 0.0;
@@ -57,15 +57,16 @@ impl Wait {
         let deviation = sqrt(self.noise_us * time);
         let fall = (self.left - self.unsure).max(LEAST_LEFT);
         let beyond = |x: f64| 0.5 * erfc(x / deviation * FRAC_1_SQRT_2);
-        // The second term is the smaller one, and where it is not a number it can be left out.
-        let turned = exp(2.0 * fall * self.ahead / self.noise_us) * beyond(fall * time + self.ahead);
-        let turned = if turned.is_finite() { turned } else { 0.0 };
-        beyond(fall * time - self.ahead) - turned
+        // The second term is the smaller one. Where it is infinity times zero it is negligible.
+        let reflected = exp(2.0 * fall * self.ahead / self.noise_us) * beyond(fall * time + self.ahead);
+        let reflected = if reflected.is_finite() { reflected } else { 0.0 };
+        beyond(fall * time - self.ahead) - reflected
     }
 }
 
 /// When workers become free.
 pub(super) struct Free {
+    /// The time after which the first worker is free for the request (us).
     pub(super) after: f64,
     /// How much of the variance of the residual work enters: 1 with one worker.
     pub(super) serving: f64,
@@ -76,10 +77,10 @@ pub(super) struct Free {
 /// The time after which s workers have done the work `ahead`, when each first finishes its residual work, together
 /// `serving`.
 ///
-/// With one worker it is the sum of both. With many, some workers are free sooner: if residual times are spread evenly
-/// from 0 to 2 r, the workers have done w each after `2 sqrt(r w)`, or after `w + r` where w is above r. Between one
-/// and many workers the time is interpolated. AC's bound, the sum divided by s, is too large by far with a few long
-/// requests in service: a higher class would be refused for a wait that it never has.
+/// With one worker it is the sum of both. With many workers some are free sooner: if residual times are uniform from 0 to
+/// 2 r, each worker has done the work w after `2 sqrt(r w)` on average, or after `w + r` where w is above r. Between one
+/// and many workers the time is interpolated. AC's bound, the sum divided by s, is much too large when a few long requests
+/// are in service: requests of a higher class would be refused for a wait that they never have.
 pub(super) fn until_free(ahead: f64, serving: f64, s: f64) -> Free {
     let (w, r) = (ahead / s, serving / s);
     let many = if w < r { 2.0 * sqrt(r * w) } else { w + r };
@@ -121,18 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn the_chance_to_be_outrun_is_that_of_a_first_passage() {
+    fn the_chance_to_be_overtaken_is_that_of_a_first_passage() {
         for (ahead, left, noise) in
             [(40e3, 0.2, 10e3), (150e3, 0.2, 10e3), (300e3, 0.4, 8e3), (200e3, 0.6, 5e3), (20e3, 0.05, 12e3)]
         {
             let one = wait(ahead, left, noise);
-            let (told, found) = (one.outlasts(900e3), simulated(&one, 900e3));
-            assert!((told - found).abs() < 0.02 + 0.15 * found, "{ahead} {left} {noise}: {told} for {found}");
+            let (predicted, found) = (one.outlasts(900e3), simulated(&one, 900e3));
+            assert!(
+                (predicted - found).abs() < 0.02 + 0.15 * found,
+                "{ahead} {left} {noise}: {predicted} for {found}"
+            );
         }
     }
 
     #[test]
-    fn without_higher_ranks_no_request_is_outrun() {
+    fn without_higher_ranks_no_request_is_overtaken() {
         assert_eq!(wait(500e3, 1.0, 0.0).outlasts(900e3), 0.0);
         // The second term would be infinity times zero.
         let sure = wait(800e3, 1.0, 1e-3).outlasts(900e3);

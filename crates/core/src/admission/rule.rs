@@ -1,8 +1,8 @@
-//! The law that decides on a request with a deadline (`[control] admission`): by unfinished work, or, for comparison,
-//! by another rule. One file for each law; a law is one line in each of these calls.
+//! The rule that decides whether a request meets its deadline (`[control] admission`): unfinished work, or another rule
+//! for comparison. Each other rule has its file, and one line in each of these functions.
 //!
-//! Unfinished work is counted under every law: waiting requests still go by rank and deadline, and the expected wait is
-//! still shown, and told to rejected clients.
+//! Unfinished work is counted under every rule, for the order of waiting requests, the status, and the `Retry-After` of
+//! late ones.
 
 use crate::admission::aces::budget::Budget;
 use crate::admission::synthetic::Synthetic;
@@ -11,10 +11,10 @@ use crate::promises::{Admission, Control};
 use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 
-/// The admission law of a plant.
+/// The admission rule of a plant.
 #[derive(Clone, Default)]
 pub(crate) enum AdmissionRule {
-    /// Unfinished work decides.
+    /// Unfinished work decides (`deadline.rs`).
     #[default]
     Work,
     Synthetic(Synthetic),
@@ -22,8 +22,8 @@ pub(crate) enum AdmissionRule {
 }
 
 impl AdmissionRule {
-    /// Changes to the law that the promises choose. A law that stays keeps its state. `slots` are the ranks by slot
-    /// number; the shortest deadline that the plant has to keep is the period of a budget.
+    /// Changes to the rule that the promises choose. A rule that stays keeps its state. `slots` are the ranks by slot
+    /// number. The shortest deadline that the plant has to keep is the period of a budget.
     pub(crate) fn follow(
         &mut self,
         control: &Control,
@@ -46,12 +46,12 @@ impl AdmissionRule {
         };
     }
 
-    /// Reserves work; returns the tag under which the law knows it.
+    /// Reserves work; returns the tag under which the rule knows it.
     pub(crate) fn reserve(&self, slot: usize, now: Instant, work_us: u64) -> u16 {
         match self {
             AdmissionRule::Work => 0,
-            AdmissionRule::Synthetic(law) => law.reserve(slot, now, work_us),
-            AdmissionRule::Budget(law) => law.reserve(slot, work_us),
+            AdmissionRule::Synthetic(rule) => rule.reserve(slot, now, work_us),
+            AdmissionRule::Budget(rule) => rule.reserve(slot, work_us),
         }
     }
 
@@ -59,20 +59,20 @@ impl AdmissionRule {
     pub(crate) fn unreserve(&self, slot: usize, tag: u16, work_us: u64) {
         match self {
             AdmissionRule::Work => {}
-            AdmissionRule::Synthetic(law) => law.unreserve(slot, tag, work_us),
-            AdmissionRule::Budget(law) => law.correct(slot, tag, (work_us, 0)),
+            AdmissionRule::Synthetic(rule) => rule.unreserve(slot, tag, work_us),
+            AdmissionRule::Budget(rule) => rule.correct(slot, tag, (work_us, 0)),
         }
     }
 
-    /// Corrects the reserved work of a request that is done, by (expected, taken) time in us.
+    /// Corrects the reserved work of a request that is done: (expected, actual) time in us.
     pub(crate) fn finish(&self, slot: usize, tag: u16, took: (u64, u64)) {
-        if let AdmissionRule::Budget(law) = self {
-            law.correct(slot, tag, took);
+        if let AdmissionRule::Budget(rule) = self {
+            rule.correct(slot, tag, took);
         }
     }
 
-    /// Whether a request with reserved work may come in, and if not, when it might, if ever; `None` where unfinished
-    /// work decides.
+    /// Whether a request with reserved work is admitted, and if not, after which time it might be, if ever. `None` where
+    /// unfinished work decides.
     pub(crate) fn admits(
         &self,
         slot: usize,
@@ -81,8 +81,8 @@ impl AdmissionRule {
     ) -> Option<Result<(), Option<Duration>>> {
         match self {
             AdmissionRule::Work => None,
-            AdmissionRule::Synthetic(law) => Some(law.admits(slot, work_us, workers)),
-            AdmissionRule::Budget(law) => Some(law.admits(slot, work_us, workers)),
+            AdmissionRule::Synthetic(rule) => Some(rule.admits(slot, work_us, workers)),
+            AdmissionRule::Budget(rule) => Some(rule.admits(slot, work_us, workers)),
         }
     }
 }

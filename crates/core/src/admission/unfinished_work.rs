@@ -40,9 +40,9 @@ pub(crate) struct Sum {
 #[derive(Default)]
 pub(crate) struct Slot {
     waiting: Sum,
-    /// All work that was ever started (us), and, in the place of the variance, its sum of squares.
+    /// All work that was ever started (us), and, instead of the variance, its sum of squares.
     started: Sum,
-    /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring, per
+    /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring in a unit of
     /// time (us).
     taken: AtomicU32,
     noise_us: AtomicU32,
@@ -52,9 +52,9 @@ pub(crate) struct Slot {
 
 /// What higher ranks take of a plant.
 pub(crate) struct HigherRanks {
-    /// Their part of it.
+    /// The part of the plant's workers.
     pub(crate) part: f64,
-    /// The variance of the work that they bring, per time (us).
+    /// The variance of the work that they bring in a unit of time (us).
     pub(crate) noise_us: f64,
     /// The standard error of the part.
     pub(crate) unsure: f64,
@@ -148,7 +148,7 @@ impl UnfinishedWork {
         self.residual.start(now, work);
     }
 
-    /// Ends the work of a request that was started then and took so much of a worker.
+    /// Ends the work of a request that started at `started` and took `took_us` of a worker.
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.residual.finish(started, work);
         self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
@@ -162,7 +162,8 @@ impl UnfinishedWork {
         let (mut ahead, mut variance) = (0.0, 0.0);
         for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
             let (waiting, its_variance) = slot.waiting.get();
-            // Work with a longer deadline that is younger than the difference comes after this request.
+            // Work with a longer deadline that arrived less than the difference of the deadlines ago is served after this
+            // request; at most so much time of all workers is of that age.
             let more_ns = other.deadline_ns.saturating_sub(rank.deadline_ns);
             let after = if other.band == rank.band { s * more_ns as f64 / 1e3 } else { 0.0 };
             let before = (waiting as f64 - after).max(0.0);

@@ -178,7 +178,7 @@ impl Machine {
     /// Takes a sample; returns the change to make, if any.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
-        self.load.look(sample, self.overload.is_queueing());
+        self.load.take(sample, self.overload.is_queueing());
         self.blind = if sample.load.is_some() { 0 } else { self.blind.saturating_add(1) };
         self.samples += 1;
         let period_ends = self.samples.is_multiple_of(SAMPLES);

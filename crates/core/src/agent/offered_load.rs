@@ -1,16 +1,16 @@
 //! The offered load, and what it would take at another fraction of full quality.
 //!
-//! If a fraction F of the clients gets full quality, a request costs `C(F) = C_l + F (C_f - C_l)` on average: a line
-//! over F, learned by the same least squares with directional forgetting as the engine's line over bytes. So the cost
-//! of the degraded tree is not forgotten while every client gets full quality, nor the other way round. Then `U(F) = R
-//! C(F)` for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
+//! If a fraction F of the clients gets full quality, a request costs `C(F) = C_l + F (C_f - C_l)` on average. This is
+//! linear in F, and learned by the same least squares with directional forgetting as the engine's cost over bytes. So the
+//! cost of the degraded tree is not forgotten while every client gets full quality, nor the other way round. Then
+//! `U(F) = R C(F)` for any F, and C(F) is CA's S, 1 / throughput, at the present mix.
 //!
-//! While a queue stands before the server, nothing is learned about a tree whose cost is known: some servers count
-//! requests that they reject (nginx: 502), and would seem cheap just when they are full. About an unknown tree a full
-//! server is the only evidence: its completed requests took all of it. A standstill teaches next to nothing, since a
-//! sample weighs as much as it has requests.
+//! While requests queue before the server, nothing is learned about a tree whose cost is known: some servers count requests
+//! that they reject (nginx: 502), so their requests would seem cheap when they are full. The cost of an unknown tree is
+//! learned even then, because the completed requests took the whole server. The weight of a sample is its number of
+//! requests.
 //!
-//! A tree that was never served has an unknown cost. Until it is served the degraded one is taken to cost a quarter of
+//! A tree that was never served has an unknown cost. Until it is served, the degraded one is assumed to cost a quarter of
 //! the full one, as elsewhere in Plimsoll where the cost is not given.
 
 use super::Sample;
@@ -24,18 +24,18 @@ use libm::sqrt;
 const ASSUMED: f64 = 0.25;
 /// The cost of a tree is known after this many requests.
 const ENOUGH: f64 = 20.0;
-/// The gain with which the reported utilization follows that of a period, which for gaps is four looks.
+/// The gain with which the smoothed utilization follows that of a period, which by gaps is a mean of only four samples.
 const SMOOTHING: f64 = 0.25;
 /// The span of the recent samples.
 pub(super) const LATELY: Duration = Duration::from_secs(4);
-/// The span (s) over which a rate is averaged, or this many requests: at twenty a second chance leaves 4 %, at a
-/// hundred and above 2 %. A tracker's gain would keep the first value after a step for a minute, and that value is the
-/// mean of very few requests.
+/// A rate is averaged over this span (s), or over this many requests if they come sooner: the standard error is then 4 % at
+/// twenty requests a second, and 2 % at a hundred and above. A tracker's gain would keep the first value after a step for
+/// a minute, and that value is the mean of very few requests.
 const FOLLOWED: f64 = 30.0;
 const MANY: f64 = 3000.0;
-/// The standard deviations that a recent rate may be off by chance.
+/// A recent rate may differ from the true one by this many standard deviations.
 const CHANCE: f64 = 3.0;
-/// The model counts its second column, bytes elsewhere, in this unit.
+/// The linear model's second column, bytes elsewhere, is requests at full quality in this unit.
 const UNIT: f64 = 1024.0;
 
 #[derive(Default)]
@@ -62,8 +62,8 @@ pub(super) struct OfferedLoad {
 }
 
 impl OfferedLoad {
-    /// Takes a sample. `queueing` tells that a queue stands before the server.
-    pub(super) fn look(&mut self, sample: &Sample, queueing: bool) {
+    /// Takes a sample. `queueing` tells that requests queue before the server.
+    pub(super) fn take(&mut self, sample: &Sample, queueing: bool) {
         let Some((requests, utilization)) = sample.load else { return };
         if sample.seconds <= 0.0 {
             return;
@@ -90,7 +90,8 @@ impl OfferedLoad {
         if queueing && known {
             return;
         }
-        // A sample of gaps belongs to a moment, one of requests to an interval; their sums over a period fit together.
+        // A utilization by gaps is that of a moment, a number of requests that of an interval; so the model learns from sums
+        // over a period.
         let period = &mut self.period;
         period.requests += n;
         period.work_seconds += work_seconds;
@@ -127,15 +128,15 @@ impl OfferedLoad {
         let full = degraded + more * UNIT;
         match self.served.map(|served| served >= enough) {
             [true, true] => Some([full, degraded]),
-            // One tree alone was served: the line goes through its cost, and the model's other end means nothing.
+            // Only one tree was served, so the model knows nothing about the other.
             [true, false] => Some([full, ASSUMED * full]),
             [false, true] => Some([degraded / ASSUMED, degraded]),
             [false, false] => None,
         }
     }
 
-    /// U(F) of the offered load. A rate of next to nothing needs no known cost: an agent that was started at night,
-    /// with all clients degraded, must find its way back.
+    /// U(F) of the offered load. At a rate of 0 no known cost is needed, so that an agent that is started without load and
+    /// with all clients degraded returns to full quality.
     pub(super) fn at(&self, fraction: f64) -> Option<f64> {
         self.of(self.rate(), fraction)
     }
@@ -151,7 +152,7 @@ impl OfferedLoad {
     /// The least and the largest rate for which the recent count is not improbable.
     fn rate_lately(&self) -> Option<[f64; 2]> {
         let (n, seconds) = self.lately.iter().fold((0.0, 0.0), |(n, s), (m, t)| (n + m, s + t));
-        // The means of the two Poisson laws for which n lies this many of their deviations off.
+        // The means of the two Poisson distributions for which n is CHANCE of their deviations away.
         let middle = n + CHANCE * CHANCE / 2.0;
         let deviation = CHANCE * sqrt(n + CHANCE * CHANCE / 4.0);
         (seconds >= LATELY.as_secs_f64())
@@ -171,14 +172,12 @@ impl OfferedLoad {
         Some(rate * (degraded + fraction * (full - degraded)))
     }
 
-    /// U as a function of m = 1 + F. The agent cannot reject, so level 0 costs what level 1 does: a law that falls
-    /// below 1 finds itself at its end, and does not wind up.
+    /// U as a function of m = 1 + F. The agent cannot reject, so level 0 costs what level 1 does: a law that goes
+    /// below 1 is saturated, and does not wind up.
     pub(super) fn demand(&self) -> Option<Demand> {
         let [full, degraded] = self.ends()?;
-        let mut demand = Demand { top: 2, ..Demand::default() };
         let rate = self.rate();
-        demand.arriving[..3].copy_from_slice(&[rate * degraded, rate * degraded, rate * full]);
-        Some(demand)
+        Some(Demand::arriving(&[rate * degraded, rate * degraded, rate * full]))
     }
 
     /// R, smoothed, but within the bounds of the recent samples. A smoothed rate alone may take a quarter of a minute
@@ -219,7 +218,7 @@ mod tests {
         for _ in 0..super::super::SAMPLES {
             let utilization = requests as f64 * cost / 0.25;
             let load_seen = Some((requests, utilization));
-            load.look(&sample(0.25, load_seen, applied), false);
+            load.take(&sample(0.25, load_seen, applied), false);
         }
         load.end_period();
     }
@@ -264,7 +263,7 @@ mod tests {
         }
         for queueing in [true, false] {
             for _ in 0..20 {
-                load.look(&sample(1.0, Some((200, 1.0)), 1.0), queueing);
+                load.take(&sample(1.0, Some((200, 1.0)), 1.0), queueing);
                 load.end_period();
             }
             assert_eq!(close(load.cost(1.0), 20e-3), queueing, "{:?}", load.ends());
@@ -289,7 +288,7 @@ mod tests {
         }
         // For five seconds the server is full and completes one request a second.
         for _ in 0..5 {
-            load.look(&sample(1.0, Some((0, 1.0)), 1.0), false);
+            load.take(&sample(1.0, Some((0, 1.0)), 1.0), false);
             load.end_period();
         }
         assert!(close(load.cost(1.0), 20e-3), "{:?}", load.ends());

@@ -1,10 +1,10 @@
 //! Utilization from a server's own counters (CA 4.2.1).
 //!
-//! By the linear model `U = max(a R + b W, W / bandwidth)` where a and b are known: a log is enough for that. By gaps
-//! where they are not: `U = (T - G) / T`, and with s workers the time average of min(n, s) / s. The server reports n at
-//! the moment of the question, so this samples the average; the model that uses it smooths.
+//! Where a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough.
+//! Where they are not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of
+//! min(n, s) / s. The server reports n at the moment of the question, so this is a sample of the average.
 
-/// A server's counters since the last look.
+/// A server's counters since the last sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Requests completed.
@@ -17,7 +17,7 @@ pub struct Counters {
     pub workers: Option<u32>,
 }
 
-/// The way by which U is found.
+/// How U is sensed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadSense {
     /// U = a R + b W.
@@ -90,12 +90,12 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(9), Some(8)), 1.0), Some(1.0));
         assert_eq!(sense.utilization(&busy(None, Some(8)), 1.0), None);
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
-        let told = LoadSense::Gap { workers: Some(4) };
-        assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+        let known = LoadSense::Gap { workers: Some(4) };
+        assert_eq!(known.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
         // Requests beyond the workers wait.
         let waiting =
             [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));
         assert_eq!(waiting, [1, 0, 0]);
-        assert_eq!(told.waiting(&busy(Some(9), Some(8))), 5);
+        assert_eq!(known.waiting(&busy(Some(9), Some(8))), 5);
     }
 }

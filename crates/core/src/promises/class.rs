@@ -38,7 +38,7 @@ pub enum Prefer {
 /// D_ref: a bound on the response time of a class, arrival to release (QM).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
-    /// D_ref.
+    /// The bound.
     pub target: Duration,
     /// The percentile of response times that the bound is for; `None`: the mean.
     pub percentile: Option<f64>,

@@ -59,7 +59,7 @@ pub enum Mode {
     Control,
     /// Everything is decided, counted and logged, and every request passes at full quality.
     Observe,
-    /// Nothing is decided: no level, no rejection, no queue. The twin of every scenario.
+    /// Nothing is decided: no level, no rejection, no queue. Each scenario is also run so, as its twin.
     Off,
 }
 

@@ -1,7 +1,7 @@
-//! Which type a request has, by which its cost is estimated (AC 3.2). Pure.
+//! The type of a request, by which its cost is estimated (AC 3.2). Pure.
 //!
 //! A site's own types are tried in their order, then the default types by the extension of the path: AC found that the
-//! type of an object tells its service time, and that its size hardly does below 64 KB. A path without an extension, or
+//! service time depends on the type of an object, and hardly on its size below 64 KB. A path without an extension, or
 //! with an unknown one, is dynamic. A cost that an application announces in a header counts only where
 //! [`RequestView::is_trusted`] holds.
 
@@ -45,7 +45,7 @@ fn microseconds(text: &str) -> Option<u32> {
     (seconds > 0.0 && seconds.is_finite()).then_some((seconds * 1e6) as u32)
 }
 
-/// Below this size the size does not tell the service time (AC).
+/// Below this size the service time does not depend on the size (AC).
 const BLOCK_BYTES: u64 = 64 << 10;
 
 /// Reads a number of bytes as whole blocks.

@@ -9,7 +9,6 @@ use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
-/// Everything that is to be simulated.
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
@@ -25,29 +24,21 @@ pub(crate) struct Inputs {
 pub(crate) struct Contender {
     /// The name that the user typed.
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    /// `None` for a configuration.
+    pub(crate) comparator: Option<Comparator>,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
     /// By class: whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
 }
 
-pub(crate) enum Kind {
-    Configuration,
-    Comparator(Comparator),
-}
-
-/// Reads everything.
-///
-/// # Errors
-/// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
     let ParsedWorkload { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
-        kind: Kind::Configuration,
+        comparator: None,
         promises,
         workload,
         needs_times,
@@ -57,7 +48,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         let next = match Comparator::parse(other) {
             Ok(comparator) => Contender {
                 name: other.clone(),
-                kind: Kind::Comparator(comparator),
+                comparator: Some(comparator),
                 promises: first.promises.clone(),
                 workload: first.workload.clone(),
                 needs_times: first.needs_times.clone(),
@@ -109,8 +100,7 @@ fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || Path::new(name).exists()
 }
 
-/// Another configuration in front of the same servers: it has its own promises and levels, and the true servers of the
-/// first.
+/// Another configuration, with its own promises and levels, in front of the servers of the first.
 fn configured(
     name: &str,
     arguments: &SimulateArguments,
@@ -133,7 +123,7 @@ fn configured(
     let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
-    Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times })
 }
 
 /// By class: whether no file states the service times of its plant.

@@ -44,18 +44,18 @@ impl Engine {
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
         // New numbers come in their order.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
-        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.classes() {
+        for RegisteredClass { class, site, site_number, index, exempt, .. } in self.registry.classes() {
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
             let contract = contract.as_ref().map(|(_, contract)| contract.clone());
-            let quota = quota(site, place, exempt, before.classes.get(class));
+            let quota = quota(site, index, exempt, before.classes.get(class));
             let number = self.registry.sites[site_number].site;
             let fresh = PublishedClass {
                 contract,
                 quota,
-                ranks: ranks(site, place),
-                terms: terms(site, place, exempt),
+                ranks: ranks(site, index),
+                terms: terms(site, index, exempt),
                 estimates: self.loops.deadlines.estimates(number),
                 ..self.published_class(class, site)
             };
@@ -115,14 +115,14 @@ impl Engine {
             .registry
             .classes()
             .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
-        let own = members.flat_map(|member| ranks(member.site, member.place));
+        let own = members.flat_map(|member| ranks(member.site, member.index));
         own.chain(keeps.then_some(Rank::EXEMPT))
     }
 }
 
 /// The quota of a promise; an unchanged promise keeps its quota.
-fn quota(site: &Site, place: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
-    let (delay, ratio) = response_promise(site, place);
+fn quota(site: &Site, index: usize, exempt: bool, before: Option<&PublishedClass>) -> Option<Arc<Quota>> {
+    let (delay, ratio) = response_promise(site, index);
     let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight)? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
