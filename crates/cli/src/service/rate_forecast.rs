@@ -47,7 +47,7 @@ impl ForecastFile {
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
         *self.place() = Place { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
-            gateway.remember(known);
+            gateway.restore_rate_forecasts(known);
         }
     }
 
@@ -69,7 +69,7 @@ impl ForecastFile {
         let mut place = self.place();
         place.hour = hour();
         let Some(path) = &place.path else { return };
-        if let Err(error) = failure::replace(path, &gateway.trends().to_string()) {
+        if let Err(error) = failure::replace(path, &gateway.rate_forecasts().to_string()) {
             tracing::warn!("cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }

@@ -8,7 +8,7 @@
 use crate::work::{about, refused};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ impl Output {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
         }
-        // What is in it was left by one that was killed.
+        // Files in this folder were left by a run that was killed.
         for entry in fs::read_dir(&new)? {
             let path = entry?.path();
             if path.is_dir() && !path.is_symlink() {
@@ -91,27 +91,27 @@ impl Output {
         Ok(place)
     }
 
-    /// Writes a file; if the old tree has the same, it is that one. True if it was written.
+    /// Writes a file, or links it to the same file of the old tree. True if it was written.
     pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
-        let same = fs::symlink_metadata(&old)
-            .is_ok_and(|old| old.is_file() && old.len() == bytes.len() as u64)
-            && fs::read(&old).is_ok_and(|old| old == bytes);
-        if same && fs::hard_link(&old, &place).is_ok() {
+        let is_same = |found: &Metadata| {
+            found.len() == bytes.len() as u64 && fs::read(&old).is_ok_and(|old| old == bytes)
+        };
+        if linked(&old, &place, is_same) {
             return Ok(false);
         }
         fs::write(&place, bytes).map_err(|error| about(&place, &error))?;
         Ok(true)
     }
 
-    /// Copies a file of the site, with its time; if the old tree has it already, by its size and time, it is that one.
+    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and time. True if
+    /// it was copied.
     pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
         let (old, place) = (self.old(path), self.place(path)?);
         let of = fs::metadata(from).map_err(|error| about(from, &error))?;
-        let same = fs::symlink_metadata(&old).is_ok_and(|old| {
-            old.is_file() && old.len() == of.len() && old.modified().ok() == of.modified().ok()
-        });
-        if same && fs::hard_link(&old, &place).is_ok() {
+        let is_same =
+            |found: &Metadata| found.len() == of.len() && found.modified().ok() == of.modified().ok();
+        if linked(&old, &place, is_same) {
             return Ok(false);
         }
         fs::copy(from, &place).map_err(|error| about(&place, &error))?;
@@ -147,9 +147,15 @@ impl Output {
             }
             Err(error) => return Err(error.into()),
         }
-        // What has its name now is the old one, and goes when this is dropped.
+        // The new name now leads to the old trees, which go when this is dropped.
         Ok(())
     }
+}
+
+/// Links the old file to its new place, if it is the same.
+fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
+    let found = fs::symlink_metadata(old);
+    found.is_ok_and(|found| found.is_file() && is_same(&found)) && fs::hard_link(old, place).is_ok()
 }
 
 impl Drop for Output {

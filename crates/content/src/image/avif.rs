@@ -20,12 +20,12 @@ const DECODER: &str = "avifdec";
 const ENCODER: &str = "avifenc";
 /// Quantizers that are tried, from coarse to fine: 63 is the coarsest, 0 without loss.
 const QUANTIZER: std::ops::RangeInclusive<usize> = 8..=58;
-/// Faster is worse, slower hardly better.
+/// A faster setting writes worse files, a slower one hardly better files.
 const SPEED: &str = "8";
 /// Transfer characteristics of high dynamic range (ITU-T H.273, table 3).
 const HIGH_RANGE: [u16; 2] = [16, 18];
 
-/// What stands after each box of this name, before the pixels begin (ISO/IEC 23008-12, 6.5: item properties).
+/// The bytes after each box of this name, before the pixels begin (ISO/IEC 23008-12, 6.5: item properties).
 fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
     let end = bytes.windows(4).position(|four| four == b"mdat").unwrap_or(bytes.len());
     let head = &bytes[..end];
@@ -35,16 +35,16 @@ fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [
         .map(move |(at, _)| &head[at + name.len()..])
 }
 
-/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if it says them.
+/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if the file says them.
 fn colour(bytes: &[u8]) -> Option<[u16; 3]> {
     let from = boxes(bytes, b"colrnclx").next()?.first_chunk::<6>()?;
     Some([0, 2, 4].map(|at| u16::from_be_bytes([from[at], from[at + 1]])))
 }
 
-/// Whether the programs are there.
+/// Checks that the programs are there.
 ///
 /// # Errors
-/// What to do.
+/// How to install them.
 pub(crate) fn check() -> Result<(), String> {
     for program in [DECODER, ENCODER] {
         run(Command::new(program).arg("--version"))
@@ -53,7 +53,6 @@ pub(crate) fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs it to its end.
 fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     if output.status.success() {
@@ -90,7 +89,7 @@ impl Bench {
             command.args([bound, &quantizer]);
         }
         if let Some([primaries, transfer, matrix]) = colour {
-            // Colours as they are, with no matrix, cannot be subsampled: then that of JPEG.
+            // Colours without a matrix (0) cannot be subsampled, so they get the matrix of JPEG.
             let matrix = if matrix == 0 { 6 } else { matrix };
             command.arg("--cicp").arg(format!("{primaries}/{transfer}/{matrix}"));
         }

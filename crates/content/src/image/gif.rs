@@ -11,20 +11,18 @@ use super::similarity::Original;
 use super::within_bounds;
 use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
 
-/// One picture of a GIF.
+/// One picture of a GIF, as a viewer shows it.
 struct Shown {
     raster: Raster,
-    /// For so long (1/100 s).
+    /// How long it is shown (1/100 s).
     delay: u16,
 }
 
-/// An image that was read.
 struct Gif {
     frames: Vec<Shown>,
     repeat: Repeat,
 }
 
-/// Reads it.
 fn read(bytes: &[u8]) -> Result<Gif, String> {
     let wrong = |error: gif::DecodingError| error.to_string();
     let mut options = DecodeOptions::new();
@@ -61,7 +59,7 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// A moving image with every n-th frame and at most so many colours. 0 is the first frame alone.
+/// The steps of a moving image: it keeps every n-th frame (0: the first alone) and at most this number of colours.
 const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
 /// The colours of a still image, or the frames and colours of a moving one; in two sizes or one.
@@ -100,7 +98,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
             .collect(),
     };
     let first = kept[0].0;
-    // GIF has one transparent place, and nothing between; frames after the first need it for what stays.
+    // A pixel of a GIF is opaque or transparent. Frames after the first use the transparent colour for pixels that stay.
     let opaque: Vec<Vec<u8>> = kept.iter().map(|(raster, _)| hardened(&raster.samples)).collect();
     let moves = kept.len() > 1;
     let histogram = Histogram::of(opaque.iter().map(Vec::as_slice));
@@ -115,7 +113,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
         }
         None => None,
     };
-    // Where a later frame is transparent, what stays would show through: such frames begin on an empty canvas.
+    // Through a transparent pixel of a later frame the frame before would show, so such frames begin on an empty canvas.
     let shows_through = moves && opaque.iter().any(|samples| samples.as_chunks::<4>().0.contains(&[0; 4]));
     let mut written = Vec::new();
     let mut encoder = Encoder::new(&mut written, first.width as u16, first.height as u16, &table)?;
@@ -149,7 +147,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
     Ok(written)
 }
 
-/// Wholly opaque or wholly transparent.
+/// The pixels made wholly opaque or wholly transparent.
 fn hardened(samples: &[u8]) -> Vec<u8> {
     let harden = |pixel: &[u8; 4]| if pixel[3] < 128 { [0; 4] } else { [pixel[0], pixel[1], pixel[2], 255] };
     samples.as_chunks::<4>().0.iter().flat_map(harden).collect()

@@ -24,13 +24,13 @@ use imagesize::{Compression, ImageType};
 pub(crate) use search::Found;
 use search::{Wanted, best};
 
-/// More pixels than this (all frames together) are not taken into memory.
+/// The most pixels, all frames together, that are taken into memory.
 const MOST_PIXELS: usize = 100_000_000;
-/// A file that is not at least so much smaller stays as it is.
+/// A written file is kept only if it has less than this part of the original bytes.
 const WORTH: f64 = 0.95;
 const UNKNOWN: &str = "not a JPEG, PNG, GIF, WebP or AVIF";
 
-/// What an image is, by its first bytes: a name may lie.
+/// The format of an image by its first bytes, since a name may lie.
 fn format(bytes: &[u8]) -> Option<ImageType> {
     let format = imagesize::image_type(bytes).ok()?;
     (!matches!(format, ImageType::Heif(compression) if compression != Compression::Av1)).then_some(format)
@@ -49,11 +49,11 @@ pub(crate) struct Reduction {
     pub(crate) factor: f64,
     /// The least similarity to the original.
     pub(crate) similarity: f64,
-    /// Whether it may have fewer pixels: only where pages say how large it is shown.
+    /// Whether the image may have fewer pixels, which needs pages that say how large it is shown.
     pub(crate) resizable: bool,
 }
 
-/// The image in fewer bytes; `Ok(None)` if there is no way to.
+/// The image in fewer bytes; `Ok(None)` if nothing smaller is similar enough.
 ///
 /// # Errors
 /// What is wrong with it: it is broken, or of a kind that is not reduced.

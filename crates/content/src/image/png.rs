@@ -8,10 +8,10 @@ use super::within_bounds;
 use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Transformations};
 use std::io::Cursor;
 
-/// Colours, from step to step.
+/// The number of colours in each step.
 pub(super) const COLORS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// Reads it, whatever it is, as red, green, blue and opacity.
+/// Reads a PNG of any sort as red, green, blue and opacity.
 pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     let mut decoder = Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
@@ -85,7 +85,7 @@ fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingErr
     Ok(written)
 }
 
-/// Several places in a byte, each row from a byte of its own.
+/// Packs indices of `bits` each into bytes; each row begins with a byte of its own.
 fn packed(indices: &[u8], width: usize, bits: u8) -> Vec<u8> {
     let per_byte = usize::from(8 / bits);
     let byte = |places: &[u8]| {

@@ -9,7 +9,6 @@ use std::ops::RangeInclusive;
 /// At this quality a smaller size is not better.
 const GOOD: usize = 45;
 
-/// An image that was read.
 pub(super) struct Picture {
     pub(super) raster: Raster,
     pub(super) metadata: Metadata,
@@ -18,10 +17,10 @@ pub(super) struct Picture {
 /// How such a format is read and written.
 #[derive(Clone)]
 pub(super) struct Codec {
-    /// Qualities that are tried: below, blocks show; above, nothing is gained.
+    /// The qualities that are tried. Below the lowest, blocks show; above the highest, nothing is gained.
     pub(super) qualities: RangeInclusive<usize>,
     pub(super) read: fn(&[u8]) -> Result<Picture, String>,
-    /// The image in a quality; `None` if it cannot be written so.
+    /// Writes the image in a quality; `None` if it cannot be written so.
     pub(super) write: fn(&Raster, usize, &Metadata) -> Option<Vec<u8>>,
 }
 

@@ -69,7 +69,7 @@ fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((19_595 * red + 38_470 * green + 7_471 * blue + (1 << 15)) >> 16) as u8
 }
 
-/// The same over the ground.
+/// The brightness of one pixel over a ground.
 fn over([red, green, blue, opacity]: [u8; 4], ground: u8) -> u8 {
     let (luma, opacity) = (u32::from(luma([red, green, blue])), u32::from(opacity));
     ((luma * opacity + u32::from(ground) * (255 - opacity) + 127) / 255) as u8
@@ -84,7 +84,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Enlarged again as a browser does it, bilinear: what was lost by reducing shows.
+    /// Enlarged bilinearly, as a browser does it, so that what was lost by reducing shows.
     pub(crate) fn enlarged(self, width: usize, height: usize) -> Plane {
         if (width, height) == (self.width, self.height) {
             return self;

@@ -16,26 +16,23 @@ pub(super) struct Ladder {
     pub(super) similarity: Judge,
 }
 
-/// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Into so many bytes, if that is similar enough.
+    /// The most bytes that the file may have, if that is similar enough.
     pub(super) bytes: usize,
-    /// The least similarity, whatever the bytes.
+    /// The least similarity; it counts more than the bytes.
     pub(super) similarity: f64,
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
-    /// The file.
     pub(crate) written: Vec<u8>,
     /// Structural similarity of its pixels to the original's.
     pub(crate) similarity: f64,
 }
 
-/// The most similar that fits; where none that fits is similar enough, the smallest that is similar enough; `None` if
-/// nothing is.
+/// The most similar file that fits. If no file that fits is similar enough, the smallest one that is similar enough; `None`
+/// if there is none.
 pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     let ladder = &mut ladder;
     let mut fitting: Option<Found> = None;
@@ -46,7 +43,7 @@ pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
         if better {
             fitting = Some(Found { written, similarity });
         }
-        // Where a size is worse than the one before, those after it are worse still.
+        // If a size is worse than the one before, the sizes after it are worse still.
         if step >= ladder.contented || !better {
             break;
         }
@@ -59,11 +56,11 @@ pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
     (0..ladder.sizes).filter_map(|size| first_similar(ladder, size, wanted)).reduce(smallest)
 }
 
-/// A file that is so near to what it may have is taken: one more try would cost more than it brings.
+/// The search ends at a file that has this part of the bytes that it may have: another try costs more than it brings.
 const NEAR: f64 = 0.975;
-/// The bytes of the highest step to those of the lowest, until two steps are known.
+/// The ratio of the bytes of the highest step to those of the lowest, assumed until two steps are known.
 const SPAN: f64 = 10.0;
-/// After so many guesses the rest is halved.
+/// After this number of guesses the search halves what is left.
 const GUESSES: usize = 5;
 
 /// The highest step whose file has at most `bytes` bytes, or is nearly as large.
@@ -82,7 +79,7 @@ fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usi
             let ahead = ((bytes as f64).ln() - length) / slope;
             (step as f64 + ahead).clamp(low as f64, (high - 1) as f64) as usize
         });
-        // What is to be had in an eighth of the bytes is in the lower half.
+        // The first try is at a third: a file of an eighth of the bytes lies in the lower half.
         let first = if last.is_none() { 3 } else { 2 };
         let step = guess.unwrap_or(low + (high - low) / first);
         let written = (ladder.write)(size, step)?;

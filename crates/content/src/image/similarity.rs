@@ -17,7 +17,7 @@ const BLOCK: usize = 4;
 /// Says how similar a written file is to its original.
 pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
 
-/// A picture as it is seen, to compare with what becomes of it: on both grounds where it is transparent.
+/// The luma of a picture on each ground on which it is compared: on both if it is transparent.
 pub(super) struct Original(Vec<Plane>);
 
 impl Original {
@@ -98,7 +98,7 @@ fn add<T: From<u8> + Copy + std::ops::AddAssign + std::ops::Mul<Output = T> + st
     sums[3] += x * y;
 }
 
-/// An image smaller than a window is one.
+/// An image that is smaller than a window is compared as one window.
 fn whole(one: &Plane, other: &Plane) -> f64 {
     let mut sums = [0_u64; 4];
     for (&x, &y) in one.samples.iter().zip(&other.samples) {

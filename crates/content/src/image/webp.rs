@@ -13,7 +13,6 @@ use webp::{BitstreamFeatures, Decoder, Encoder, PixelLayout};
 
 pub(super) const CODEC: Codec = Codec { qualities: 5..=92, read, write };
 
-/// Reads it.
 fn read(bytes: &[u8]) -> Result<Picture, String> {
     let features = BitstreamFeatures::new(bytes).ok_or("it is broken")?;
     if features.has_animation() {

@@ -37,7 +37,7 @@ pub struct Question {
     pub views: Option<Views>,
 }
 
-/// A site, at full and below.
+/// The figures of a site at full and at the lower levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Impact {
     /// The site as it is.
@@ -63,7 +63,7 @@ pub struct Examples {
     pub images: Vec<String>,
 }
 
-/// So many of each.
+/// The most pages, and the most images.
 const EXAMPLES: usize = 3;
 
 /// The figures of a site.

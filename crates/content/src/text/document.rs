@@ -22,7 +22,6 @@ pub(crate) enum Use {
     Icon,
     Sheet,
     Script,
-    /// A page in the page.
     Frame,
     /// `background` attributes of old.
     Background,
@@ -30,7 +29,7 @@ pub(crate) enum Use {
     Style,
     /// What a browser may load early, or not at all: a preload, a video, a manifest.
     Hint,
-    /// A reader may go there.
+    /// A link that a reader may follow.
     Link,
 }
 
@@ -41,7 +40,6 @@ impl Use {
     }
 }
 
-/// A reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// The element that it is in.
@@ -55,10 +53,10 @@ pub(crate) struct Reference {
 pub(crate) struct Document {
     pub(crate) decoded: Decoded,
     pub(crate) elements: Vec<Element>,
-    /// What its references are relative to.
+    /// The folder that its references are relative to.
     pub(crate) folder: String,
     pub(crate) references: Vec<Reference>,
-    /// It has scripts, which may look for its elements.
+    /// Whether it has scripts, which may look for its elements.
     pub(crate) has_scripts: bool,
 }
 
@@ -70,7 +68,7 @@ impl Document {
         let base = elements.iter().find(|element| element.name == "base").and_then(|base| base.get("href"));
         let folder = match base.map(|base| resolve(folder(path), base)) {
             Some(Target::Local(base)) => folder(&base).to_owned(),
-            // All its relative references lead to another host.
+            // All relative references of the page lead to another host.
             Some(Target::Elsewhere) => "//".to_owned(),
             _ => folder(path).to_owned(),
         };

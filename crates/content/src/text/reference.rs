@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// What is encoded in a path; the rest may stand in it as it is, in an attribute too.
+/// The characters that are encoded in a path; all others may stand in an attribute as they are.
 const PATH: AsciiSet = NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'.')
@@ -77,7 +77,7 @@ fn without_dots(path: &str) -> String {
             kept.push("");
         }
     }
-    // A folder keeps its slash: its index stands for it.
+    // A folder keeps its slash, because the server answers it with the index of the folder.
     kept.join("/")
 }
 

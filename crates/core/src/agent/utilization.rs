@@ -90,12 +90,12 @@ mod tests {
         assert_eq!(sense.utilization(&busy(Some(9), Some(8)), 1.0), Some(1.0));
         assert_eq!(sense.utilization(&busy(None, Some(8)), 1.0), None);
         assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
-        let told = LoadSense::Gap { workers: Some(4) };
-        assert_eq!(told.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+        let known = LoadSense::Gap { workers: Some(4) };
+        assert_eq!(known.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
         // Requests beyond the workers wait.
         let waiting =
             [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));
         assert_eq!(waiting, [1, 0, 0]);
-        assert_eq!(told.waiting(&busy(Some(9), Some(8))), 5);
+        assert_eq!(known.waiting(&busy(Some(9), Some(8))), 5);
     }
 }

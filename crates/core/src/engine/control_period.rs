@@ -1,10 +1,15 @@
-//! What the timers run: a sample, the loops of response times, a control period, and the periods of budgets.
+//! What the timers run: a sample, the loops that run on departures, a control period, and the periods of budgets.
 
 use super::Engine;
 use super::published_state::{PublishedPlant, PublishedState};
 use super::timers::Timer;
-use crate::control::response::Now;
+use crate::control::Loop;
+use crate::control::deadline::budgets::BudgetInput;
+use crate::control::delay::ClassQuota;
+use crate::control::departures::DepartureInput;
+use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
+use crate::control::workers::SearchInput;
 use crate::promises::Mode;
 use crate::telemetry::measurement::Measurement;
 use crate::time::{Duration, Instant};
@@ -27,35 +32,32 @@ impl Engine {
         let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
         self.sensors.classes.sample(lanes, empty, part_seconds, last_seconds);
         if !self.loops.samples_only_rates {
-            self.search(now);
-            self.loops.deadlines.learn(seconds);
-            for (number, plant) in self.lane.published.plants.iter().enumerate() {
-                if plant.has_deadlines {
-                    let workers = plant.capacity.workers();
-                    self.loops.deadlines.follow(number, &plant.unfinished, seconds, workers);
-                }
-            }
+            self.search_workers(now);
+            let plants = self.lane.published.plants.iter().enumerate();
+            let mut keeping = plants
+                .filter(|(_, plant)| plant.has_deadlines)
+                .map(|(number, plant)| (number, &plant.unfinished, plant.capacity.workers()));
+            self.loops.deadlines.step(now, (seconds, &mut keeping));
         }
     }
 
-    /// Searches for the number of workers, where none is promised.
-    fn search(&mut self, now: Instant) {
+    /// Steps the searches for the number of workers.
+    fn search_workers(&mut self, now: Instant) {
         for plant in 0..self.loops.searches.len() {
-            if self.loops.searches[plant].is_none() {
-                continue;
-            }
+            let Some(search) = &mut self.loops.searches[plant] else { continue };
             self.lane.touch(now, plant);
             let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
-            let Some(search) = &mut self.loops.searches[plant] else { continue };
-            let slow = self.loops.utilization[plant].service_time() > self.loops.guards[plant];
-            // Without control nothing limits the number in service, so a slow server would look like one with few workers.
-            if self.registry.promises.control.mode != Mode::Off {
-                search.observe(&self.sensors.counters, plant, gate.is_waited_at(), slow);
-            }
-            let (was, workers) = (capacity.workers(), search.finder.workers());
-            capacity.set(workers, search.finder.limit());
-            // Costs were measured for another number of workers.
-            if workers.abs_diff(was) * 4 > was {
+            let input = SearchInput {
+                lanes: &self.sensors.counters,
+                plant,
+                waits: gate.is_waited_at(),
+                service_time: self.loops.utilization[plant].service_time(),
+                limits: self.registry.promises.control.mode != Mode::Off,
+            };
+            let (was, found) = (capacity.workers(), search.step(now, input));
+            capacity.set(found.workers, found.limit);
+            // The cost of a request was measured as a share of the former number of workers.
+            if found.workers.abs_diff(was) * 4 > was {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
                     costs[class].forget(level);
@@ -65,27 +67,37 @@ impl Engine {
         }
     }
 
-    /// Runs the loops of promised delays and ratios.
-    pub(super) fn respond(&mut self, now: Instant) {
+    /// Steps the loops of promised delays and ratios.
+    pub(super) fn step_departures(&mut self, now: Instant) {
         let state: &PublishedState = &self.lane.published;
-        let seen = Now {
-            at: now,
+        let input = DepartureInput {
             lanes: &self.sensors.counters,
             monitors: &self.sensors.classes,
             workers: &|plant: usize| state.plants[plant].capacity.workers(),
-            line: &|plant: usize| self.registry.promises.plants[plant].set_point,
+            set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
         };
-        // The loops run again at the next sample at the latest, since a class's rate is not known at its first one.
-        let due = self.loops.responses.run(&seen).min(now + self.timers.sample_every);
-        self.timers.set(Timer::Response, due);
+        publish_quotas(state, self.loops.delays.step(now, input));
+        publish_turns(state, self.loops.ratios.step(now, input));
+        self.set_departures_due();
+        // A rate is not known at its first sample.
+        let due = self.timers.due(Timer::Departures).min(now + self.timers.sample_every);
+        self.timers.set(Timer::Departures, due);
     }
 
-    /// Ends the periods of admission by budget that are over. `day` is the time since midnight.
-    pub(super) fn turn_budgets(&mut self, now: Instant, day: Duration) {
-        let keeping = self.lane.published.plants.iter().enumerate().filter(|(_, plant)| plant.has_deadlines);
-        let unfinished = keeping.map(|(number, plant)| (number, &plant.unfinished));
-        let due = self.loops.deadlines.turn(now, day, unfinished);
-        self.timers.set(Timer::Budget, due);
+    /// Both loops are stepped when the first of them is due.
+    pub(super) fn set_departures_due(&mut self) {
+        let due = self.loops.delays.due().instant().min(self.loops.ratios.due().instant());
+        self.timers.set(Timer::Departures, due);
+    }
+
+    /// Ends the periods of admission by budget that are over.
+    pub(super) fn turn_budgets(&mut self, now: Instant, time_of_day: Duration) {
+        let plants = self.lane.published.plants.iter().enumerate();
+        let mut unfinished = plants
+            .filter(|(_, plant)| plant.has_deadlines)
+            .map(|(number, plant)| (number, &plant.unfinished));
+        self.loops.budgets.step(now, BudgetInput { time_of_day, unfinished: &mut unfinished });
+        self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
     }
 
     /// Ends a control period: measures it, learns from it, and runs the utilization loop of each plant.
@@ -108,7 +120,7 @@ impl Engine {
         self.loops.rejection.learn(classes, gateway_cpu);
         for plant in 0..self.loops.utilization.len() {
             if idle_periods > 0 {
-                self.loops.utilization[plant].end_rest(idle_periods);
+                self.loops.utilization[plant].end_idle(idle_periods);
             }
             self.step_plant(now, plant);
         }
@@ -139,13 +151,14 @@ impl Engine {
         let loops = &mut self.loops;
         let input = PlantInput {
             measured,
+            costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
             max_wait: queue.max_wait,
-            capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.finder.found()),
-            set_point_reduction: loops.responses.pressure(plant),
-            sheds: loops.responses.sheds(plant) || *has_deadlines,
+            capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
+            set_point_reduction: loops.delays.set_point_reduction(plant),
+            sheds: loops.delays.sheds(plant) || *has_deadlines,
         };
-        for (class, m) in loops.utilization[plant].step(&input, &mut loops.costs) {
+        for (class, m) in loops.utilization[plant].step(now, input) {
             if loops.applied[*class] != *m {
                 state.classes[*class].words.service_level.set(*m);
                 loops.applied[*class] = *m;
@@ -160,5 +173,27 @@ impl Engine {
         self.sensors.heavy.observe(lanes, |class, known| {
             classes[class].words.set_heavy(known.heavy(), known.note_shift());
         });
+    }
+}
+
+/// Publishes what the delay loop gives out.
+fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
+    for own in quotas {
+        let Some(quota) = &state.classes[own.class].quota else { continue };
+        quota.set_workers(own.workers);
+        if let Some(waits) = own.waits {
+            quota.set_most_gap(waits.most_gap);
+            quota.set_urgent(waits.urgent);
+            quota.set_bound(waits.bound);
+        }
+    }
+}
+
+/// Publishes what the ratio loop gives out.
+pub(super) fn publish_turns(state: &PublishedState, turns: &[ClassTurn]) {
+    for ClassTurn { class, turn, service } in turns {
+        let Some(quota) = &state.classes[*class].quota else { continue };
+        quota.set_weight(turn.weight, turn.start, *service);
+        quota.set_hold(Duration::from_secs_f64(turn.hold));
     }
 }

@@ -25,7 +25,7 @@ impl Engine {
     /// results are the same, bit for bit. Only the plan in a status that is asked for meanwhile may differ in its last bit.
     pub fn put_off(&mut self, next: Instant, until: Instant) -> Instant {
         let part_ns = self.timers.sample_every.as_nanos() as u64;
-        let other_loops = self.timers.due(Timer::Response).min(self.timers.due(Timer::Budget));
+        let other_loops = self.timers.due(Timer::Departures).min(self.timers.due(Timer::Budget));
         let only_samples = other_loops == Instant::FAR && self.loops.samples_only_rates;
         if until <= next || part_ns == 0 || !only_samples || self.reloaded || self.has_waiting() {
             return next;
@@ -64,7 +64,7 @@ impl Engine {
         if self.idle.periods == 0 {
             self.sensors.classes.idle();
             self.loops.costs.iter_mut().for_each(|costs| costs.frozen = true);
-            self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_rest);
+            self.loops.utilization.iter_mut().for_each(UtilizationLoop::begin_idle);
         }
         self.idle.periods = self.idle.periods.saturating_add(periods);
     }

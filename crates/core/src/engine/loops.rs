@@ -2,14 +2,15 @@
 
 use crate::control::cost::class::ClassCosts;
 use crate::control::cost::rejection::RejectionCost;
-use crate::control::deadline::Deadlines;
-use crate::control::response::ResponseLoops;
+use crate::control::deadline::DeadlineLoop;
+use crate::control::deadline::budgets::BudgetLoop;
+use crate::control::delay::DelayLoop;
+use crate::control::ratio::RatioLoop;
 use crate::control::utilization::UtilizationLoop;
-use crate::control::workers::Search;
+use crate::control::workers::WorkerSearch;
 use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::heavy_search::HeavySearch;
 use crate::telemetry::monitor::{Monitors, PlantMonitor};
-use crate::time::Duration;
 use alloc::{sync::Arc, vec::Vec};
 
 /// What counts and measures.
@@ -45,14 +46,12 @@ pub(crate) struct Loops {
     pub(crate) applied: Vec<f64>,
     /// c.
     pub(crate) rejection: RejectionCost,
-    /// The loops of promised delays and ratios.
-    pub(crate) responses: ResponseLoops,
-    /// What requests cost and how fast work comes, where deadlines are promised.
-    pub(crate) deadlines: Deadlines,
-    /// By plant: the search for the number of workers, where no number is promised.
-    pub(crate) searches: Vec<Option<Search>>,
-    /// By plant: the mean service time above which the worker search raises no limit.
-    pub(crate) guards: Vec<Duration>,
-    /// No worker search runs and no deadline is promised: a sample updates rates only.
+    pub(crate) delays: DelayLoop,
+    pub(crate) ratios: RatioLoop,
+    pub(crate) deadlines: DeadlineLoop,
+    pub(crate) budgets: BudgetLoop,
+    /// By plant, where no number of workers is promised.
+    pub(crate) searches: Vec<Option<WorkerSearch>>,
+    /// No loop is due at samples, which update rates only.
     pub(crate) samples_only_rates: bool,
 }

@@ -113,8 +113,8 @@ impl Engine {
         if self.timers.ends_sample(now) {
             self.sample(now);
         }
-        if self.timers.is_due(Timer::Response, now) {
-            self.respond(now);
+        if self.timers.is_due(Timer::Departures, now) {
+            self.step_departures(now);
         }
         if self.timers.is_due(Timer::Period, now) {
             self.end_period(now, readings.gateway_cpu);
@@ -135,7 +135,7 @@ impl Engine {
         }
         for (plant, workers) in &readings.workers {
             if let Some(Some(search)) = self.loops.searches.get_mut(*plant) {
-                search.finder.tell(*workers);
+                search.report(*workers);
             }
         }
     }
@@ -172,12 +172,12 @@ impl Engine {
     }
 
     /// What was learned of how rates change, by hour of the day, where admission by budget forecasts them.
-    pub fn trends(&self) -> RateForecasts {
-        self.loops.deadlines.trends()
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        self.loops.budgets.rate_forecasts()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: RateForecasts) {
-        self.loops.deadlines.remember(trends);
+    pub fn restore_rate_forecasts(&mut self, forecasts: RateForecasts) {
+        self.loops.budgets.restore_rate_forecasts(forecasts);
     }
 }

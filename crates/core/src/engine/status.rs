@@ -31,8 +31,8 @@ impl Engine {
             let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
                 &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
-            status.pressure = self.loops.responses.pressure(number);
-            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.finder.found());
+            status.set_point_reduction = self.loops.delays.set_point_reduction(number);
+            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
@@ -47,7 +47,7 @@ impl Engine {
         {
             classes[class].level_cost_seconds = costs;
         }
-        for (class, status) in self.loops.responses.status() {
+        for (class, status) in self.loops.delays.status().chain(self.loops.ratios.status()) {
             classes[class].response = Some(status);
         }
         for (class, m) in self.loops.utilization.iter().flat_map(UtilizationLoop::site_levels) {

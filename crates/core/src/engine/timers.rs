@@ -13,8 +13,8 @@ pub(crate) enum Timer {
     /// A part of a control period, at whose end rates are sampled; the worker searches and the learning of deadlines run with
     /// it.
     Sample,
-    /// The loops of promised delays and ratios.
-    Response,
+    /// The loops that run on departures: promised delays and ratios.
+    Departures,
     /// The control period: the utilization loops.
     Period,
     /// The periods of admission by budget.
@@ -103,11 +103,7 @@ impl Timers {
     }
 
     /// Takes over the times of new promises.
-    pub(crate) fn reload(&mut self, period: Duration, has_responses: bool, has_budgets: bool) {
-        let now_if = |runs: bool| if runs { self.last_period } else { Instant::FAR };
-        let (response, budget) = (now_if(has_responses), now_if(has_budgets));
-        self.set(Timer::Response, response);
-        self.set(Timer::Budget, budget);
+    pub(crate) fn reload(&mut self, period: Duration) {
         self.set(Timer::Period, self.due(Timer::Period).min(self.last_period + period));
         (self.period, self.sample_every) = (period, period / Tracker::SAMPLES_PER_PERIOD);
         self.set(Timer::Sample, self.last_sample + self.sample_every);
@@ -122,7 +118,7 @@ mod tests {
     fn the_earliest_timer_is_next_and_a_late_tick_leaves_at_least_half_a_period() {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let mut timers = Timers::new(Duration::from_secs(1));
-        timers.reload(Duration::from_secs(1), false, false);
+        timers.reload(Duration::from_secs(1));
         timers.start(at(100));
         assert_eq!((timers.next(), timers.due(Timer::Period)), (at(350), at(1100)));
         assert!(!timers.ends_sample(at(349)) && timers.ends_sample(at(350)));
@@ -132,8 +128,7 @@ mod tests {
         assert_eq!(timers.due(Timer::Period), at(2100), "the grid is kept");
         timers.ended_period(at(2900));
         assert_eq!(timers.due(Timer::Period), at(3400), "but no period is a sliver");
-        timers.reload(Duration::from_millis(400), true, true);
-        assert!(timers.is_due(Timer::Response, at(100)) && timers.is_due(Timer::Budget, at(100)));
+        timers.reload(Duration::from_millis(400));
         assert_eq!(timers.due(Timer::Sample), at(1100));
     }
 }

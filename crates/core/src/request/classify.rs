@@ -349,11 +349,14 @@ mod tests {
         let golden = Request { headers: &headers, ..get("shop.example", "/") };
         assert_eq!(class(&golden), Some((0, 1, false)));
         assert_eq!(class(&Request { client: "11.1.2.3", ..golden }), Some((0, 2, false)));
-        let told = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
-        assert_eq!((told.site, told.class, told.target.class), (0, None, 2));
-        assert_eq!((told.not_exempt, told.not_classes), (vec![Part::Path], vec![Part::Path, Part::Client]));
-        let told = rules.explain(&get("shop.example", "/healthz")).expect("a site");
-        assert_eq!((told.exempt, told.target.exempt), (Some(0), true));
+        let explained = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
+        assert_eq!((explained.site, explained.class, explained.target.class), (0, None, 2));
+        assert_eq!(
+            (explained.not_exempt, explained.not_classes),
+            (vec![Part::Path], vec![Part::Path, Part::Client])
+        );
+        let explained = rules.explain(&get("shop.example", "/healthz")).expect("a site");
+        assert_eq!((explained.exempt, explained.target.exempt), (Some(0), true));
     }
 
     #[test]

@@ -54,9 +54,9 @@ pub struct PlantStatus {
     /// m, 0..=M; classes with fewer levels clamp it.
     pub service_level: f64,
     /// The bias that PI adds to the set point.
-    pub trim: f64,
-    /// The part by which the load line is lowered for delays that are missed although all workers could keep them.
-    pub pressure: f64,
+    pub bias: f64,
+    /// The part by which the set point is reduced for delays that are missed although all workers could keep them.
+    pub set_point_reduction: f64,
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
     /// Requests in service now.

@@ -80,13 +80,13 @@ impl Reloader {
     }
 
     /// What was learned of how rates develop, for admission by budget.
-    pub fn trends(&self) -> RateForecasts {
-        lock(&self.engine).trends()
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        lock(&self.engine).rate_forecasts()
     }
 
     /// Adds what was learned in an earlier run to what was learned since.
-    pub fn remember(&self, trends: RateForecasts) {
-        lock(&self.engine).remember(trends);
+    pub fn restore_rate_forecasts(&self, forecasts: RateForecasts) {
+        lock(&self.engine).restore_rate_forecasts(forecasts);
     }
 
     /// Replaces settings and promises. Requests under way are not touched.
@@ -95,13 +95,13 @@ impl Reloader {
     /// What is wrong, one sentence for each finding. Nothing has changed then.
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
-        self.shared.reloads().count(result.is_ok());
+        lock(&self.shared.reloads).count(result.is_ok());
         result
     }
 
     /// Counts a reload that was refused before it reached the gateway, because its file is wrong.
     pub fn refuse(&self) {
-        self.shared.reloads().count(false);
+        lock(&self.shared.reloads).count(false);
     }
 
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {

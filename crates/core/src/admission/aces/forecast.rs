@@ -226,7 +226,7 @@ impl FromStr for RateForecasts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RateForecasts, String> {
-        let mut trends = RateForecasts::default();
+        let mut forecasts = RateForecasts::default();
         let mut plant = String::new();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with('#') || line.trim().is_empty() {
@@ -244,9 +244,9 @@ impl FromStr for RateForecasts {
                     number + 1
                 ));
             };
-            trends.0.entry((plant.clone(), rank)).or_default().0[hour] = matrix;
+            forecasts.0.entry((plant.clone(), rank)).or_default().0[hour] = matrix;
         }
-        Ok(trends)
+        Ok(forecasts)
     }
 }
 
@@ -304,13 +304,13 @@ mod tests {
 
     #[test]
     fn the_text_is_read_back() {
-        let mut trends = [RatePredictor::default(), RatePredictor::default()];
+        let mut predictors = [RatePredictor::default(), RatePredictor::default()];
         for turn in 0..500_u32 {
             let hour = (turn / 40) as usize;
-            trends[0].learn(hour, f64::from(turn * 7 % 13));
-            trends[1].learn(hour, f64::from(turn * 5 % 11));
+            predictors[0].learn(hour, f64::from(turn * 7 % 13));
+            predictors[1].learn(hour, f64::from(turn * 5 % 11));
         }
-        let [first, second] = trends.map(|trend| trend.day);
+        let [first, second] = predictors.map(|trend| trend.day);
         let mut days = RateForecasts::default();
         days.set("", 0, first.clone());
         days.set("shop.a-b", 0, second);

@@ -1,4 +1,4 @@
-//! From a load to a level: the highest m whose offered load fits, and the rules beside that formula.
+//! From a load to a level: the highest m whose offered load fits, with the rules that `feed_forward` states.
 
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
@@ -6,7 +6,7 @@ use libm::fabs;
 /// The deadband of m: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
 
-/// The next m of clients with this demand, after `m`.
+/// The m that follows `m`, for clients with this demand.
 pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     let top = f64::from(demand.top);
     let mut next = demand.solve(target.load, target.drain);
@@ -20,7 +20,7 @@ pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if fabs(next - m) >= DEADBAND || at_an_end { next } else { m }
 }
 
-/// The least m that the rules allow, where the formula asks for rejection.
+/// The least m that the rules allow where the formula asks for rejections.
 fn least(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if target.unconfirmed && m >= 1.0 {
         return 1.0;

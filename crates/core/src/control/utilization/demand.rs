@@ -1,20 +1,21 @@
 //! Offered load as a function of the service level m.
 //!
-//! For each whole level l: the work that the present request rates would bring if every client were served at l,
-//! `sum_j R_j C_j(min(l, M_j))`; the work that waits already, priced at l; and, of plants with a second resource
-//! (UC 7.2), the link's share of the bytes. Between whole levels both are linear in F, so U(m) is piecewise linear and
-//! solving for m is a walk over M segments. C_0 is the cost of a rejection.
+//! For each whole level l it has three parts: the work that the present request rates would bring if every client were served
+//! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
+//! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
+//! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
+//! walk over M segments.
 
 use crate::promises::MAX_LEVELS;
 
-/// What a class, or several, bring at a level, in units of utilization (1 is the plant's whole capacity).
+/// The load of one class or of several at a level, in units of utilization (1 is the plant's whole capacity).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoadParts {
     /// Utilization by arriving requests.
     pub arriving: f64,
-    /// The same of the link, b' W; zero without a second resource.
+    /// Utilization of the link, b' W; zero without a second resource.
     pub link: f64,
-    /// Work that waits, in periods of the plant's capacity.
+    /// The work of waiting requests, in periods of the plant's capacity.
     pub waiting: f64,
 }
 
@@ -26,7 +27,7 @@ impl LoadParts {
         self.waiting += part * other.waiting;
     }
 
-    /// The load with `drain` times the backlog; the bottleneck's of two resources.
+    /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
     pub(crate) fn offered(self, drain: f64) -> f64 {
         let work = self.arriving + drain * self.waiting;
         // A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
@@ -53,7 +54,7 @@ impl Demand {
         demand
     }
 
-    /// U(m) of the arriving requests and of `drain` times the backlog; the bottleneck's of two resources.
+    /// U(m) of the arriving requests and of `drain` times the backlog; of two resources, that of the more loaded one.
     pub fn offered(&self, m: f64, drain: f64) -> f64 {
         if m <= 0.0 {
             return self.at(0, drain);
@@ -65,8 +66,8 @@ impl Demand {
             + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
     }
 
-    /// The work that waits, in periods of the plant's capacity, priced at m (at least at the lowest level: what waits
-    /// was admitted).
+    /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m. They were admitted, so
+    /// each is started at the lowest level at least.
     pub fn backlog(&self, m: f64) -> f64 {
         if self.levels[..=usize::from(self.top)].iter().all(|load| load.waiting == 0.0) {
             return 0.0;
@@ -99,7 +100,7 @@ impl Demand {
     }
 
     fn at(&self, level: usize, drain: f64) -> f64 {
-        // What waits was admitted: at level 0 it is served at the lowest.
+        // Waiting requests were admitted, so at level 0 they count as started at the lowest level.
         let waiting = self.levels[level.max(usize::from(self.top > 0))].waiting;
         LoadParts { waiting, ..self.levels[level] }.offered(drain)
     }

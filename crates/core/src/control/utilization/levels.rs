@@ -1,4 +1,7 @@
-//! From the allocation to the actuators: the service level of each class, corrected for what its clients ask.
+//! From the allocation to the actuators: the service level of each class, corrected for how much its clients ask for.
+//!
+//! m between two levels is a fraction of the clients. Clients differ in how much they ask for, so the fraction is moved
+//! until the share of the requests is as allocated.
 
 use super::view::{ClassView, PlantView};
 use crate::actuator::fraction_calibration::FractionCalibration;
@@ -34,7 +37,7 @@ impl Levels {
         }
     }
 
-    /// Begins with the classes of a new view. What was learned of a class whose levels stay is kept.
+    /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
     pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
@@ -63,8 +66,51 @@ impl Levels {
         &self.set
     }
 
-    /// Lets what was learned fade: nothing came for so many periods.
-    pub(crate) fn rest(&mut self, periods: u32) {
+    /// Lets what was learned fade over so many idle periods.
+    pub(crate) fn idle(&mut self, periods: u32) {
         self.shares.iter_mut().for_each(|share| share.idle(periods));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, measured, plant};
+    use super::*;
+
+    #[test]
+    fn each_class_that_the_loop_moves_has_its_level_within_its_own_range() {
+        let (mut exempt, mut sent) = (class(1, 3), class(3, 3));
+        (exempt.exempt, sent.owns_actuator) = (true, false);
+        let mut own = plant(alloc::vec![class(0, 3), exempt, class(2, 1), sent]);
+        own.is_shared = false;
+        let mut allocation = Allocation::top(&own);
+        allocation.level = 1.5;
+        let classes = [0; 4].map(|_| arrivals(0.0, 1));
+        let mut levels = Levels::new(&own);
+        assert_eq!(levels.set(&own, &allocation, &measured(&classes, &[0; 4])), [(0, 1.5), (2, 1.0)]);
+    }
+
+    #[test]
+    fn clients_that_ask_for_much_move_the_fraction_and_a_reload_keeps_it() {
+        let own = plant(alloc::vec![class(0, 1)]);
+        let mut allocation = Allocation::top(&own);
+        allocation.level = 0.5;
+        let mut levels = Levels::new(&own);
+        // Half of the clients were admitted, and sent nine tenths of the requests.
+        let mut classes = [arrivals(1000.0, 1)];
+        classes[0].window.decided[..2].copy_from_slice(&[100, 900]);
+        let mut m = 0.5;
+        for _ in 0..3 {
+            m = levels.set(&own, &allocation, &measured(&classes, &[0]))[0].1;
+        }
+        assert!(m < 0.45, "{m}");
+        let quiet = [arrivals(0.0, 1)];
+        let mut changed = Levels::new(&own);
+        changed.shares.clone_from(&levels.shares);
+        levels.reload(&own, &own);
+        let kept = levels.set(&own, &allocation, &measured(&quiet, &[0]))[0].1;
+        assert!((m..0.5).contains(&kept), "{kept}");
+        changed.reload(&own, &plant(alloc::vec![class(0, 2)]));
+        assert_eq!(changed.shares[0].clone().service_level(0.5, 2.0), 0.5, "other levels are learned anew");
     }
 }

@@ -13,6 +13,17 @@ use crate::promises::registry::Registry;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use alloc::vec::Vec;
 
+/// What the loop of a plant needs of new promises.
+pub(crate) struct PlantReload<'a> {
+    /// The promises until now.
+    pub(crate) was: &'a Promises,
+    pub(crate) registry: &'a Registry,
+    /// The plant's number.
+    pub(crate) number: usize,
+    /// Maps a class, by number, and its m among its old levels to its m among the new ones.
+    pub(crate) m: &'a dyn Fn(usize, f64) -> f64,
+}
+
 impl UtilizationLoop {
     /// The loop of plant `number`, with every class at its highest level.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
@@ -44,14 +55,9 @@ impl UtilizationLoop {
         }
     }
 
-    /// Goes on with what was promised anew. `m` maps a level of a class, by number, as it was to what it is now.
-    pub(crate) fn reload(
-        &mut self,
-        was: &Promises,
-        registry: &Registry,
-        number: usize,
-        m: impl Fn(usize, f64) -> f64,
-    ) {
+    /// Goes on with new promises.
+    pub(super) fn take_over(&mut self, promises: &PlantReload<'_>) {
+        let &PlantReload { was, registry, number, m } = promises;
         let control = &registry.promises.control;
         let (fresh_law, can_share) = law(&control.law);
         if was.control.law != control.law {

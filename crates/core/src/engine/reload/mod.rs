@@ -19,10 +19,11 @@ mod publish;
 
 use super::Engine;
 use crate::control::deadline::terms;
-use crate::engine::timers::SHORTEST_LOOK;
+use crate::control::{Due, Loop};
+use crate::engine::timers::{SHORTEST_LOOK, Timer};
 use crate::promises::diff::{Changes, changes};
 use crate::promises::registry::Registry;
-use crate::promises::{Admission, Delay, Promises, Site};
+use crate::promises::{Delay, Promises, Site};
 use crate::scheduling::rank::Rank;
 use alloc::{string::String, vec::Vec};
 
@@ -65,7 +66,7 @@ impl Engine {
 
     /// Brings promises into force for all lanes: each reads them from its next call on. The order is: counters for new numbers,
     /// the sensors and costs of classes, the loops, what the status shows, the published state, and last what reads that
-    /// state: the loops of response times, and the timers.
+    /// state: the loops of delays and ratios, and the timers.
     pub fn apply(&mut self, reload: Reload) -> Changes {
         let Reload { registry, changes } = reload;
         let was = core::mem::replace(&mut self.registry, registry);
@@ -73,9 +74,10 @@ impl Engine {
         self.reload_classes();
         self.reload_loops(&was);
         self.rows = self.next_rows();
-        self.loops.deadlines.promise(&self.registry);
+        self.loops.deadlines.reload(&self.registry);
+        self.loops.budgets.reload(&self.registry);
         self.publish();
-        self.reload_responses();
+        self.reload_departures();
         self.reload_timers();
         changes
     }
@@ -92,8 +94,7 @@ impl Engine {
     fn reload_timers(&mut self) {
         let Promises { plants, control, .. } = &self.registry.promises;
         (self.reloaded, self.idle.no_class_is_degraded) = (true, false);
-        let has_budgets = control.admission == Admission::Budget;
-        self.timers.reload(control.period, !self.loops.responses.is_empty(), has_budgets);
+        self.timers.reload(control.period);
         let look_every = &mut self.timers.look_every;
         *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
         for member in self.registry.classes() {
@@ -103,9 +104,11 @@ impl Engine {
             }
         }
         self.timers.shortest_look = look_every.iter().copied().min().unwrap_or(crate::time::Duration::MAX);
-        let has_deadlines = (0..plants.len()).any(|plant| self.registry.promises.has_deadlines(plant));
-        let searches = self.loops.searches.iter().any(Option::is_some);
-        self.loops.samples_only_rates = !searches && self.loops.deadlines.is_empty() && !has_deadlines;
+        let searches = self.loops.searches.iter().flatten().map(Loop::due);
+        self.loops.samples_only_rates =
+            searches.chain([self.loops.deadlines.due()]).all(|due| due != Due::Sample);
+        self.set_departures_due();
+        self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
         self.sensors.waiting.resize(self.sensors.classes.len(), 0);
     }
 }

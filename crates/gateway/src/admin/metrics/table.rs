@@ -23,8 +23,8 @@ pub(in crate::admin) struct Scrape {
 impl Scrape {
     pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
         Scrape {
-            status: lock(&engine).status(),
-            reloads: *shared.reloads(),
+            status: lock(engine).status(),
+            reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
         }
     }
@@ -57,9 +57,9 @@ metrics! {
     "plimsoll_waiting", "Requests waiting for the upstream.", Plants(|own| own.waiting);
     "plimsoll_upstream_level", "The service level m that the upstream's loop asks for.",
         Plants(|own| own.service_level);
-    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| own.trim);
+    "plimsoll_trim", "What the PI controller adds to the set point.", Plants(|own| own.bias);
     "plimsoll_pressure", "By what part the load line is lowered for delays that are missed.",
-        Plants(|own| own.pressure);
+        Plants(|own| own.set_point_reduction);
     "plimsoll_response_time_override", "1 while the upstream is slower than its limit and counts as full.",
         Plants(|own| own.response_time_override);
     "plimsoll_service_time_seconds", "Mean service time in the last control period.",
