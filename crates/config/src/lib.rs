@@ -22,7 +22,7 @@ pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, pars
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
 pub use gateway::{Backend, Gateway};
-pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
+pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
 use plimsoll_core::promises::Promises;
 
@@ -41,7 +41,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::understand(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
+    syntax::read_file(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
         Some(gateway::file::resolve(file, name, findings))
     })
 }

@@ -74,6 +74,12 @@ impl ServicePlan {
         usize::from(level) < self.sites[usize::from(site)].versions.len()
     }
 
+    /// The plant of a site, and its highest level.
+    pub(crate) fn full(&self, site: u16) -> (usize, u8) {
+        let Site { plant, versions } = &self.sites[usize::from(site)];
+        (*plant, versions.len() as u8)
+    }
+
     /// What a request that starts takes.
     pub(crate) fn work(&self, site: u16, start: Start, full: FullService) -> Work {
         let version = self.sites[usize::from(site)].versions[usize::from(start.level) - 1];

@@ -35,7 +35,6 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
 }
 
-/// The request, as classification sees it.
 struct TypedRequest<'a>(&'a ExplainArguments);
 
 impl RequestView for TypedRequest<'_> {
@@ -224,7 +223,6 @@ impl Told<'_> {
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }
 
-    /// What the site's contract does for the request.
     fn contract(&self) -> Option<String> {
         if self.explanation.exempt.is_some() || self.configuration.promises.control.mode != Mode::Control {
             return None;
@@ -248,7 +246,6 @@ impl Told<'_> {
         )
     }
 
-    /// The explanation for programs.
     fn facts(&self) -> Facts {
         let pair = |(name, why): (String, String)| Facts(vec![hidden("name", name), hidden("why", why)]);
         Facts(vec![
@@ -288,7 +285,6 @@ fn why_not(condition: &Condition, part: Part) -> String {
     format!("{what} {is} {}", quoted(&wanted))
 }
 
-/// A condition in words.
 fn condition(condition: &Condition) -> String {
     let parts = [Part::Method, Part::Path, Part::Client, Part::Header, Part::Cookie];
     let parts =

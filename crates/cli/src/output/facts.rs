@@ -187,7 +187,6 @@ impl Serialize for Value {
     }
 }
 
-/// A figure as people see it.
 struct Shown<'a> {
     label: String,
     figure: &'a Figure,

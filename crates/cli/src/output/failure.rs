@@ -46,7 +46,6 @@ impl Failure {
         }
     }
 
-    /// Tells the user, on stderr.
     pub(crate) fn report(self) -> ExitCode {
         let (text, code) = match self {
             Failure::Input(text) => (text, 2),

@@ -226,7 +226,6 @@ fn class_names(site: &Site) -> Vec<String> {
     promised::of(site).map(|promised| promised.class.to_owned()).collect()
 }
 
-/// The levels of a site, lowest quality first.
 fn levels(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Facts> {
     let levels = site.levels.iter().zip(rewrites).enumerate();
     levels.map(|(place, (own, rewrite))| level(site, place, own, rewrite, plants)).collect()
@@ -250,7 +249,6 @@ fn level(site: &Site, place: usize, level: &Level, rewrite: &Rewrite, plants: &[
     ])
 }
 
-/// What is changed in a request of a level.
 fn changed(prefix: Option<&str>, rewrite: &Rewrite) -> String {
     let prefix = prefix.map(|prefix| format!("{prefix}/..."));
     let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));

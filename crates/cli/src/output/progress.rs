@@ -3,7 +3,6 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// The bar's resolution.
 const STEPS: u64 = 1000;
 const REDRAWS: u8 = 5;
 

@@ -47,7 +47,6 @@ impl Promised<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// The promise as a sentence; `None` if nothing was promised.
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
         let deadline = self.deadline.map(|deadline| {
             format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))
@@ -72,7 +71,6 @@ impl Promised<'_> {
         }
     }
 
-    /// The promise for programs.
     pub(crate) fn facts(&self) -> Facts {
         let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
         Facts(vec![
@@ -86,7 +84,6 @@ impl Promised<'_> {
     }
 }
 
-/// A delay of the plan for programs.
 pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
     Facts(vec![
         hidden("site", row.site.as_str()),

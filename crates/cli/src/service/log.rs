@@ -17,7 +17,6 @@ use std::time::Duration;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::fmt::Subscriber as Lines;
 
-/// Lines that may wait for the reader.
 const LINES: usize = 4096;
 /// How long the end of the command waits for the lines that are still in the queue.
 const PATIENCE: Duration = Duration::from_secs(2);

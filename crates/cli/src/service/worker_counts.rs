@@ -103,7 +103,6 @@ fn ask(url: &HttpUrl) -> Result<u32, String> {
     }
 }
 
-/// The number of workers that a page tells.
 fn workers(body: &str) -> Result<u32, String> {
     let number = |name: &str| {
         let value = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

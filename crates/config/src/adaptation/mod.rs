@@ -7,7 +7,7 @@
 pub(crate) mod keys;
 
 use crate::diagnostic::Diagnostics;
-use crate::syntax::{Field, Located, OneOrMany};
+use crate::syntax::{Field, Located, listed};
 
 /// What a policy file says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
+    crate::syntax::read_file(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
 }
 
 fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
@@ -54,8 +54,8 @@ fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
         paths.map(move |path| (path.value.0.clone(), tag.clone())).collect::<Vec<_>>()
     });
     Adaptation {
-        levels: file.levels.as_ref().map(|all| words(&all.value)).unwrap_or_default(),
-        without: file.without.as_ref().map(|all| words(&all.value)),
+        levels: listed(&file.levels, word),
+        without: file.without.as_ref().map(|_| listed(&file.without, word)),
         image_limit_bytes: size(&file.image_limit),
         medium_limit_bytes: size(&file.medium_limit),
         cosmetic_limit_bytes: size(&file.cosmetic_limit),
@@ -64,18 +64,9 @@ fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
         avif: file.avif.as_ref().map(|avif| avif.value),
         depth: file.depth.as_ref().map(|depth| depth.value.0 as u32),
         sparse: file.sparse.as_ref().map(|sparse| sparse.value),
-        snapshots: file
-            .snapshot
-            .iter()
-            .flat_map(|all| &all.value.0)
-            .map(|address| address.value.0.clone())
-            .collect(),
+        snapshots: listed(&file.snapshot, |address| address.0.clone()),
         rules: rules.collect(),
     }
-}
-
-fn words<T: Field>(all: &OneOrMany<T>) -> Vec<String> {
-    all.0.iter().map(|one| word(&one.value)).collect()
 }
 
 fn word<T: Field>(value: &T) -> String {

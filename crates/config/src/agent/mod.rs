@@ -121,7 +121,7 @@ impl fmt::Display for HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
+    crate::syntax::read_file(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)
     })
 }

@@ -1,19 +1,19 @@
 //! From what an agent's file says to what it means. As in the configuration nothing stops at the first error.
 
-use super::keys::{AgentKeys, ApacheKeys, LinkKeys, LoadKeys, NginxKeys, ServerKeys};
+use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
-use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Located, OptionalKey, Text};
+use crate::diagnostic::{Findings, exclusive, places, refuse};
+use crate::syntax::{Located, Text};
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
-/// How far below the load line the way back is, by default.
-const BACK: f64 = 0.1;
-/// Apache's map costs nothing to change; but each change is a line in the journal.
+/// How far below the load line a link goes back to full quality, where the file does not say.
+const BACK_BELOW: f64 = 0.1;
+/// The least change of the fraction that is written to Apache's map: a change costs nothing, but is a line in the log.
 const APACHE_STEP: f64 = 0.02;
 
-/// What `file` means; none only beside findings.
+/// What `file` means; absent only beside findings.
 pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
     let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
     let at = |text: &Text| folder.join(&text.0);
@@ -31,7 +31,7 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
             beside &full.span => "`full` is given");
     }
     let chooser = chooser?.0;
-    // For a link they are folders.
+    // For a link the trees are folders.
     let tree = |tree: &Located<super::values::TreeName>| match chooser {
         Chooser::Link(_) => folder.join(&tree.value.0).to_string_lossy().into_owned(),
         _ => tree.value.0.clone(),
@@ -49,13 +49,11 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
 }
 
 fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
-    let LoadKeys { log, server_status, stub_status } = &file.load.value;
-    let all =
-        [("log", log.span()), ("server_status", server_status.span()), ("stub_status", stub_status.span())];
-    exclusive(&all, "keep one of them", findings);
-    let log = log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
-    let server_status = server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
-    let stub_status = stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
+    let keys = &file.load.value;
+    exclusive(&places!(keys => log, server_status, stub_status), "keep one of them", findings);
+    let log = keys.log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
+    let server_status = keys.server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
+    let stub_status = keys.stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
     let counters = log.or(server_status).or(stub_status);
     if counters.is_none() && file.load.sound {
         refuse!(findings, MissingKey at &file.load.span,
@@ -87,15 +85,15 @@ fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Op
         }
         return Some(LoadSense::Gap { workers });
     }
-    let told = costs.as_ref().map(|costs| &costs.value.0);
-    let per_byte = told.map_or(0.0, |costs| costs.byte.value.0);
+    let costs = costs.as_ref().map(|costs| &costs.value.0);
+    let per_byte = costs.map_or(0.0, |costs| costs.byte.value.0);
     if let (CountersAt::StubStatus(_), true) = (counters, per_byte > 0.0 || bandwidth.is_some()) {
         let span = bandwidth.as_ref().map_or(&file.server.span, |bandwidth| &bandwidth.span);
         refuse!(findings, Conflict at span,
             "`stub_status` counts no bytes", help: "leave out `byte` and `bandwidth`, or use `log`");
     }
     Some(LoadSense::Linear {
-        per_request_seconds: told.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
+        per_request_seconds: costs.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
         per_byte_seconds: per_byte,
         bandwidth: bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),
     })
@@ -106,8 +104,7 @@ fn chooser(
     at: &dyn Fn(&Text) -> PathBuf,
     findings: &mut Findings,
 ) -> Option<(Chooser, Policy)> {
-    let all = [("link", file.link.span()), ("nginx", file.nginx.span()), ("apache", file.apache.span())];
-    exclusive(&all, "keep one of them", findings);
+    exclusive(&places!(file => link, nginx, apache), "keep one of them", findings);
     match (&file.link, &file.nginx, &file.apache) {
         (Some(keys), ..) => link(&keys.value.0, at),
         (_, Some(keys), _) => nginx(&keys.value.0, at),
@@ -132,7 +129,7 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Po
         variable: keys.variable.value.0.clone(),
         client: keys.client.value.0.clone(),
         pid: at(&keys.pid.value),
-        // A bare name is looked for where programs are.
+        // A name without a folder is looked up in PATH.
         program: if program.0.contains('/') { at(program) } else { PathBuf::from(&program.0) },
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
         seed: keys.seed.value.0,
@@ -152,12 +149,11 @@ fn apache(
 fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settings {
     let ServerKeys { every, response_time, queue, load_line, back_line, .. } = &file.server.value;
     let period = &file.control.value.period;
-    for (what, time, from, to) in [("`every`", every, "50ms", "60s"), ("`period`", period, "200ms", "60s")] {
-        let least = if what == "`every`" { Duration::from_millis(50) } else { Duration::from_millis(200) };
-        if !(least..=Duration::from_secs(60)).contains(&time.value) {
+    for (key, time, least) in [("every", every, 50), ("period", period, 200)] {
+        if !(Duration::from_millis(least)..=Duration::from_secs(60)).contains(&time.value) {
             refuse!(findings, OutOfRange at &time.span,
-                format!("{what} this short or long does not work"),
-                help: format!("write something from `\"{from}\"` to `\"{to}\"`"));
+                format!("`{key}` this short or long does not work"),
+                help: format!("write something from `\"{least}ms\"` to `\"60s\"`"));
         }
     }
     if let Some(back) = back_line
@@ -178,6 +174,6 @@ fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settin
         load_line: load_line.value.0,
         back_line: back_line
             .as_ref()
-            .map_or((load_line.value.0 - BACK).max(load_line.value.0 / 2.0), |back| back.value.0),
+            .map_or((load_line.value.0 - BACK_BELOW).max(load_line.value.0 / 2.0), |back| back.value.0),
     }
 }

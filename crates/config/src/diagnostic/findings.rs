@@ -100,7 +100,7 @@ impl Findings {
 
     /// Drops what may follow from an error of syntax alone. After such an error the values read are partly a guess:
     /// kept is what is wrong in other lines, under headers that could be read, and not merely absent.
-    pub(crate) fn keep_beside_syntax(&mut self, source: &str) {
+    pub(crate) fn drop_consequences_of_syntax_errors(&mut self, source: &str) {
         let lines = Lines::new(source);
         let line = |finding: &Finding| lines.of(finding.span.start).0;
         let broken: Vec<usize> = self.found.iter().filter(|f| f.code == Code::Syntax).map(line).collect();
@@ -135,7 +135,13 @@ impl Findings {
     }
 }
 
-/// Refuses all but the first of keys that exclude each other: each with its name, and its place where it is given.
+/// Keys of a section by name, each with its place where it is given: `places!(keys => rate, load)`.
+macro_rules! places {
+    ($keys:expr => $($key:ident),+) => { [$((stringify!($key), $crate::syntax::OptionalKey::span(&$keys.$key))),+] };
+}
+pub(crate) use places;
+
+/// Refuses all but the first of keys that exclude each other; see `places!`.
 pub(crate) fn exclusive(keys: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
     let mut given = keys.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
     let Some((first, first_span)) = given.next() else { return };

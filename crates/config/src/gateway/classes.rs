@@ -3,7 +3,7 @@
 use super::deadlines;
 use super::file::unique;
 use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
-use super::response_times::{self, Promised};
+use super::response_times::{self, ResponsePromise};
 use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Table, Whole, listed, section};
@@ -52,14 +52,14 @@ section! { "match"
     }
 }
 
-/// The engine's own classes: what matches no other, and what is exempt.
-const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
+/// The classes that the engine adds to each site: `default` and `exempt`.
+const BUILT_IN_CLASSES: usize = 2;
 
 /// The engine counts classes in 16 bits, over all sites, with each site's built-in ones.
 pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     let mut count = 0;
     for site in sites {
-        count += site.value.class.value.0.len() + BUILT_IN_CLASSES.len();
+        count += site.value.class.value.0.len() + BUILT_IN_CLASSES;
         if count > usize::from(u16::MAX) {
             refuse!(findings, TooMany at &site.span,
                 format!("more than {} classes up to this site, with two of each site's own", u16::MAX),
@@ -74,26 +74,22 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     let keys = &site.class.value.0;
     unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
-        if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
-            let instead = match name.value.0.as_str() {
-                "default" => {
-                    "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
-                     `default_ratio`, `default_priority`"
-                }
-                _ => "choose another name, or say under [[site]] who is not controlled: `exempt`",
-            };
-            refuse!(findings, Duplicate at &name.span,
-                format!("every site has a class `{}` of its own", name.value.0), help: instead);
-        }
+        let help = match name.value.0.as_str() {
+            "default" => {
+                "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
+                 `default_ratio`, `default_priority`"
+            }
+            "exempt" => "choose another name, or say under [[site]] who is not controlled: `exempt`",
+            _ => continue,
+        };
+        refuse!(findings, Duplicate at &name.span,
+            format!("every site has a class `{}` of its own", name.value.0), help: help);
     }
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
-        let Promised { delay, ratio } = response_times::of_class(class, site, findings);
+        let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
         Class {
             name: text_of(class.name.as_ref()),
-            condition: class
-                .condition
-                .as_ref()
-                .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+            condition: match_condition(class.condition.as_ref(), findings),
             priority: priority(
                 class.priority.as_ref(),
                 delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
@@ -105,6 +101,14 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
         }
     };
     keys.iter().map(|keys| class(keys, findings)).collect()
+}
+
+/// What the key `match` of a class or a type says.
+pub(super) fn match_condition(
+    keys: Option<&Located<Table<MatchKeys>>>,
+    findings: &mut Findings,
+) -> Condition {
+    keys.map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings))
 }
 
 /// The condition of a class, type or exemption.
@@ -145,6 +149,6 @@ fn pairs<N>(
 
 /// The configured priority; else a class that was promised a time comes before those that were promised none.
 pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
-    let untold = if has_promise { 1 } else { LAST_PRIORITY };
-    keys.map_or(untold, |priority| priority.value.0 as u8)
+    let default = if has_promise { 1 } else { LAST_PRIORITY };
+    keys.map_or(default, |priority| priority.value.0 as u8)
 }

@@ -1,12 +1,12 @@
 //! Deadlines: what they prefer, and the types that tell requests apart.
 
-use super::classes::{MatchKeys, condition};
+use super::classes::{MatchKeys, match_condition};
 use super::control::ControlKeys;
 use super::file::unique;
-use super::sites::SiteKeys;
+use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, Table, Weight, section};
-use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
+use plimsoll_core::promises::{Admission, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 
@@ -57,9 +57,8 @@ pub(super) fn belongs_to_budget(key: &str, span: &Range<usize>, keys: &ControlKe
 /// A site's own types.
 pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType> {
     let keys = &site.types.value.0;
-    let names = keys.iter().filter_map(|own| own.value.name.as_ref());
-    unique(names.clone().map(|name| (name.value.0.as_str(), &name.span)), "types", findings);
-    for name in names {
+    unique(keys.iter().filter_map(|own| name_of(own.value.name.as_ref())), "types", findings);
+    for name in keys.iter().filter_map(|own| own.value.name.as_ref()) {
         if DEFAULT_TYPES.iter().any(|(known, _)| *known == name.value.0) {
             refuse!(findings, Duplicate at &name.span,
                 format!("every site has a type `{}` of its own, by extension", name.value.0),
@@ -67,11 +66,8 @@ pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType
         }
     }
     let own = |Located { value: own, .. }: &Located<TypeKeys>, findings: &mut Findings| RequestType {
-        name: own.name.as_ref().map_or(String::new(), |name| name.value.0.clone()),
-        condition: own
-            .condition
-            .as_ref()
-            .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+        name: text_of(own.name.as_ref()),
+        condition: match_condition(own.condition.as_ref(), findings),
         quantum: own.cost.value.0,
     };
     keys.iter().map(|keys| own(keys, findings)).collect()

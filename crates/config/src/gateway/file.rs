@@ -9,7 +9,7 @@ use super::control::ControlKeys;
 use super::http::{ContentType, HeaderName};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
-use super::{Gateway, control, listeners, plants, sites, workers};
+use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
@@ -137,14 +137,15 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
-    listeners::check(keys, findings);
+    addresses::check_listeners(keys, findings);
+    let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         forwarded: keys.forwarded.value,
-        report: report(file),
+        report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
         timeouts: timeouts(file),
@@ -155,11 +156,6 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let trends = control::trends(&file.control.value, name, findings);
     let gateway = Gateway { settings, backends: plants.backends, trends };
     Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
-}
-
-fn report(file: &ConfigurationKeys) -> Report {
-    let keys = &file.report.value;
-    Report { mode: keys.when.value, name: keys.header.value.0.clone() }
 }
 
 fn rejection(file: &ConfigurationKeys) -> Rejection {

@@ -2,7 +2,7 @@
 
 use super::file::unique;
 use super::http::{HeaderValue, Prefix, SetHeaderName};
-use super::plants::{Plants, ServedBy};
+use super::plants::Plants;
 use super::sites::{name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, Pairs, Share, section};
@@ -43,7 +43,8 @@ pub(super) fn levels(
     findings: &mut Findings,
 ) -> (Vec<Level>, Vec<Rewrite>) {
     if keys.is_empty() {
-        return (vec![only_level()], vec![Rewrite::default()]);
+        let only = Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None };
+        return (vec![only], vec![Rewrite::default()]);
     }
     if let Some(first_too_many) = keys.get(MAX_LEVELS) {
         refuse!(findings, TooMany at &first_too_many.span,
@@ -59,8 +60,7 @@ pub(super) fn levels(
     let mut served: Vec<(usize, Rewrite)> = Vec::new();
     let mut levels = Vec::new();
     for Located { value: level, span, sound } in keys {
-        let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
-        let plant = plants.find(&by, findings);
+        let plant = plants.find(level.upstream.as_ref(), level.folder.as_ref(), findings);
         let this = (plant.unwrap_or(site_plant), rewrite(level));
         let same = served.iter().zip(keys).position(|(known, other)| *known == this && other.sound);
         if let Some(same) = same.filter(|_| *sound) {
@@ -116,8 +116,4 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
         falls_back: false,
     }
-}
-
-fn only_level() -> Level {
-    Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
 }

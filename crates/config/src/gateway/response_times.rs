@@ -10,13 +10,13 @@ use std::ops::Range;
 
 /// A class's delay or ratio; never both.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Promised {
+pub(super) struct ResponsePromise {
     pub(super) delay: Option<Delay>,
     pub(super) ratio: Option<f64>,
 }
 
 /// The class's own, else its site's delay.
-pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> Promised {
+pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let own = delay(class.delay.as_ref(), class.percentile.as_ref(), findings);
     if let (Some(delay), Some(ratio)) = (&class.delay, &class.ratio) {
         refuse!(findings, Conflict at &ratio.span,
@@ -25,17 +25,17 @@ pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findin
             beside &delay.span => "`delay` is given");
     }
     match &class.ratio {
-        Some(ratio) => Promised { delay: None, ratio: Some(ratio.value.0) },
-        None => Promised { delay: own.or(of_site(site)), ratio: None },
+        Some(ratio) => ResponsePromise { delay: None, ratio: Some(ratio.value.0) },
+        None => ResponsePromise { delay: own.or(of_site(site)), ratio: None },
     }
 }
 
 /// What the class `default` was promised: its ratio, else its site's delay.
-pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> Promised {
+pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let delay = delay(site.delay.as_ref(), site.percentile.as_ref(), findings);
     match &site.default_ratio {
-        Some(ratio) => Promised { delay: None, ratio: Some(ratio.value.0) },
-        None => Promised { delay, ratio: None },
+        Some(ratio) => ResponsePromise { delay: None, ratio: Some(ratio.value.0) },
+        None => ResponsePromise { delay, ratio: None },
     }
 }
 
@@ -59,12 +59,12 @@ fn delay(
 }
 
 /// A ratio, the configured priority beside it, and where the two stand.
-struct Place<'a> {
+struct RatioEntry<'a> {
     span: &'a Range<usize>,
     priority: Option<&'a Located<Whole<1, 100>>>,
 }
 
-impl Place<'_> {
+impl RatioEntry<'_> {
     /// The place of the priority, or of the class that has none.
     fn shown(&self) -> &Range<usize> {
         self.priority.map_or(self.span, |priority| &priority.span)
@@ -81,8 +81,8 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let own = classes.iter().filter(|class| class.value.delay.is_none());
     let own = own.map(|class| (class.value.ratio.as_ref(), class.value.priority.as_ref()));
     let all = own.chain([(site.default_ratio.as_ref(), site.default_priority.as_ref())]);
-    let ratios: Vec<Place<'_>> =
-        all.filter_map(|(ratio, priority)| Some(Place { span: &ratio?.span, priority })).collect();
+    let ratios: Vec<RatioEntry<'_>> =
+        all.filter_map(|(ratio, priority)| Some(RatioEntry { span: &ratio?.span, priority })).collect();
     same_priority(&ratios, findings);
     if !sound {
         return;
@@ -108,8 +108,8 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
 }
 
 /// Refuses two priorities among classes with ratios: the higher would always go first, whatever the ratio.
-fn same_priority(ratios: &[Place<'_>], findings: &mut Findings) {
-    let priority = |place: &Place<'_>| place.priority.map(|priority| priority.value.0);
+fn same_priority(ratios: &[RatioEntry<'_>], findings: &mut Findings) {
+    let priority = |place: &RatioEntry<'_>| place.priority.map(|priority| priority.value.0);
     let Some(first) = ratios.first() else { return };
     let Some(other) = ratios.iter().find(|place| priority(place) != priority(first)) else { return };
     let what = if first.priority.is_some() { "another priority is given" } else { "one without is given" };

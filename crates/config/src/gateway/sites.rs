@@ -5,8 +5,8 @@ use super::deadlines::TypeKeys;
 use super::file::{ConfigurationKeys, unique};
 use super::http::{HeaderName, HostPattern};
 use super::levels::{LevelKeys, ONLY_LEVEL, levels};
-use super::plants::{CostKeys, Plants, ServedBy, costs};
-use super::response_times::{self, Promised};
+use super::plants::{CostKeys, Plants, costs};
+use super::response_times::{self, ResponsePromise};
 use super::values::ClientIdentity;
 use super::{deadlines, hosts};
 use crate::diagnostic::{Findings, refuse};
@@ -95,7 +95,7 @@ pub(super) fn resolve(
 ) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     let sites = &file.site.value.0;
     if sites.is_empty() {
-        return implied(plants, findings);
+        return implied_site(plants, findings);
     }
     unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
     hosts::check(sites, findings);
@@ -104,7 +104,7 @@ pub(super) fn resolve(
 }
 
 /// The site of a file that lists none.
-fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+fn implied_site(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     if plants.plants.len() > 1 {
         refuse!(findings, MissingKey at &(0..0),
             "there are several upstreams or folders, and no site says which requests go where",
@@ -127,16 +127,17 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     response_times::check(keys, findings);
     deadlines::check(keys, findings);
     let Located { value: keys, span, sound } = keys;
-    let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
-    if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
+    let (upstream, folder) = (keys.upstream.as_ref(), keys.folder.as_ref());
+    if *sound && upstream.is_none() && folder.is_none() && plants.plants.len() > 1 {
         refuse!(findings, MissingKey at span,
             "this site does not say what serves it, and there are several",
             help: "add `upstream = \"...\"` or `folder = \"...\"`");
     }
-    let plant = plants.find(&by, findings).unwrap_or(0);
+    let plant = plants.find(upstream, folder, findings).unwrap_or(0);
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
     let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
-    let Promised { delay: default_delay, ratio: default_ratio } = response_times::of_default(keys, findings);
+    let ResponsePromise { delay: default_delay, ratio: default_ratio } =
+        response_times::of_default(keys, findings);
     let site = Site {
         name: text_of(keys.name.as_ref()),
         hosts: listed(&keys.host, |host| host.0.clone()),

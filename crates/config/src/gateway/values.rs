@@ -33,10 +33,10 @@ texts! {
             let share = Share { least: least.trim().parse().ok()?, most: most.trim().parse().ok()? };
             (0.0 <= share.least && share.least <= share.most && share.most <= 1.0).then_some(share)
         };
-        read().ok_or_else(|| bad(
+        read().map_or_else(|| bad(
             format!("`{}` is not a least and a most share", quoted(text)),
             "write both from 0 to 1, the least first, such as `\"0.2-1\"`",
-        ))
+        ), Ok)
     }, show |share| format!("{}-{}", share.least, share.most);
 }
 

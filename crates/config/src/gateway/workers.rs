@@ -4,7 +4,7 @@
 use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
-use crate::diagnostic::{Findings, refuse};
+use crate::diagnostic::{Findings, places, refuse};
 use crate::syntax::{Located, OptionalKey, Rate, Share, Table, Whole, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
@@ -48,21 +48,21 @@ section! { "[upstream.NAME.capacity]"
 
 /// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;
-/// The same where every class was promised a delay or a deadline: how full the server may be follows from those.
+/// The load line where every class was promised a delay or a deadline, from which it follows how full the server may be.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 
-/// What to begin the search for the number of workers with: more than most servers need to be seen at work, few enough
-/// that a small one is not flooded.
-const BEGIN_WITH: u32 = 16;
-/// The most workers to look for, where the file gives no number.
-const MOST: u32 = 1024;
+/// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
+/// small one is not flooded.
+const FIRST_GUESS: u32 = 16;
+/// The most workers that a search looks for where the file gives no number.
+const MOST_WORKERS: u32 = 1024;
 
 /// How many requests an upstream works on at once.
 pub(super) struct Workers {
     /// The configured number of workers, or the first guess.
-    pub(super) begin_with: u32,
+    pub(super) workers: u32,
     /// The bounds of the search, if the number is not configured.
-    pub(super) found: Option<WorkerBounds>,
+    pub(super) search: Option<WorkerBounds>,
     /// The most in service at once.
     pub(super) max_connections: u32,
 }
@@ -78,10 +78,10 @@ impl Workers {
     pub(super) fn of(keys: &UpstreamKeys, findings: &mut Findings) -> Self {
         let capacity = &keys.capacity.value;
         if let Some(workers) = &capacity.workers {
-            told_and_to_be_found(capacity, &workers.span, findings);
-            let begin_with = workers.value.0 as u32;
-            let max_connections = number(&keys.max_connections).unwrap_or(begin_with);
-            return Workers { begin_with, found: None, max_connections };
+            refuse_search_bounds(capacity, &workers.span, findings);
+            let workers = workers.value.0 as u32;
+            let max_connections = number(&keys.max_connections).unwrap_or(workers);
+            return Workers { workers, search: None, max_connections };
         }
         if let (Some(workers), Some(connections)) = (&capacity.max_workers, &keys.max_connections) {
             refuse!(findings, Conflict at &workers.span,
@@ -89,24 +89,19 @@ impl Workers {
                 help: "keep one of them",
                 beside &connections.span => "`max_connections` is given");
         }
-        let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST);
+        let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST_WORKERS);
         let least = number(&capacity.min_workers).unwrap_or(1);
         if least > most {
-            nothing_between(least, most, keys, findings);
+            refuse_empty_search(least, most, keys, findings);
         }
-        let found = Some(WorkerBounds { least, most });
-        Workers { begin_with: BEGIN_WITH.min(most).max(least), found, max_connections: most }
+        let search = Some(WorkerBounds { least, most });
+        Workers { workers: FIRST_GUESS.min(most).max(least), search, max_connections: most }
     }
 }
 
 /// Refuses bounds of a search beside the number itself.
-fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
-    let bounds = [
-        ("min_workers", capacity.min_workers.span()),
-        ("max_workers", capacity.max_workers.span()),
-        ("workers_from", capacity.workers_from.span()),
-    ];
-    for (name, bound) in bounds {
+fn refuse_search_bounds(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
+    for (name, bound) in places!(capacity => min_workers, max_workers, workers_from) {
         let Some(bound) = bound else { continue };
         refuse!(findings, Conflict at bound,
             format!("`{name}` is for workers that are to be found, and `workers` tells them"),
@@ -115,7 +110,8 @@ fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, finding
     }
 }
 
-fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
+/// Refuses bounds of a search that have no number between them.
+fn refuse_empty_search(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
     let capacity = &keys.capacity.value;
     let Some(min) = &capacity.min_workers else { return };
     let message = format!("no number of workers is at least {least} and at most {most}");
@@ -140,18 +136,26 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && only_times(index, sites) {
+        if capacity.load_line.is_none() && promises_only_times(index, sites) {
             plant.set_point = LOAD_LINE_OF_DELAYS;
         }
-        if let Some(most) = &keys.value.max_connections {
-            load_line_is_reachable(plant, &most.span, capacity, findings);
+        // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
+        if let (Some(connections), Some(workers)) = (&keys.value.max_connections, &capacity.workers) {
+            let most = plant.max_connections;
+            let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;
+            if plant.sense == Sense::Gap && most < needed {
+                refuse!(findings, Unreachable at &connections.span,
+                    format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
+                    help: format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
+                    beside &workers.span => "`workers` is given");
+            }
         }
     }
 }
 
 /// Whether the plant serves sites, and all their classes were promised a delay or a deadline; a site that it serves at some
 /// level counts too.
-fn only_times(plant: usize, sites: &[Site]) -> bool {
+fn promises_only_times(plant: usize, sites: &[Site]) -> bool {
     let serves =
         |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
     let promised = |site: &Site| {
@@ -159,22 +163,4 @@ fn only_times(plant: usize, sites: &[Site]) -> bool {
         site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(own))
     };
     sites.iter().any(|site| site.plant == plant) && sites.iter().filter(serves).all(promised)
-}
-
-/// With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
-fn load_line_is_reachable(
-    plant: &Plant,
-    span: &Range<usize>,
-    capacity: &CapacityKeys,
-    findings: &mut Findings,
-) {
-    let Some(workers) = &capacity.workers else { return };
-    let most = plant.max_connections;
-    let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;
-    if plant.sense == Sense::Gap && most < needed {
-        refuse!(findings, Unreachable at span,
-            format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
-            help: format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
-            beside &workers.span => "`workers` is given");
-    }
 }

@@ -11,6 +11,13 @@ use toml::de::{DeTable, DeValue};
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
 
+impl<T> OneOrMany<T> {
+    /// A default.
+    pub(crate) fn new(values: impl Iterator<Item = T>) -> Self {
+        OneOrMany(values.map(|value| Located::sound(value, 0..0)).collect())
+    }
+}
+
 impl<T: Field> Field for OneOrMany<T> {
     fn shape() -> Shape {
         Shape::OneOrMany(Box::new(T::shape()))
@@ -34,10 +41,7 @@ impl<T: Field> Field for OneOrMany<T> {
     fn show(&self) -> String {
         match self.0.as_slice() {
             [one] => one.value.show(),
-            many => {
-                let shown: Vec<String> = many.iter().map(|item| item.value.show()).collect();
-                format!("[{}]", shown.join(", "))
-            }
+            many => format!("[{}]", many.iter().map(|item| item.value.show()).collect::<Vec<_>>().join(", ")),
         }
     }
 }

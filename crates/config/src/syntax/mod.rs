@@ -10,7 +10,6 @@ pub(crate) mod number;
 mod quantity;
 pub(crate) mod section;
 mod shape;
-mod suggestions;
 pub(crate) mod text;
 pub(crate) mod word;
 
@@ -20,9 +19,8 @@ pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, num
 pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};
 pub(crate) use section::section;
 pub(crate) use shape::{KeyShape, Presence, SectionShape, Shape, TextShape, sections};
-pub(crate) use suggestions::nearest;
-pub(crate) use text::{Name, Refused, Text, TextField, bad, texts};
-pub(crate) use word::words;
+pub(crate) use text::{Name, Refusal, Text, TextField, bad, texts};
+pub(crate) use word::{nearest, words};
 
 use crate::diagnostic::{Code, Complaint, Diagnostics, Findings, refuse};
 use toml::de::DeTable;
@@ -33,7 +31,7 @@ use toml::de::DeTable;
 /// The parser is `DeTable::parse_recoverable` of `toml`: it keeps the span of every key and value, and goes on after an
 /// error of syntax. `toml-span` stops at the first error and knows no dates; `toml_edit` keeps comments and layout,
 /// which nothing here needs.
-pub(crate) fn understand<F: Section, T>(
+pub(crate) fn read_file<F: Section, T>(
     source: &str,
     name: &str,
     resolve: impl FnOnce(&F, &mut Findings) -> Option<T>,
@@ -56,7 +54,7 @@ pub(crate) fn understand<F: Section, T>(
             _ => {}
         }
     } else {
-        findings.keep_beside_syntax(source);
+        findings.drop_consequences_of_syntax_errors(source);
     }
     Err(findings.into_diagnostics(source, name))
 }

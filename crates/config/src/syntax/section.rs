@@ -4,9 +4,9 @@
 //! `flatten` and `untagged` lose every span. Why not a table of strings beside the structs: the two drift apart.
 
 use super::field::{Field, Located, Section, wrong_type};
-use super::shape::{KeyShape, Presence, SectionShape, Shape};
-use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted, refuse};
+use super::shape::SectionShape;
+use super::word::nearest;
+use crate::diagnostic::{Code, Complaint, Findings, in_backticks, quoted, refuse};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -86,18 +86,10 @@ fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complain
         Some(known) => format!("did you mean `{known}`?"),
         None => match findings.section_with(key) {
             Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
-            None => {
-                let known: Vec<String> = shape.keys.iter().map(|key| format!("`{}`", key.name)).collect();
-                format!("its keys are {}", known.join(", "))
-            }
+            None => format!("its keys are {}", in_backticks(shape.keys.iter().map(|key| key.name))),
         },
     };
     Complaint::new(message, help)
-}
-
-/// The description of one key.
-pub(crate) fn key_shape(name: &'static str, doc: &'static str, described: (Presence, Shape)) -> KeyShape {
-    KeyShape { name, doc, presence: described.0, shape: described.1 }
 }
 
 /// Makes a section's struct, its reading and its description from one table of keys.
@@ -120,11 +112,12 @@ macro_rules! section {
                     title: $title,
                     doc: concat!($($doc, "\n"),+),
                     keys: vec![$(
-                        crate::syntax::section::key_shape(
-                            section!(@word $key $($word)?),
-                            concat!($($key_doc, "\n"),+),
-                            section!(@describe $presence $kind $(, $argument)?),
-                        ),
+                        crate::syntax::KeyShape {
+                            name: section!(@word $key $($word)?),
+                            doc: concat!($($key_doc, "\n"),+),
+                            presence: section!(@presence $presence $kind $(, $argument)?),
+                            shape: section!(@shape $presence $kind),
+                        },
                     )+],
                 }
             }
@@ -146,23 +139,14 @@ macro_rules! section {
     (@type optional $kind:ty) => { Option<crate::syntax::Located<$kind>> };
     (@type default $kind:ty) => { crate::syntax::Located<$kind> };
     (@type section $kind:ty) => { crate::syntax::Located<$kind> };
-    (@describe required $kind:ty, $help:expr) => {
-        (crate::syntax::Presence::Required, <$kind as crate::syntax::Field>::shape())
+    (@presence required $kind:ty, $help:expr) => { crate::syntax::Presence::Required };
+    (@presence optional $kind:ty) => { crate::syntax::Presence::Optional };
+    (@presence default $kind:ty, $default:expr) => {
+        crate::syntax::Presence::Default(<$kind as crate::syntax::Field>::show(&$default))
     };
-    (@describe optional $kind:ty) => {
-        (crate::syntax::Presence::Optional, <$kind as crate::syntax::Field>::shape())
-    };
-    (@describe default $kind:ty, $default:expr) => {{
-        let default: $kind = $default;
-        let shown = crate::syntax::Field::show(&default);
-        (crate::syntax::Presence::Default(shown), <$kind as crate::syntax::Field>::shape())
-    }};
-    (@describe section $kind:ty) => {
-        (
-            crate::syntax::Presence::Implied,
-            crate::syntax::Shape::Section(<$kind as crate::syntax::Section>::shape),
-        )
-    };
+    (@presence section $kind:ty) => { crate::syntax::Presence::Implied };
+    (@shape section $kind:ty) => { crate::syntax::Shape::Section(<$kind as crate::syntax::Section>::shape) };
+    (@shape $presence:ident $kind:ty) => { <$kind as crate::syntax::Field>::shape() };
     (@read $keys:ident, $findings:ident, ($word:expr), required, $help:expr) => {
         $keys.required($word, $help, $findings)
     };

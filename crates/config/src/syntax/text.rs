@@ -7,12 +7,12 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// Why a text is refused.
-pub(crate) type Refused = (Code, Complaint);
+pub(crate) type Refusal = (Code, Complaint);
 
 /// A value written as text.
 pub(crate) trait TextField: Sized {
     const SHAPE: TextShape;
-    fn parse(text: &str) -> Result<Self, Refused>;
+    fn parse(text: &str) -> Result<Self, Refusal>;
     /// The value as it would be written; only defaults are shown.
     fn show(&self) -> String;
 }
@@ -65,8 +65,8 @@ macro_rules! texts {
                 unit: crate::syntax::text::texts!(@unit $($unit)?),
             };
 
-            fn parse(text: &str) -> Result<Self, crate::syntax::Refused> {
-                let parse: fn(&str) -> Result<$kind, crate::syntax::Refused> = $parse;
+            fn parse(text: &str) -> Result<Self, crate::syntax::Refusal> {
+                let parse: fn(&str) -> Result<$kind, crate::syntax::Refusal> = $parse;
                 parse(text).map($name)
             }
 
@@ -83,14 +83,14 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-/// A text that cannot be read.
-pub(crate) fn bad(message: impl Into<String>, help: impl Into<String>) -> Refused {
-    (Code::BadValue, Complaint::new(message, help))
+/// Refuses a text that cannot be read.
+pub(crate) fn bad<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::BadValue, Complaint::new(message, help)))
 }
 
-/// A text whose value is too small or too large.
-pub(crate) fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> Refused {
-    (Code::OutOfRange, Complaint::new(message, help))
+/// Refuses a text whose value is too small or too large.
+pub(crate) fn out_of_range<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::OutOfRange, Complaint::new(message, help)))
 }
 
 texts! {

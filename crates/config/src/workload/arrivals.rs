@@ -4,39 +4,31 @@ use super::bursts::with_bursts;
 use super::keys::StreamKeys;
 use super::laws;
 use super::requests::{format, input};
-use super::resolve::{Scene, within};
+use super::resolve::{StreamContext, check_begins_before_end};
 use super::values::{End, Moment};
-use crate::diagnostic::{Findings, exclusive, refuse};
-use crate::syntax::{Either, Located, OptionalKey, Sections};
+use crate::diagnostic::{Findings, exclusive, in_backticks, places, refuse};
+use crate::syntax::{Either, Located, OptionalKey, Sections, Text};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
 
-/// The most requests per second that make sense: one a nanosecond.
+/// The highest rate in requests per second: one request a nanosecond.
 const FASTEST: f64 = 1e9;
 
 /// When requests come.
 pub(super) fn resolve(
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> Arrivals {
     let keys = &section.value;
-    let sources = [
-        ("rate", keys.rate.span()),
-        ("load", keys.load.span()),
-        ("counts", keys.counts.span()),
-        ("log", keys.log.span()),
-    ];
-    exclusive(
-        &sources,
-        "keep the one that says when requests come, or add a section `[[stream]]` for each",
-        findings,
-    );
+    let sources = places!(keys => rate, load, counts, log);
+    let help = "keep the one that says when requests come, or add a section `[[stream]]` for each";
+    exclusive(&sources, help, findings);
     let chosen = sources.iter().find_map(|(name, span)| span.map(|span| (*name, span)));
     match chosen {
-        Some(chosen) => misplaced(section, chosen, findings),
+        Some(chosen) => refuse_unrelated_keys(section, chosen, findings),
         None if section.sound => {
             refuse!(findings, MissingKey at &section.span,
                 "this stream does not say when requests come",
@@ -45,30 +37,33 @@ pub(super) fn resolve(
         None => {}
     }
     let replay = Replay { speed: keys.speed.value.0, scale: keys.scale.value.0 };
-    if let Some(counts) = keys.counts.as_ref().filter(|_| matches!(chosen, Some(("counts", _)))) {
-        if keys.every.is_none() && section.sound {
-            refuse!(findings, MissingKey at &counts.span,
-                "`counts` needs the length of its intervals",
-                help: "write `every = \"1s\"` or `every = \"1min\"`");
+    let input =
+        |path: &Located<Text>, findings: &mut Findings| input(path, context.inputs.file_name, findings);
+    match (chosen, &keys.counts, &keys.log) {
+        (Some(("counts", span)), Some(counts), _) => {
+            if keys.every.is_none() && section.sound {
+                refuse!(findings, MissingKey at span,
+                    "`counts` needs the length of its intervals",
+                    help: "write `every = \"1s\"` or `every = \"1min\"`");
+            }
+            let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
+            Arrivals::Counts { input: input(counts, findings), every, replay }
         }
-        let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
-        return Arrivals::Counts { input: input(counts, scene.given.file_name, findings), every, replay };
-    }
-    if let Some(log) = keys.log.as_ref().filter(|_| matches!(chosen, Some(("log", _)))) {
-        let format = format(section, findings);
-        return Arrivals::Log { input: input(log, scene.given.file_name, findings), format, replay };
-    }
-    Arrivals::Process {
-        process: laws::process(&keys.process, findings),
-        rate: rate(section, content, scene, findings),
+        (Some(("log", _)), _, Some(log)) => {
+            Arrivals::Log { input: input(log, findings), format: format(section, findings), replay }
+        }
+        _ => Arrivals::Process {
+            process: laws::process(&keys.process, findings),
+            rate: rate(section, content, context, findings),
+        },
     }
 }
 
-/// A key, where it was written if it was, and the keys beside which it means something.
-type Belongs<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
+/// A key, its place if it is given, and the keys beside which it means something.
+type KeyWithCompanions<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
 
 /// Refuses the keys that mean nothing beside the one that says when requests come.
-fn misplaced(
+fn refuse_unrelated_keys(
     section: &Located<StreamKeys>,
     (chosen, chosen_span): (&str, &Range<usize>),
     findings: &mut Findings,
@@ -76,7 +71,7 @@ fn misplaced(
     let Located { value: keys, span: place, .. } = section;
     let (computed, replayed, own) = (["rate", "load"], ["counts", "log"], ["rate", "load", "counts"]);
     let of_logs: &[&str] = if keys.pages_from.is_some() { &own } else { &["log"] };
-    let all: [Belongs<'_>; 12] = [
+    let all: [KeyWithCompanions<'_>; 12] = [
         ("process", keys.process.span_beside(place), &computed),
         ("bursts", keys.bursts.span(), &computed),
         ("every", keys.every.span(), &["counts"]),
@@ -92,17 +87,16 @@ fn misplaced(
     ];
     for (name, span, beside) in all {
         if let Some(span) = span.filter(|_| !beside.contains(&chosen)) {
-            let beside: Vec<String> = beside.iter().map(|name| format!("`{name}`")).collect();
             refuse!(findings, Conflict at span,
                 format!("`{name}` means nothing beside `{chosen}`"),
-                help: format!("leave it out; it belongs to {}", beside.join(", ")),
+                help: format!("leave it out; it belongs to {}", in_backticks(beside)),
                 beside chosen_span => format!("`{chosen}` is given"));
         }
     }
 }
 
-/// A phase as it was written, in requests per second or in capacities.
-struct Step {
+/// A phase as the file has it, in requests per second or in multiples of the capacity.
+struct WrittenPhase {
     from: Located<Duration>,
     value: f64,
     to: Option<Located<f64>>,
@@ -112,7 +106,7 @@ struct Step {
 fn rate(
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> Vec<Phase> {
     let keys = &section.value;
@@ -123,7 +117,7 @@ fn rate(
         (None, Some(load)) => (
             steps(&load.value, |load| load.0, |keys| (&keys.from, &keys.load, &keys.to)),
             &load.span,
-            capacity(&load.span, section, content, scene, findings),
+            capacity(&load.span, section, content, context, findings),
         ),
         (None, None) => return Vec::new(),
     };
@@ -132,8 +126,8 @@ fn rate(
     if !sound || steps.is_empty() {
         return Vec::new();
     }
-    check_order(&steps, scene.duration, findings);
-    check_end(&steps, span, scene.duration, findings);
+    check_order(&steps, context.duration, findings);
+    check_end(&steps, span, context.duration, findings);
     let phases: Vec<Phase> = steps
         .iter()
         .map(|step| Phase {
@@ -143,7 +137,7 @@ fn rate(
         })
         .collect();
     let phases = match &keys.bursts {
-        Some(bursts) => with_bursts(phases, bursts, scene.duration, findings),
+        Some(bursts) => with_bursts(phases, bursts, context.duration, findings),
         None => phases,
     };
     let rates = phases.iter().flat_map(|phase| [Some(phase.rate), phase.to].into_iter().flatten());
@@ -155,38 +149,38 @@ fn rate(
 }
 
 /// The keys of a phase: its beginning, its value, and the value that it reaches.
-type Parts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
+type PhaseParts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
 
 fn steps<T: Copy, S>(
     course: &Either<T, Sections<S>>,
     number: fn(T) -> f64,
-    parts: for<'a> fn(&'a S) -> Parts<'a, T>,
-) -> Vec<Step> {
+    parts: for<'a> fn(&'a S) -> PhaseParts<'a, T>,
+) -> Vec<WrittenPhase> {
     let step = |keys: &Located<S>| {
         let (from, value, to) = parts(&keys.value);
         let from = from.as_ref()?;
         let to = to.as_ref().map(|to| Located::sound(number(to.value), to.span.clone()));
         let value = number(value.as_ref()?.value);
-        Some(Step { from: Located::sound(from.value.0, from.span.clone()), value, to })
+        Some(WrittenPhase { from: Located::sound(from.value.0, from.span.clone()), value, to })
     };
     match course {
         Either::Simple(value) => {
-            vec![Step { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
+            vec![WrittenPhase { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
         }
         Either::Detailed(Sections(phases)) => phases.iter().filter_map(step).collect(),
     }
 }
 
-/// Requests per second at load 1. Where it is not known another finding says so, if not this one.
+/// The rate in requests per second at load 1. Where it is not known there is a finding, from here or from the servers.
 fn capacity(
     load: &Range<usize>,
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> f64 {
     match (content, &section.value.pages_from) {
-        (Content::Pages(pages), _) => scene.truth.capacity(pages).unwrap_or(1.0),
+        (Content::Pages(pages), _) => context.truth.capacity(pages).unwrap_or(1.0),
         (Content::Log(..), log) => {
             let span = log.as_ref().map_or(load, |log| &log.span);
             refuse!(findings, Conflict at load,
@@ -198,8 +192,8 @@ fn capacity(
     }
 }
 
-/// Phases come in order, begin before everything ends, and a ramp leads somewhere.
-fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings) {
+/// Refuses phases out of order, phases that begin after the end, and a last ramp, whose end no phase gives.
+fn check_order(steps: &[WrittenPhase], duration: &Located<End>, findings: &mut Findings) {
     for (before, step) in steps.iter().zip(&steps[1..]) {
         if step.from.value <= before.from.value {
             refuse!(findings, OutOfRange at &step.from.span,
@@ -209,7 +203,7 @@ fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings)
         }
     }
     for step in steps.iter().filter(|step| step.from.span != (0..0)) {
-        within(step.from.value, &step.from.span, duration, findings);
+        check_begins_before_end(step.from.value, &step.from.span, duration, findings);
     }
     if let Some(to) = steps.last().and_then(|last| last.to.as_ref()) {
         refuse!(findings, MissingKey at &to.span,
@@ -218,9 +212,9 @@ fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings)
     }
 }
 
-/// A stream ends, and has at least one request.
-fn check_end(steps: &[Step], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
-    let comes = |step: &Step| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
+/// Refuses a stream that never ends, and one that has no request.
+fn check_end(steps: &[WrittenPhase], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
+    let comes = |step: &WrittenPhase| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
     if !steps.iter().any(comes) {
         refuse!(findings, Unreachable at span,
             "no request ever comes", help: "write a rate above 0, or leave the stream out");

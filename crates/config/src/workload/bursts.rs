@@ -2,7 +2,7 @@
 //! them. A ramp stays a ramp: each piece begins and ends on the line, times the burst's factor.
 
 use super::keys::BurstKeys;
-use super::resolve::within;
+use super::resolve::check_begins_before_end;
 use super::values::End;
 use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Table};
@@ -46,7 +46,7 @@ pub(super) fn with_bursts(
             beside &duration.span => "`duration` is given");
         return phases;
     }
-    within(every.value, &every.span, duration, findings);
+    check_begins_before_end(every.value, &every.span, duration, findings);
     cut(&phases, Bursts { every: every.value, length: length.value, factor: factor.value.0 }, end)
 }
 
@@ -82,7 +82,7 @@ fn cut(phases: &[Phase], bursts: Bursts, end: Duration) -> Vec<Phase> {
             index += 1;
         }
         let Some(phase) = phases.get(index).filter(|phase| phase.from <= from) else { continue };
-        let line = Line { phase, until: phases.get(index + 1).map(|next| next.from) };
+        let line = PhaseSpan { phase, until: phases.get(index + 1).map(|next| next.from) };
         let factor = bursts.factor_at(from);
         pieces.push(Phase {
             from,
@@ -94,12 +94,12 @@ fn cut(phases: &[Phase], bursts: Bursts, end: Duration) -> Vec<Phase> {
 }
 
 /// A phase and where it ends.
-struct Line<'a> {
+struct PhaseSpan<'a> {
     phase: &'a Phase,
     until: Option<Duration>,
 }
 
-impl Line<'_> {
+impl PhaseSpan<'_> {
     fn at(&self, time: Duration) -> f64 {
         let Phase { from, rate, to } = *self.phase;
         match (to, self.until) {

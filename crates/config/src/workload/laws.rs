@@ -22,7 +22,7 @@ struct Parameter<'a, K> {
 }
 
 /// A kind as it was chosen, and the numbers beside it.
-struct Chosen<'a, K, S> {
+struct ChosenKind<'a, K, S> {
     kind: K,
     span: &'a Range<usize>,
     keys: &'a S,
@@ -30,7 +30,7 @@ struct Chosen<'a, K, S> {
     sound: bool,
 }
 
-impl<'a, K: Copy, S> Chosen<'a, K, S> {
+impl<'a, K: Copy, S> ChosenKind<'a, K, S> {
     /// What the file says; `alone` are the numbers of a kind that is given without any.
     fn new(
         given: &'a Located<Either<K, Table<S>>>,
@@ -44,13 +44,13 @@ impl<'a, K: Copy, S> Chosen<'a, K, S> {
                 (kind.value, &kind.span, keys)
             }
         };
-        Some(Chosen { kind, span, keys, sound: given.sound })
+        Some(ChosenKind { kind, span, keys, sound: given.sound })
     }
 }
 
 /// Refuses the numbers that the kind does not take, and misses those that it needs; `example` is a text that has them.
 fn check<K: Field + PartialEq + Copy, S>(
-    chosen: &Chosen<'_, K, S>,
+    chosen: &ChosenKind<'_, K, S>,
     parameters: &[Parameter<'_, K>],
     example: &str,
     findings: &mut Findings,
@@ -76,8 +76,8 @@ fn check<K: Field + PartialEq + Copy, S>(
 /// The form of a distribution.
 pub(super) fn law(given: &Located<Either<LawKind, Table<LawKeys>>>, findings: &mut Findings) -> Law {
     let alone = LawKeys::empty();
-    let Some(chosen) = Chosen::new(given, &alone, |keys| &keys.kind) else { return Law::Deterministic };
-    let Chosen { kind, keys, .. } = chosen;
+    let Some(chosen) = ChosenKind::new(given, &alone, |keys| &keys.kind) else { return Law::Deterministic };
+    let ChosenKind { kind, keys, .. } = chosen;
     let parameter = |name, of, given| Parameter { name, of, needed: true, given };
     let parameters = [
         parameter("shape", LawKind::Pareto, keys.shape.span()),
@@ -122,8 +122,8 @@ pub(super) fn process(
     findings: &mut Findings,
 ) -> Process {
     let alone = ProcessKeys::empty();
-    let Some(chosen) = Chosen::new(given, &alone, |keys| &keys.kind) else { return Process::Poisson };
-    let Chosen { kind, keys, .. } = chosen;
+    let Some(chosen) = ChosenKind::new(given, &alone, |keys| &keys.kind) else { return Process::Poisson };
+    let ChosenKind { kind, keys, .. } = chosen;
     let parameter = |name, of, needed, given| Parameter { name, of, needed, given };
     let parameters = [
         parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),

@@ -2,9 +2,9 @@
 //!
 //! Comes in: the text of a workload, and the promises of a configuration, from which workers, costs and bandwidth are
 //! taken that the workload leaves out. Goes out: the plain structs of `plimsoll_sim::workload`. A level's cost that
-//! neither file gives is assumed and the assumption reported ([`Understood::assumptions`]). A request's time is never
+//! neither file gives is assumed and the assumption reported ([`ParsedWorkload::assumptions`]). A request's time is never
 //! assumed, because every figure of a run hangs on it: its absence is an error, or, for logs whose lines may bring their
-//! own times, a question left to the reader of the lines ([`Understood::untimed`]). A rate may be a multiple of the
+//! own times, a question left to the reader of the lines ([`ParsedWorkload::untimed`]). A rate may be a multiple of the
 //! capacity (`load`): what the stream's own pages take at full quality of the plant that is full first.
 
 mod arrivals;
@@ -25,19 +25,19 @@ use std::path::Path;
 
 /// What a workload file means, and what had to be added to it.
 #[derive(Clone, Debug, Default)]
-pub struct Understood {
+pub struct ParsedWorkload {
     /// For the simulator.
     pub workload: Workload,
     /// What was assumed because neither file says it, a sentence each.
     pub assumptions: Vec<String>,
     /// The plants whose service time is not given. They are sound only if each line of the logs brings its
-    /// own service time; a run where one does not must end with [`Untimed::help`].
-    pub untimed: Vec<Untimed>,
+    /// own service time; a run where one does not must end with [`UntimedPlant::help`].
+    pub untimed: Vec<UntimedPlant>,
 }
 
 /// A plant whose service time is not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Untimed {
+pub struct UntimedPlant {
     /// Which: an index into [`Promises::plants`].
     pub plant: usize,
     /// What is wrong.
@@ -51,7 +51,7 @@ pub struct Untimed {
 ///
 /// # Errors
 /// All that is wrong with the file, at once.
-pub fn parse_workload(source: &str, name: &str, promises: &Promises) -> Result<Understood, Diagnostics> {
+pub fn parse_workload(source: &str, name: &str, promises: &Promises) -> Result<ParsedWorkload, Diagnostics> {
     parse_workload_as(source, name, promises, Reading::default())
 }
 
@@ -74,26 +74,26 @@ pub fn parse_workload_as(
     name: &str,
     promises: &Promises,
     reading: Reading<'_>,
-) -> Result<Understood, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::WorkloadKeys, findings| {
-        Some(resolve::resolve(file, resolve::Given { file_name: name, promises, reading }, findings))
+) -> Result<ParsedWorkload, Diagnostics> {
+    crate::syntax::read_file(source, name, |file: &keys::WorkloadKeys, findings| {
+        Some(resolve::resolve(file, resolve::WorkloadInputs { file_name: name, promises, reading }, findings))
     })
 }
 
 /// An access log without any workload file: servers and levels are as the promises say.
-pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> Understood {
+pub fn replay(log: &Path, replay: Replay, promises: &Promises) -> ParsedWorkload {
     let plants = plants::as_promised(promises);
     let (versions, mut assumptions) = versions::as_promised(promises);
     assumptions.extend(plants::guessed_workers(promises));
-    let truth = truth::Truth { promises, plants: &plants };
+    let truth = truth::TrueServers { promises, plants: &plants };
     let untimed = truth.untimed_by_logs().into_iter().map(|plant| truth.untimed(plant)).collect();
-    let streams = vec![recorded(log, replay)];
+    let streams = vec![log_stream(log, replay)];
     let plants = plants.into_iter().map(|known| known.plant).collect();
-    Understood { workload: Workload { streams, plants, versions, duration: None }, assumptions, untimed }
+    ParsedWorkload { workload: Workload { streams, plants, versions, duration: None }, assumptions, untimed }
 }
 
 /// An access log as a stream.
-fn recorded(log: &Path, replay: Replay) -> Stream {
+fn log_stream(log: &Path, replay: Replay) -> Stream {
     Stream {
         name: log.display().to_string(),
         arrivals: Arrivals::Log { input: Input::File(log.to_owned()), format: LogFormat::Auto, replay },

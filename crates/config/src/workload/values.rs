@@ -3,7 +3,7 @@
 use crate::diagnostic::{Findings, quoted};
 use crate::gateway::http::{HostPattern, PathPattern};
 use crate::syntax::{
-    DURATION, Field, Refused, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
+    DURATION, Field, Refusal, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
 };
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
@@ -31,7 +31,7 @@ numbers! {
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-/// When everything ends, if that is said.
+/// The end of the simulation, if the file gives one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End(pub(crate) Option<Duration>);
 
@@ -56,11 +56,11 @@ texts! {
     PagePath(String, "a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
         if !text.starts_with('/') {
             let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
-            return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
+            return bad(message, format!("write `\"/{}\"`", quoted(text)));
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` is no path: no request could carry it", quoted(text));
-            return Err(bad(message, "percent-encode what is not printable"));
+            return bad(message, "percent-encode what is not printable");
         }
         PathPattern::parse(text).map(|pattern| pattern.0)
     };
@@ -69,14 +69,14 @@ texts! {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
-            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&filled(&host)))));
+            return bad(message, format!("write one, such as `\"{}\"`", quoted(&host_matching(&host))));
         }
         Ok(host)
     };
 }
 
 /// A host that a pattern matches.
-pub(crate) fn filled(pattern: &str) -> String {
+pub(crate) fn host_matching(pattern: &str) -> String {
     match pattern.split_once('*') {
         Some(("", "")) => "www.example".to_owned(),
         Some((before, "")) => format!("{before}example"),
@@ -90,9 +90,9 @@ impl TextField for Ipv4Addr {
     const SHAPE: TextShape =
         TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None, unit: None };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let message = format!("`{}` is no IPv4 address", quoted(text));
-        text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
+        text.parse().or_else(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
     }
 
     fn show(&self) -> String {
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn patterns_are_filled_with_a_host_that_they_match() {
-        assert_eq!(filled("shop.example"), "shop.example");
-        assert_eq!(filled("*.shop.example"), "www.shop.example");
-        assert_eq!(filled("api.*"), "api.example");
-        assert_eq!(filled("*"), "www.example");
+        assert_eq!(host_matching("shop.example"), "shop.example");
+        assert_eq!(host_matching("*.shop.example"), "www.shop.example");
+        assert_eq!(host_matching("api.*"), "api.example");
+        assert_eq!(host_matching("*"), "www.example");
     }
 
     #[test]

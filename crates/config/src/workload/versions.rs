@@ -4,7 +4,7 @@
 //! the top down.
 
 use super::keys::{VersionKeys, VersionsKeys, WorkloadKeys};
-use super::resolve::{Given, unknown_name};
+use super::resolve::{WorkloadInputs, unknown_name};
 use crate::diagnostic::{Findings, refuse};
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
@@ -23,10 +23,10 @@ pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String
 /// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
 pub(super) fn resolve(
     file: &WorkloadKeys,
-    given: Given<'_>,
+    inputs: WorkloadInputs<'_>,
     findings: &mut Findings,
 ) -> (Vec<Vec<Version>>, Vec<String>) {
-    let Given { promises, reading, .. } = given;
+    let WorkloadInputs { promises, reading, .. } = inputs;
     let sites: Vec<&str> = promises.sites.iter().map(|site| site.name.as_str()).collect();
     for (name, keys) in file.site.value.0.iter().filter(|_| !reading.compared) {
         match promises.sites.iter().find(|site| site.name == name.value) {

@@ -16,7 +16,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 
-/// A compressed copy that is not at least so much smaller is not written.
+/// A compressed copy is written only if it has less than this part of the bytes.
 const WORTH: f64 = 0.95;
 
 /// What became of a file at a level.
@@ -114,7 +114,8 @@ fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result
     Ok(changed.map_or(Outcome::Same, Outcome::Changed))
 }
 
-/// A copy compressed beforehand of a file that is another now: made again if that can be done, else left out.
+/// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other
+/// one is left out.
 fn stale(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<Outcome> {
     let original = path.rsplit_once('.').filter(|(stem, _)| decisions.site.tree.files.contains_key(*stem));
     let Some((original, ending)) = original else { return Ok(Outcome::Same) };
@@ -125,13 +126,13 @@ fn stale(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<O
     })
 }
 
-/// A text compressed, unless it is hardly smaller so.
+/// A text compressed, unless that makes it hardly smaller.
 pub(crate) fn worth_compressing(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let packed = compressed(bytes)?;
     Ok(((packed.len() as f64) < WORTH * bytes.len() as f64).then_some(packed))
 }
 
-/// Without a name or a time in it: the same bytes make the same bytes.
+/// Compressed without a name or a time, so that the same bytes always make the same file.
 fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes)?;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A small picture: an icon or a bullet (pixels a side).
 const ICON: usize = 32;
-/// A bar or a separator is at most so thick (pixels), and so many times as long.
+/// The most thickness of a bar or separator (pixels), and how many times as long it is at least.
 const BAR: (usize, usize) = (10, 8);
 
 /// Decisions on files, for one level below full.
@@ -73,7 +73,7 @@ impl<'a> Decisions<'a> {
         limit > 0 && (bytes < limit || shape)
     }
 
-    /// What rules and tags say of a file wherever it is used. A tag says more than a rule; important more than others.
+    /// The tag of a file wherever it is used. A tag in a page counts more than a rule, and important more than the others.
     pub(crate) fn file_tag(&self, path: &str) -> Option<Tag> {
         let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
         if usage.important {
@@ -119,7 +119,7 @@ impl<'a> Decisions<'a> {
         self.style_loses(&named, &url.purpose)
     }
 
-    /// The same, of a file that is named by its path.
+    /// Whether a style sheet or attribute goes without the file at this path.
     pub(crate) fn style_loses(&self, named: &str, purpose: &Purpose) -> bool {
         let Some(file) = self.site.tree.find(named) else { return false };
         let small = *purpose == Purpose::Background

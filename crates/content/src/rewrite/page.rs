@@ -11,7 +11,7 @@ use crate::text::document::{Document, Use, candidates};
 use crate::text::markup::{Edits, Element, escaped};
 use crate::text::reference::{Target, relative};
 
-/// Images that load at once, whatever the step `lazy` says: those that are seen first.
+/// The number of images that load at once whatever the step `lazy` says, because they are seen first.
 const EAGER: usize = 3;
 
 /// A page that is being rewritten.
@@ -145,7 +145,7 @@ impl<'a> Rewriter<'a> {
         let is_link = matches!(instead, Instead::Link) && linked.is_none();
         let text = match (element.words("alt"), linked) {
             (Some(alt), _) => escaped(alt),
-            // A link that a page does not show would be a dead one.
+            // A link without any text could not be followed.
             (None, Some(link)) if !link.has_text => escaped(element.caption(file)),
             (None, None) if is_link => escaped(element.caption(file)),
             _ => String::new(),
@@ -212,7 +212,7 @@ impl<'a> Rewriter<'a> {
             && self.decisions.policy.takes(Step::Cosmetic)
             && self.decisions.file_tag(&file).is_none()
         {
-            // Without any, browsers ask for /favicon.ico.
+            // A page without an icon makes browsers ask for /favicon.ico.
             self.edits.set(element, "href", "data:,");
         }
     }

@@ -43,7 +43,7 @@ fn unwrap(element: &Element, edits: &mut Edits) {
 
 fn image(document: &Document, element: &Element, edits: &mut Edits) {
     let text = match document.around(element, &["a", "button"]) {
-        // A link that a page does not show would be a dead one.
+        // A link without any text could not be followed.
         Some(link) if !link.has_text => {
             let path = element.get("src").map_or("image", |src| src.split(['?', '#']).next().unwrap_or(src));
             element.words("alt").unwrap_or_else(|| element.caption(path))
@@ -65,7 +65,7 @@ fn link(element: &Element, edits: &mut Edits) {
     }
 }
 
-/// A link to it.
+/// A video, a sound or a frame of another sort becomes a link to its file.
 fn media(document: &Document, at: usize, edits: &mut Edits) {
     let element = &document.elements[at];
     let Some(whole) = element.whole() else { return };
@@ -82,7 +82,7 @@ fn media(document: &Document, at: usize, edits: &mut Edits) {
     edits.replace(whole, text);
 }
 
-/// A place on a picture becomes a link of its own.
+/// An area of an image map becomes a link of its own.
 fn area(element: &Element, edits: &mut Edits) {
     let text = match element.get("href").filter(|href| !is_script(href)) {
         Some(href) => {

@@ -123,7 +123,7 @@ impl Survey {
         }
     }
 
-    /// When all are taken in: sheets bring the sheets that they import.
+    /// To be called when all files are taken in: pages load the sheets that their sheets import.
     ///
     /// Which backgrounds and fonts of a sheet a page loads depends on its elements; they are not counted, so that what
     /// is estimated to be saved is rather too little.
@@ -151,7 +151,7 @@ impl Survey {
         while let Some(path) = open.pop_front() {
             let (page, depth) = (&self.pages[path], depths[path]);
             let links = page.links.iter().map(|link| {
-                // What is important is as near as can be, and so is what is behind it.
+                // An important link makes its page as near as the first one.
                 (link, if important && page.important_links.contains(link) { 0 } else { depth + 1 })
             });
             let frames = page.embedded.iter().map(|frame| (frame, depth));

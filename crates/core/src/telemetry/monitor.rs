@@ -66,7 +66,6 @@ impl Monitors {
         monitor.totals = ClassSnapshot::sum(lanes, class, levels);
         measurement.window.cut(levels);
         measurement.served[levels + 1..].fill(Served::default());
-        measurement.by_size[levels + 1..].fill(Default::default());
         monitor.pass_over(1..=levels, lanes, class);
     }
 
@@ -126,11 +125,10 @@ impl ClassMonitor {
         }
         measurement.active = true;
         self.totals.advance(&mut measurement.window, lanes, class, self.levels);
-        for level in 1..=self.levels {
-            let by_size = &mut measurement.by_size[level];
-            by_size.fill(Served::default());
-            let set = |bin: usize, served| by_size[bin] = served;
-            measurement.served[level] = self.services.advance(lanes, class, level, set);
+        let ClassMeasurement { served, samples, .. } = measurement;
+        samples.clear();
+        for (level, served) in (1..=self.levels).zip(&mut served[1..]) {
+            *served = self.services.advance(lanes, class, level, |sample| samples.push(sample));
         }
     }
 
@@ -139,14 +137,14 @@ impl ClassMonitor {
         if measurement.active {
             measurement.window.clear(self.levels);
             measurement.served[..=self.levels].fill(Served::default());
-            measurement.by_size[..=self.levels].fill(Default::default());
+            measurement.samples.clear();
         }
         measurement.active = false;
     }
 
     fn pass_over(&mut self, levels: RangeInclusive<usize>, lanes: &[Arc<LaneCounters>], class: usize) {
         for level in levels {
-            self.services.advance(lanes, class, level, |_, _| ());
+            self.services.advance(lanes, class, level, |_| ());
         }
     }
 }
@@ -175,7 +173,6 @@ impl PlantMonitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::counters::BINS;
 
     #[test]
     fn a_period_is_measured_from_the_counters_and_an_empty_one_is_zeros() {
@@ -193,11 +190,10 @@ mod tests {
         assert_eq!((measured.rate, measured.stepped, measured.active), (32.0, true, true));
         assert_eq!((measured.window.counts.arrivals, measured.window.started), (8, 8));
         assert_eq!((measured.served[2].requests, measured.served[2].work_seconds), (8.0, 0.08));
-        let none = [Served::default(); BINS];
-        assert_eq!(measured.by_size[2], [&measured.served[2..3], &none[1..]].concat()[..]);
+        assert_eq!(measured.samples.as_slice(), [measured.served[2]]);
         assert!(monitors.is_current(&lanes) && !monitors.observe(&lanes));
         let measured = &monitors.measurements()[0];
         assert_eq!((measured.window, measured.served[2]), (ClassSnapshot::default(), Served::default()));
-        assert!(!measured.active && !measured.stepped && measured.by_size[2] == none);
+        assert!(!measured.active && !measured.stepped && measured.samples.as_slice().is_empty());
     }
 }

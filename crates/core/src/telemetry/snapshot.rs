@@ -190,13 +190,13 @@ struct ServiceSums {
 }
 
 impl ServiceSnapshot {
-    /// Brings one level up to date; returns what was released since the last time, and passes it to `each` by size bin.
+    /// Brings one level up to date; returns what was released since the last time, and passes it to `each` by size.
     pub(crate) fn advance(
         &mut self,
         lanes: &[Arc<LaneCounters>],
         class: usize,
         level: usize,
-        mut each: impl FnMut(usize, Served),
+        mut each: impl FnMut(Served),
     ) -> Served {
         let counters = lanes.iter().map(|lane| &lane.classes[class].services[level]);
         let mut requests = [0_u64; BINS];
@@ -212,7 +212,7 @@ impl ServiceSnapshot {
                 let now = counters.clone().fold(none, |sums, bins| sums.add(&bins[bin]));
                 let served = now.since(known);
                 *known = now;
-                each(bin, served);
+                each(served);
                 all = all + served;
             }
         }
@@ -260,7 +260,7 @@ mod tests {
         let mut released = ServiceSnapshot::default();
         let mut take = |level| {
             let mut sizes = Vec::new();
-            let all = released.advance(&lanes, 0, level, |bin, served| sizes.push((bin, served.requests)));
+            let all = released.advance(&lanes, 0, level, |served| sizes.push(served.requests));
             (all, sizes)
         };
         let nothing = (Served::default(), Vec::new());
@@ -269,13 +269,10 @@ mod tests {
         release(1, 1, 3_000_000_000, 200);
         release(1, 3, 5_000_000_000, 400);
         let all = Served { requests: 3.0, work_seconds: 10.0, bytes: 700.0 };
-        assert_eq!(take(2), (all, alloc::vec![(1, 2.0), (3, 1.0)]));
+        assert_eq!(take(2), (all, alloc::vec![2.0, 1.0]));
         assert_eq!((take(2), take(1)), (nothing.clone(), nothing));
         release(0, 3, 1_000_000_000, 10);
-        assert_eq!(
-            take(2),
-            (Served { requests: 1.0, work_seconds: 1.0, bytes: 10.0 }, alloc::vec![(3, 1.0)])
-        );
+        assert_eq!(take(2), (Served { requests: 1.0, work_seconds: 1.0, bytes: 10.0 }, alloc::vec![1.0]));
     }
 
     #[test]

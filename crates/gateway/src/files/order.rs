@@ -24,7 +24,6 @@ const VERSION: u64 = 1;
 /// A longer manifest is not read: that would hold up the thread.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The trees beneath a root, and when the manifest was last looked for.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Their names with the final slash, from lowest to highest quality.

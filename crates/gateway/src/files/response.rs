@@ -106,30 +106,27 @@ impl FileResponse {
         self
     }
 
-    fn of(status: u16, variant: &Variant) -> Self {
-        let block = Some((variant.block.clone(), variant.block.len()));
-        let headers = FileHeaders { block, extra: Vec::new() };
+    /// A response with the first `used` bytes of the variant's header lines.
+    fn of(status: u16, variant: &Variant, used: usize) -> Self {
+        let headers = FileHeaders { block: Some((variant.block.clone(), used)), extra: Vec::new() };
         FileResponse { status, headers, content_length: Some(variant.size()), body: FileBody::Empty }
     }
 
     /// Validators and `vary` alone: a 304 does not repeat fields that the client has (RFC 9110, 15.4.5).
     pub(super) fn not_modified(variant: &Variant) -> Self {
-        let headers = FileHeaders {
-            block: Some((variant.block.clone(), variant.validators_length)),
-            extra: Vec::new(),
-        };
-        FileResponse { status: 304, headers, content_length: None, body: FileBody::Empty }
+        FileResponse { content_length: None, ..FileResponse::of(304, variant, variant.validators_length) }
     }
 
     pub(super) fn head(variant: &Variant) -> Self {
-        FileResponse::of(200, variant)
+        FileResponse::of(200, variant, variant.block.len())
     }
 
     /// The whole file, or a part. A part that is the whole file is a 206 too: players find out so whether they may seek.
     pub(super) fn content(variant: &Variant, file: Option<File>, part: Option<Range<u64>>) -> Self {
         let size = variant.size();
         let Range { start, end } = part.clone().unwrap_or(0..size);
-        let mut response = FileResponse::of(if part.is_some() { 206 } else { 200 }, variant);
+        let status = if part.is_some() { 206 } else { 200 };
+        let mut response = FileResponse { status, ..FileResponse::head(variant) };
         response.content_length = Some(end - start);
         response.body = match (&variant.content, file) {
             _ if start == end => FileBody::Empty,

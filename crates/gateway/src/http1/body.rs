@@ -19,18 +19,15 @@ pub const MAX_TRAILERS: u32 = 8192;
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
     #[default]
     None,
     /// This many bytes.
     Length(u64),
-    /// In chunks.
     Chunked,
     /// Up to the end of the connection; responses only.
     UntilClose,
 }
 
-/// What one step of a decoder took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyStep {
     /// Bytes of the input that belong to the body, framing included.
@@ -39,7 +36,6 @@ pub struct BodyStep {
     pub payload: Range<usize>,
 }
 
-/// What a run of steps took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes of the input that belong to the body, framing included.
@@ -48,7 +44,6 @@ pub struct Taken {
     pub payload: u64,
 }
 
-/// Reads a body's framing.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     state: DecoderState,
@@ -71,7 +66,6 @@ enum DecoderState {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder at the beginning of a body.
     pub fn new(framing: Framing) -> Self {
         let state = match framing {
             Framing::None | Framing::Length(0) => DecoderState::Done,

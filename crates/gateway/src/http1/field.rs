@@ -5,7 +5,6 @@ use super::{Refusal, Span};
 /// A field line of a head, as ranges of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The name, as sent.
     pub name: Span,
     /// The value without surrounding blanks.
     pub value: Span,
@@ -28,15 +27,10 @@ pub enum FieldKind {
     TransferEncoding,
     /// `Upgrade`: passed on only with an upgrade.
     Upgrade,
-    /// `Expect`.
     Expect,
-    /// `Forwarded`, RFC 7239.
     Forwarded,
-    /// `X-Forwarded-For`.
     XForwardedFor,
-    /// `X-Forwarded-Proto`.
     XForwardedProto,
-    /// `X-Forwarded-Host`.
     XForwardedHost,
     /// `endpoint-load-metrics`: ORCA's report of load.
     LoadReport,

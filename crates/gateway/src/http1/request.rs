@@ -14,25 +14,19 @@ use std::mem::MaybeUninit;
 pub struct RequestHead {
     /// How many bytes the head takes, empty line included.
     pub length: usize,
-    /// The method, as sent.
     pub method: Span,
     /// Path and query in origin form. Empty stands for `/` (absolute form without a path).
     pub target: Span,
-    /// The path alone.
     pub path: Span,
     /// Host and port, from the target if the target has them, otherwise from `Host`. Empty if an HTTP/1.0 request has no host.
     pub authority: Span,
-    /// The protocol's version.
     pub version: Version,
-    /// All field lines in order.
     pub fields: Vec<Field>,
-    /// How the body ends.
     pub framing: Framing,
     /// The client allows another request on this connection.
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The client asks to switch protocols.
     pub upgrade: bool,
     /// `HEAD`: the response has no body.
     pub is_head: bool,

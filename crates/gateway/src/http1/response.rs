@@ -13,13 +13,9 @@ pub struct ResponseHead {
     pub length: usize,
     /// The status code, 100..=599.
     pub status: u16,
-    /// The reason phrase.
     pub phrase: Span,
-    /// The protocol's version.
     pub version: Version,
-    /// All field lines in order.
     pub fields: Vec<Field>,
-    /// How the body ends.
     pub framing: Framing,
     /// `Content-Length` as sent; also where there is no body (`HEAD`, 304).
     pub content_length: Option<u64>,

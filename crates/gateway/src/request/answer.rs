@@ -16,7 +16,6 @@ impl Connection {
         Next::Linger
     }
 
-    /// Answers a request that never started with an error.
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
         self.push_error(refusal, requested);
@@ -55,7 +54,6 @@ impl Connection {
         self.finish(requested, None).await
     }
 
-    /// Answers a request that failed after its start with an error.
     pub(super) async fn fail(
         &mut self,
         refusal: Refusal,
@@ -122,7 +120,6 @@ impl Connection {
     }
 }
 
-/// The report of level and reason, under its configured name.
 pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelReport<'_> {
     LevelReport { name: &settings.report.name, level, reason }
 }

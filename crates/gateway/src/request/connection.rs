@@ -24,7 +24,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 
-/// What follows a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The connection's next request.
@@ -51,7 +50,6 @@ pub(crate) struct Connection {
     pub reply: ResponseHead,
     /// The heads that the upstream may be sent; kept for a second try.
     pub variants: HeaderVariants,
-    /// For building heads.
     pub scratch: Vec<u8>,
     /// Dropped last: the connection counts until its socket is closed.
     _guard: SlotGuard,

@@ -40,7 +40,6 @@ struct After {
 }
 
 impl Connection {
-    /// Serves a request that holds a place at its plant.
     pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
         // A reload may have come while the request waited.
         self.worker.renew();
@@ -61,7 +60,6 @@ impl Connection {
         }
     }
 
-    /// Passes the request to an upstream and the response back.
     async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested } = started;
         self.write_variants(rewrites, &tables.settings, &pool.name);
@@ -157,7 +155,6 @@ impl Connection {
     }
 }
 
-/// How a request to this site is rewritten at a level, and at the levels above.
 fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {
     let levels = settings.rewrites.get(usize::from(target.site));
     levels.and_then(|levels| levels.get(usize::from(level).saturating_sub(1)..)).unwrap_or_default()

@@ -118,7 +118,6 @@ impl Outgoing<'_> {
     }
 }
 
-/// Level and reason, as a response header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LevelReport<'a> {
     pub name: &'a str,

@@ -56,7 +56,6 @@ impl Outbox {
         self.pieces.len()
     }
 
-    /// Removes all but the first `count` pieces.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.pieces.truncate(count);
     }

@@ -8,9 +8,7 @@ use std::net::IpAddr;
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub address: IpAddr,
-    /// The address as text, made once.
     pub text: String,
-    /// Whether its forwarding fields are believed.
     pub trusted: bool,
 }
 

@@ -95,13 +95,13 @@ impl Reloader {
     /// What is wrong, one sentence for each finding. Nothing has changed then.
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
-        self.shared.reloads().count(result.is_ok());
+        lock(&self.shared.reloads).count(result.is_ok());
         result
     }
 
     /// Counts a reload that was refused before it reached the gateway, because its file is wrong.
     pub fn refuse(&self) {
-        self.shared.reloads().count(false);
+        lock(&self.shared.reloads).count(false);
     }
 
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {

@@ -37,7 +37,6 @@ impl Slot {
         }
     }
 
-    /// Sets the deadline, or removes it with `None`.
     pub(crate) fn arm(&self, deadline: Option<Instant>) {
         self.deadline.set(deadline.map_or(0, Instant::as_nanos));
         self.expired.set(false);
@@ -57,7 +56,6 @@ impl Slot {
         self.deadline.get() != 0 || self.expired.get()
     }
 
-    /// Whether the deadline has passed since it was [armed](Self::arm).
     pub(crate) fn expired(&self) -> bool {
         self.expired.get()
     }
@@ -101,7 +99,6 @@ pub(crate) fn lane_of(token: Token) -> usize {
 pub(crate) struct Slots {
     slots: Vec<Option<Rc<Slot>>>,
     free: Vec<u32>,
-    /// The generation with which the next user of each slot begins.
     generations: Vec<u32>,
 }
 

@@ -16,7 +16,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex};
 
-/// One generation.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
@@ -37,7 +36,6 @@ pub(crate) struct PlantRow {
     pub workers: u32,
 }
 
-/// The tables in force, for all threads.
 #[derive(Debug)]
 pub(crate) struct PublishedTables {
     generation: AtomicU64,
@@ -49,7 +47,6 @@ impl PublishedTables {
         PublishedTables { generation: AtomicU64::new(1), current: Mutex::new(Arc::new(tables)) }
     }
 
-    /// A number that grows with each publication.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Acquire)
     }

@@ -41,7 +41,6 @@ impl Ticker {
         Ok(Ticker { stop, thread: Some(thread) })
     }
 
-    /// The thread; unparked, it ticks at once.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -56,7 +55,6 @@ impl Ticker {
     }
 }
 
-/// Reads this machine and the upstreams' reports for each tick.
 struct Senses {
     cores: u32,
     cpu: Duration,

@@ -11,7 +11,6 @@ use super::tables::{PublishedTables, ThreadTables};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
 use crate::request::connection;
-use crate::runtime::lock;
 use plimsoll_core::Lane;
 use plimsoll_core::request::{Outcome, Verdict, Verdicts};
 use plimsoll_core::time::Instant;
@@ -21,7 +20,7 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
@@ -37,7 +36,6 @@ pub(crate) struct Shared {
     pub tables: PublishedTables,
     pub clock: Clock,
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// How much of its time each thread can spare.
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
@@ -46,11 +44,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
-        // Three numbers: they are whole whatever else broke.
-        lock(&self.reloads)
-    }
-
     pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
         if let Ok(stream) = io.into_std() {
             self.mailboxes[thread].connections.fetch_add(1, Relaxed);

@@ -24,10 +24,8 @@ use plimsoll_core::request::{Outcome, Service};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Buffers of response that may wait for the client.
 const READ_AHEAD: usize = 4;
 
-/// How an exchange ended.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client has the whole response.

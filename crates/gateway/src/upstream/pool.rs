@@ -38,7 +38,6 @@ pub(crate) struct Upstream {
     most_kept: AtomicUsize,
     /// Whether it is out of use: no connection is kept then.
     retired: AtomicBool,
-    /// Connections open now, busy and idle.
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,

@@ -6,7 +6,6 @@
 use crate::settings::Timeouts;
 use plimsoll_core::time::{Duration, Instant};
 
-/// The side that was waited for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overdue {
     ClientReads,
@@ -14,7 +13,6 @@ pub(super) enum Overdue {
     Upstream,
 }
 
-/// What an exchange waits for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waits {
     /// For the client to take its response.

@@ -80,7 +80,6 @@ impl<'a> RequestSide<'a> {
         self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done()
     }
 
-    /// Checks the bytes that are new in the inbox.
     pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
         if self.body.is_done() {
             return Ok(());

@@ -25,7 +25,6 @@ const HEAD_LIMIT: usize = 64 * 1024;
 /// The most interim responses before a final one: each takes a buffer on its way.
 const MAX_INTERIM: u32 = 16;
 
-/// What the response must look like for its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseTerms<'a> {
     pub requested: Requested,

@@ -13,7 +13,6 @@
 use super::exchange::{End, Exchange};
 use super::pool::{ConnectOptions, Lease, Upstream};
 use super::request::{HeaderVariants, RequestSide};
-use crate::http1::Refusal;
 use crate::http1::body::Framing;
 use crate::http1::request::RequestHead;
 use crate::request::client::Client;
@@ -30,8 +29,7 @@ pub(crate) async fn carry<'a>(exchange: &mut Exchange<'a>, variants: &'a HeaderV
     loop {
         let lease = match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
             Ok(lease) => lease,
-            Err(NotConnected::ClientLeft) => return End::Broken(Outcome::Abandoned),
-            Err(NotConnected::Refused(refusal)) => return End::Failed(refusal),
+            Err(end) => return end,
         };
         if let Err(refusal) = exchange.attach(lease) {
             return End::Failed(refusal);
@@ -68,18 +66,13 @@ pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
         && !head.expects_continue
 }
 
-enum NotConnected {
-    ClientLeft,
-    Refused(Refusal),
-}
-
-/// A connection to the upstream: most often an idle one, at once.
+/// A connection to the upstream, most often an idle one, at once; or how the request ends without one.
 async fn connect(
     worker: &Worker,
     client: &mut Client,
     pool: &Arc<Upstream>,
     fresh: bool,
-) -> Result<Lease, NotConnected> {
+) -> Result<Lease, End> {
     if !fresh && let Some(lease) = pool.take_idle(worker.index) {
         return Ok(lease);
     }
@@ -87,8 +80,8 @@ async fn connect(
     let options = ConnectOptions { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
     let mut acquiring = pin!(pool.acquire(options));
     poll_fn(|context| match acquiring.as_mut().poll(context) {
-        Poll::Ready(result) => Poll::Ready(result.map_err(|error| NotConnected::Refused(error.refusal()))),
-        Poll::Pending => client.poll_left(context).map(|()| Err(NotConnected::ClientLeft)),
+        Poll::Ready(result) => Poll::Ready(result.map_err(|error| End::Failed(error.refusal()))),
+        Poll::Pending => client.poll_left(context).map(|()| Err(End::Broken(Outcome::Abandoned))),
     })
     .await
 }

@@ -55,7 +55,7 @@ impl Cost {
 /// Pages under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathClass {
-    /// Paths that begin so belong to it; the longest prefix wins.
+    /// Paths that begin with it belong to the class; the longest prefix wins.
     pub prefix: String,
     /// Size of each of its pages.
     pub bytes: usize,
@@ -99,7 +99,7 @@ impl Site {
 
 /// Readable filler, so that a page in a browser or a capture is recognized.
 fn page_text(bytes: usize) -> Vec<u8> {
-    b"<p>A page of the origin of known capacity, as long as it was told to be.</p>\n"
+    b"<p>A page of the origin of known capacity, as long as its class says.</p>\n"
         .iter()
         .copied()
         .cycle()

@@ -22,7 +22,7 @@ pub(super) struct Counts {
     /// It has columns; else it is numbers between white space.
     table: bool,
     piece: Vec<u8>,
-    notes: LogNotes,
+    pub(super) notes: LogNotes,
     /// Length of an interval, sped up (s).
     every: f64,
     scale: f64,
@@ -80,11 +80,6 @@ impl Counts {
         self.left -= 1;
         self.notes.requests += 1;
         Ok(Some(self.every * (self.begun as f64 - self.ahead)))
-    }
-
-    /// What was read so far.
-    pub(super) fn notes(&self) -> LogNotes {
-        self.notes.clone()
     }
 
     /// How much of it, in [0, 1].

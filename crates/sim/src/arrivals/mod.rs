@@ -52,15 +52,8 @@ pub(crate) trait Source: Send {
         None
     }
 
-    /// What was found in a log so far.
-    fn notes(&self) -> LogNotes {
-        LogNotes::default()
-    }
-
-    /// What was found in the log from which content is drawn, if there is one.
-    fn content_notes(&self) -> Option<&LogNotes> {
-        None
-    }
+    /// What was found so far in the logs that it reads: in that of its requests, and in that of their content.
+    fn notes(&self) -> Vec<LogNotes>;
 }
 
 /// The source of a stream. Its seed is its own: another stream must have another.

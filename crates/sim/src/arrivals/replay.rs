@@ -179,8 +179,8 @@ impl Source for ReplayedLog {
         self.log.progress()
     }
 
-    fn notes(&self) -> LogNotes {
-        self.log.notes.clone()
+    fn notes(&self) -> Vec<LogNotes> {
+        vec![self.log.notes.clone()]
     }
 }
 

@@ -1,6 +1,6 @@
 //! What requests ask for, drawn from an access log: each of its requests is as likely as another.
 //!
-//! The log is read once. Of one with more than [`MOST`] requests a random sample of that size is kept, each request with
+//! The log is read once. If it has more than [`MOST`] requests, a random sample of that size is kept, each request with
 //! the same probability (algorithm R: Vitter, "Random Sampling with a Reservoir", 1985), so that memory is constant.
 //! Equal requests are kept once: there are few different ones, and so they stay in the processor's caches, without which
 //! a draw takes several times as long.

@@ -103,23 +103,12 @@ pub enum Order {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use crate::workload::{self, Discipline, Law, Workload};
+    use crate::workload::{self, Discipline, Workload};
     use plimsoll_core::promises::{Condition, Plant, Promises, Site};
     use plimsoll_core::time::Duration;
 
     pub(crate) fn truth() -> workload::Plant {
-        workload::Plant {
-            discipline: Discipline::Workers(8),
-            listen_queue: 511,
-            service: Duration::from_millis(40),
-            service_per_byte: 0.0,
-            law: Law::Deterministic,
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
-            faults: Vec::new(),
-            reports: false,
-        }
+        workload::Plant::new(Discipline::Workers(8), 511, Duration::from_millis(40))
     }
 
     pub(crate) fn workload() -> Workload {

@@ -3,7 +3,7 @@
 //! Comes in: a [`Setup`]. Goes out: a [`Run`], and events to a [`Watch`] meanwhile.
 //!
 //! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
-//! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
+//! order: plants, clients that leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
 //! function of what it is given, byte for byte.
 
 mod clients;

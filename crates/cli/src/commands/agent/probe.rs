@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 #[derive(Default)]
 struct ProbeState {
-    /// Probes that have ended.
     ended: u64,
     /// The response time of the last one, if it was answered.
     answered: Option<Duration>,

@@ -41,7 +41,6 @@ fn why(why: Why) -> String {
     }
 }
 
-/// A time as short as it can be read.
 pub(super) fn time(time: Duration) -> String {
     match time {
         time if time < Duration::from_secs(1) => format!("{:.0} ms", time.as_secs_f64() * 1e3),

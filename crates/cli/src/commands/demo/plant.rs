@@ -59,7 +59,19 @@ impl Server {
     }
 
     pub(crate) fn start(self) -> Result<OriginHandle, Failure> {
-        origin(self.workers)
+        let light = FULL.mul_f64(LIGHT_COST);
+        let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
+        let classes = vec![PathClass::new("/", FULL_BYTES), PathClass::new("/light/", LIGHT_BYTES)];
+        let settings = OriginSettings {
+            workers: self.workers,
+            queue: LISTEN_QUEUE,
+            cost,
+            classes,
+            keep_alive: KEEP_ALIVE,
+            ..OriginSettings::default()
+        };
+        Origin::start(settings)
+            .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
     }
 
     /// The configuration of examples/demo.toml, with this many workers; the gateway measures the costs.
@@ -95,22 +107,6 @@ impl Server {
         Gateway::start(settings, &configuration.promises)
             .map_err(|error| Failure::Failed(format!("the demo's gateway does not start: {error}")))
     }
-}
-
-fn origin(workers: u32) -> Result<OriginHandle, Failure> {
-    let light = FULL.mul_f64(LIGHT_COST);
-    let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
-    let classes = vec![PathClass::new("/", FULL_BYTES), PathClass::new("/light/", LIGHT_BYTES)];
-    let settings = OriginSettings {
-        workers,
-        queue: LISTEN_QUEUE,
-        cost,
-        classes,
-        keep_alive: KEEP_ALIVE,
-        ..OriginSettings::default()
-    };
-    Origin::start(settings)
-        .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
 }
 
 /// Visitors in an open loop: they come at their own rate, whatever becomes of their requests.

@@ -149,7 +149,6 @@ impl Show {
         }
     }
 
-    /// The last second as a line of a log.
     pub(crate) fn line(&self) -> String {
         let Some([with, without]) = self.moments.last() else { return String::new() };
         let share = |moment: &Moment, count| format!("{:.0} %", 100.0 * moment.share(count));

@@ -149,7 +149,6 @@ fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The load that is about to be offered, in words.
 fn intent(plan: &Plan) -> String {
     let beyond =
         plan.overload.map_or(String::new(), |factor| format!(", at last with {factor} times what it can do"));

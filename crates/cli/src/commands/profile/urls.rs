@@ -9,14 +9,10 @@ const SIZE: &str = "{size}";
 const MOST: usize = 64;
 
 pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>, Failure> {
-    let (mut all, mut wrong) = (Vec::new(), Vec::new());
-    for url in expand(urls, sizes)? {
-        match subject(&url) {
-            Ok(subject) => all.push(subject),
-            Err(what) => wrong.push(what),
-        }
-    }
-    if wrong.is_empty() { Ok(all) } else { Err(refused(&wrong.join("\n"))) }
+    let (good, wrong): (Vec<_>, Vec<_>) =
+        expand(urls, sizes)?.iter().map(|url| subject(url)).partition(Result::is_ok);
+    let wrong: Vec<String> = wrong.into_iter().filter_map(Result::err).collect();
+    if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(refused(&wrong.join("\n"))) }
 }
 
 pub(crate) fn one(url: &str) -> Result<Subject, Failure> {
@@ -103,12 +99,9 @@ fn subject(url: &str) -> Result<Subject, String> {
 
 /// The servers, each once, in their order.
 pub(crate) fn servers<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Vec<String> {
-    let mut all = Vec::new();
-    for subject in subjects {
-        if !all.contains(&subject.target.host) {
-            all.push(subject.target.host.clone());
-        }
-    }
+    let mut all: Vec<String> = subjects.into_iter().map(|subject| subject.target.host.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|host| seen.insert(host.clone()));
     all
 }
 

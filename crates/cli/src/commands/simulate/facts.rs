@@ -3,7 +3,7 @@
 //! [`SimulationReport`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
 
 use super::Simulated;
-use super::inputs::{Contender, Kind};
+use super::inputs::Contender;
 use super::notes::notes;
 use super::promises::KeptPromises;
 use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
@@ -94,10 +94,7 @@ impl RunFacts {
         }
         RunFacts {
             name: contender.name.clone(),
-            kind: match contender.kind {
-                Kind::Configuration => "configuration",
-                Kind::Comparator(_) => "comparator",
-            },
+            kind: if contender.comparator.is_some() { "comparator" } else { "configuration" },
             complete: run.complete,
             seconds: run.ended.as_secs_f64(),
             requests: run.requests,

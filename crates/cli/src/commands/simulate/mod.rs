@@ -19,7 +19,7 @@ use crate::output::units::printable;
 use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
 use facts::SimulationReport;
-use inputs::{Inputs, Kind};
+use inputs::Inputs;
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
 use std::fs::File;
@@ -81,11 +81,9 @@ fn run_one(
     let workload = &contender.workload;
     let setup = Setup { promises: &contender.promises, workload, seed };
     let cannot = |wrong: Vec<String>| Failure::Input(format!("{}: {}", contender.name, wrong.join("\n")));
-    let mut front: Box<dyn Front> = match &contender.kind {
-        Kind::Configuration => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
-        Kind::Comparator(comparator) => {
-            comparator.front(&contender.promises, workload, seed).map_err(cannot)?
-        }
+    let mut front: Box<dyn Front> = match &contender.comparator {
+        None => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
+        Some(comparator) => comparator.front(&contender.promises, workload, seed).map_err(cannot)?,
     };
     let part = (number, inputs.contenders.len());
     let mut watcher = RunWatcher::new(contender, part, interrupt, trace);
@@ -101,7 +99,7 @@ fn run_one(
             untimed.help
         )));
     }
-    if let Kind::Comparator(comparator) = &contender.kind
+    if let Some(comparator) = &contender.comparator
         && let (Some(path), Some(text)) = (comparator.memory(), front.learned())
     {
         failure::write(path, &text)?;

@@ -20,7 +20,6 @@ use plimsoll_sim::{ClassRow, Run};
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
 
-/// A class with a delay, and what became of it.
 pub(crate) struct DelayFigures {
     /// `site/class`.
     pub(crate) name: String,
@@ -35,7 +34,6 @@ pub(crate) struct DelayFigures {
     pub(crate) missed: Option<f64>,
 }
 
-/// A class with a deadline, and what became of it.
 pub(crate) struct DeadlineFigures {
     /// `site/class`.
     pub(crate) name: String,

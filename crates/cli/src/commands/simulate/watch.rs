@@ -18,7 +18,6 @@ pub(crate) struct RunWatcher<'a> {
     name: String,
     /// The number of this run, and of all runs.
     part: (usize, usize),
-    /// By class: whether its requests must bring their own service times.
     needs_times: Vec<bool>,
     interrupt: &'a Interrupt,
     trace: Option<&'a mut Trace>,
@@ -80,7 +79,6 @@ impl Watch for RunWatcher<'_> {
     }
 }
 
-/// The file of a trace, and the first error in writing it.
 pub(crate) struct Trace {
     path: PathBuf,
     file: BufWriter<File>,

@@ -43,14 +43,10 @@ impl ClassCosts {
             self.frozen = true;
             return;
         }
-        let mut batch = self.line.batch();
         for level in 1..=self.levels {
             self.stepped |= self.by_level[level].learn(measured.served[level]);
-            if measured.served[level].requests > 0.0 {
-                measured.by_size[level].iter().for_each(|served| batch.add(*served));
-            }
         }
-        self.frozen = !self.line.take(&batch);
+        self.frozen = !self.line.learn(measured.samples.as_slice().iter().copied());
     }
 }
 
@@ -64,7 +60,7 @@ mod tests {
         let mut costs = ClassCosts::new(LinearModel::default(), 2);
         let mut measured = ClassMeasurement { active: true, ..ClassMeasurement::default() };
         measured.served[2] = Served { requests: 10.0, work_seconds: 0.2, bytes: 1e4 };
-        measured.by_size[2][0] = measured.served[2];
+        measured.samples.push(measured.served[2]);
         costs.learn(&measured);
         assert!(costs.stepped && !costs.frozen);
         assert!((costs.by_level[2].seconds().expect("seen") - 0.02).abs() < 1e-12);

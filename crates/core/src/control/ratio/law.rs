@@ -16,8 +16,8 @@
 //! No worker is left idle while requests wait, so no ratio beyond that of strict priority can be reached. At such a ratio the
 //! weights stay at the end of their range, and the error that is left shows it (`feasibility.rs`).
 //!
-//! **With `strict`** requests of the faster classes are then held back until `hold` after their arrival, so that the ratio is
-//! reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of service comes
+//! **With `strict`** requests of a class that is faster than its ratio allows are then held until `hold` after their arrival, so
+//! that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of service comes
 //! first: a class is held only while some weight is so high that the order is nearly that of strict priority, and only if
 //! its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds that grow
 //! together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error, since

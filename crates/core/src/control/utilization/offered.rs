@@ -81,7 +81,7 @@ impl PlantDemand {
         self.foreign = LoadParts::default();
         self.fixed.fill(LoadParts::default());
         for group in &mut self.groups {
-            *group = Demand { top: group.top, ..Demand::default() };
+            group.levels[..=usize::from(group.top)].fill(LoadParts::default());
         }
     }
 

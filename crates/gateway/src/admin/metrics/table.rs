@@ -23,8 +23,8 @@ pub(in crate::admin) struct Scrape {
 impl Scrape {
     pub(in crate::admin) fn take(engine: &Mutex<Engine>, shared: &Shared, owner: Option<&dyn Owner>) -> Self {
         Scrape {
-            status: lock(&engine).status(),
-            reloads: *shared.reloads(),
+            status: lock(engine).status(),
+            reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
         }
     }

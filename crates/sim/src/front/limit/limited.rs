@@ -3,15 +3,14 @@
 //! An admitted request gets its site's highest level at its site's plant. Each plant has one limiter. Exempt requests
 //! pass and are not counted.
 //!
-//! Waiting requests stand in order of arrival in the queue of their plant. A request whose client left, or whose time
-//! is up, is found dead when its turn comes; a ticket tells it from a later request in the same slot.
+//! Waiting requests stand in order of arrival in the queue of their plant.
 
 use super::{Ask, Departure, Limiter, RoundTrip};
 use crate::front::full_quality::FullQuality;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
-use crate::service::{FullService, ServicePlan};
+use crate::service::FullService;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
@@ -22,24 +21,20 @@ use std::collections::VecDeque;
 /// A front that limits.
 pub(in crate::front) struct Limited {
     full: FullQuality,
-    plan: ServicePlan,
     plants: Vec<LimitedPlant>,
     slots: Slots<LimitedStage>,
-    tickets: u64,
 }
 
 /// One plant's limiter and queue.
 struct LimitedPlant {
     limiter: Box<dyn Limiter>,
     in_flight: u32,
-    waiting: u32,
     queue: VecDeque<QueuedRequest>,
 }
 
 #[derive(Clone, Copy)]
 struct QueuedRequest {
     token: Token,
-    ticket: u64,
     arrived: Instant,
     service: Duration,
     level: u8,
@@ -51,7 +46,6 @@ enum LimitedStage {
     Free,
     Waiting {
         plant: usize,
-        ticket: u64,
     },
     InFlight {
         plant: usize,
@@ -75,16 +69,9 @@ impl Limited {
         let plants = limiters.into_iter().map(|limiter| LimitedPlant {
             limiter,
             in_flight: 0,
-            waiting: 0,
             queue: VecDeque::new(),
         });
-        Ok(Limited {
-            full,
-            plan: ServicePlan::new(promises, workload),
-            plants: plants.collect(),
-            slots: Slots::new(),
-            tickets: 0,
-        })
+        Ok(Limited { full, plants: plants.collect(), slots: Slots::new() })
     }
 
     fn start(&mut self, now: Instant, plant: usize, token: Token) {
@@ -103,46 +90,31 @@ impl Limited {
     }
 
     fn dispatch(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) {
-        while let Some(waiter) = self.head(plant) {
+        while let Some(waiter) = self.plants[plant].queue.front().copied() {
             let limited = &mut self.plants[plant];
             let ask = Ask { in_flight: limited.in_flight, service: waiter.service };
             if !limited.limiter.admit(now, ask) {
                 return;
             }
             limited.queue.pop_front();
-            limited.waiting -= 1;
             self.start(now, plant, waiter.token);
             let start = Start { plant, level: waiter.level, reason: Reason::Full };
             orders.push(Order::Start(waiter.token, start));
         }
     }
 
-    /// The first that still waits.
-    fn head(&mut self, plant: usize) -> Option<QueuedRequest> {
-        let Limited { plants, slots, .. } = self;
-        let queue = &mut plants[plant].queue;
-        while let Some(waiter) = queue.front().copied() {
-            match *slots.at(waiter.token) {
-                LimitedStage::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
-                _ => queue.pop_front(),
-            };
-        }
-        None
-    }
-
     /// Drops requests whose time is up; returns when the next one's is.
     fn expire(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) -> Instant {
-        let bounds = self.plants[plant].limiter.queue();
+        let limited = &mut self.plants[plant];
+        let bounds = limited.limiter.queue();
         if bounds.most == 0 {
             return Instant::FAR;
         }
-        while let Some(waiter) = self.head(plant) {
+        while let Some(waiter) = limited.queue.front().copied() {
             if now.since(waiter.arrived) < bounds.wait {
                 return waiter.arrived + bounds.wait;
             }
-            let limited = &mut self.plants[plant];
             limited.queue.pop_front();
-            limited.waiting -= 1;
             *self.slots.at(waiter.token) = LimitedStage::Free;
             orders.push(Order::Drop(waiter.token, Reason::WaitTimeout));
         }
@@ -165,22 +137,19 @@ impl Front for Limited {
         let Start { plant, level, .. } = start;
         // A request without a draw of its own is taken for the mean of its law.
         let full = FullService::of(request, request.work.unwrap_or(1.0));
-        let service = self.plan.work(target.site, start, full).service;
+        let service = self.full.plan.work(target.site, start, full).service;
         let limited = &mut self.plants[plant];
         let ask = Ask { in_flight: limited.in_flight, service };
-        if limited.waiting == 0 && limited.limiter.admit(now, ask) {
+        if limited.queue.is_empty() && limited.limiter.admit(now, ask) {
             self.start(now, plant, token);
             return Decision::Start(start);
         }
         match limited.limiter.queue().most {
             0 => Decision::Reject(Reason::Overload),
-            most if limited.waiting >= most => Decision::Reject(Reason::QueueFull),
+            most if limited.queue.len() >= most as usize => Decision::Reject(Reason::QueueFull),
             _ => {
-                self.tickets += 1;
-                let ticket = self.tickets;
-                limited.waiting += 1;
-                limited.queue.push_back(QueuedRequest { token, ticket, arrived: now, service, level });
-                *self.slots.at(token) = LimitedStage::Waiting { plant, ticket };
+                limited.queue.push_back(QueuedRequest { token, arrived: now, service, level });
+                *self.slots.at(token) = LimitedStage::Waiting { plant };
                 Decision::Wait
             }
         }
@@ -197,7 +166,9 @@ impl Front for Limited {
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
             LimitedStage::Free => {}
-            LimitedStage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
+            LimitedStage::Waiting { plant } => {
+                self.plants[plant].queue.retain(|waiter| waiter.token != token);
+            }
             LimitedStage::InFlight { plant, started, in_flight } => {
                 let ended = match outcome {
                     Outcome::Completed => Departure::Answered,
