@@ -3,6 +3,7 @@
 //! A pipe needs no port, unlike a WebSocket; its messages are JSON with a NUL behind each. Chromium takes descriptors 3 and 4 for it; a
 //! shell puts them there, since Rust would need `unsafe` for that.
 
+use crate::process::{PATIENCE, end};
 use crate::{Folder, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -13,8 +14,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// How long a page may take to load, which only a failure does.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A page is complete after so long without a message.
 const QUIET: Duration = Duration::from_millis(400);
 /// How often its messages are looked at.
@@ -188,15 +187,10 @@ fn note(message: &Value, viewed: &mut Viewed) {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The browser ends its children when it is asked to close; after five seconds it is killed.
+        // The browser ends its children when it is asked to close.
         self.next += 1;
         let close = json!({ "id": self.next, "method": "Browser.close" });
         drop(self.to.write_all(format!("{close}\0").as_bytes()));
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(5) && self.child.try_wait().is_ok_and(|e| e.is_none()) {
-            thread::sleep(LOOK_AGAIN);
-        }
-        drop(self.child.kill());
-        drop(self.child.wait());
+        end(&mut self.child);
     }
 }

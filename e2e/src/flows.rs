@@ -1,6 +1,6 @@
 //! Several flows of requests at once, and what became of each request by the time that it was due, in real time or in virtual time.
 
-use plimsoll_load::{Answer, LoadHandle, OpenLoop, Outcome, Paths, Record, Step, Tally, Target};
+use plimsoll_load::{Answer, LoadHandle, OpenLoop, Outcome, Record, Step, Tally, Target};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +43,7 @@ impl Flow {
             ..Target::new(server)
         };
         OpenLoop {
-            paths: Paths::one(self.path),
+            path: self.path.into(),
             clients: CLIENTS,
             first_address: Ipv4Addr::new(127, 16 * group, 0, 1),
             seed: group.into(),

@@ -91,14 +91,13 @@ impl ServerModel {
 
     /// The origin of known capacity, with a page of another size under each of `others`.
     pub fn origin(&self, others: &[(&str, usize)]) -> OriginHandle {
-        let own = [("full", "/", self.bytes()), ("light", LIGHT_TREE, self.bytes() / LIGHT_PART)];
-        let classes = own.map(|(name, prefix, bytes)| PathClass::new(name, prefix, bytes)).into_iter();
-        let others = others.iter().map(|(prefix, bytes)| PathClass::new(prefix, prefix, *bytes));
+        let own = [("/", self.bytes()), (LIGHT_TREE, self.bytes() / LIGHT_PART)];
+        let classes = own.iter().chain(others).map(|(prefix, bytes)| PathClass::new(prefix, *bytes));
         let settings = OriginSettings {
             workers: self.workers,
             queue: self.queue as usize,
             cost: Cost { fixed: self.fixed, per_kilobyte: self.per_kib },
-            classes: classes.chain(others).collect(),
+            classes: classes.collect(),
             exponential: self.exponential.then_some(3),
             ..OriginSettings::default()
         };

@@ -1,17 +1,12 @@
 //! The binary under test.
 
+use crate::process::{PATIENCE, wait_until};
 use crate::{Folder, Process, Response, exchange, get};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output};
-use std::time::{Duration, Instant};
 use std::{env, thread};
-
-/// How long a metric may take to become what is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// `plimsoll run FILE`, listening.
 #[derive(Debug)]
@@ -71,13 +66,8 @@ impl Plimsoll {
 
     /// Waits until a metric is `wanted`. Panics with what it is if that takes too long.
     pub fn wait_for_metric(&self, name: &str, wanted: f64) {
-        let start = Instant::now();
-        let mut value = self.metric(name);
-        while value != wanted {
-            assert!(start.elapsed() < PATIENCE, "{name} stays at {value}, not {wanted}");
-            thread::sleep(LOOK_AGAIN);
-            value = self.metric(name);
-        }
+        let found = wait_until(PATIENCE, || (self.metric(name) == wanted).then_some(()));
+        assert!(found.is_some(), "{name} stays at {}, not {wanted}", self.metric(name));
     }
 
     /// Asks it to stop, and waits until it has.

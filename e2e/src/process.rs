@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// How long a server may take to start or to end. Only a failure takes this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may take to start, to end, or to do what is waited for. Only a failure takes this long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a condition of another process is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -51,18 +51,16 @@ impl Process {
     /// Waits until `ready` finds what it looks for in the log. Panics, with the log, if the program ends first or the
     /// time is over.
     pub fn wait_for<T>(&mut self, what: &str, mut ready: impl FnMut(&str) -> Option<T>) -> T {
-        let start = Instant::now();
-        loop {
+        let found = wait_until(PATIENCE, || {
             // The log is read after the status, so that the last lines of a process that has ended are in it.
             let ended = self.ended();
             let log = self.log();
-            if let Some(found) = ready(&log) {
-                return found;
-            }
-            assert!(ended.is_none(), "{} ended ({ended:?}) before {what}:\n{log}", self.name);
-            assert!(start.elapsed() < PATIENCE, "{}: no {what} in {PATIENCE:?}:\n{log}", self.name);
-            thread::sleep(LOOK_AGAIN);
-        }
+            let found = ready(&log);
+            let is_possible = found.is_some() || ended.is_none();
+            assert!(is_possible, "{} ended ({ended:?}) before {what}:\n{log}", self.name);
+            found
+        });
+        found.unwrap_or_else(|| panic!("{}: no {what} in {PATIENCE:?}:\n{}", self.name, self.log()))
     }
 
     /// Its status, if it has ended.
@@ -78,14 +76,8 @@ impl Process {
 
     /// Waits for its end. Panics, with the log, if it takes too long.
     pub fn wait(&mut self) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.ended() {
-                return status;
-            }
-            assert!(start.elapsed() < PATIENCE, "{} does not end:\n{}", self.name, self.log());
-            thread::sleep(LOOK_AGAIN);
-        }
+        let ended = wait_until(PATIENCE, || self.ended());
+        ended.unwrap_or_else(|| panic!("{} does not end:\n{}", self.name, self.log()))
     }
 }
 
@@ -94,18 +86,31 @@ impl Drop for Process {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
             // TERM first: nginx and Apache end their children then.
             self.signal(Signal::SIGTERM);
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_secs(5) && self.child.try_wait().is_ok_and(|e| e.is_none())
-            {
-                thread::sleep(LOOK_AGAIN);
-            }
-            drop(self.child.kill());
-            drop(self.child.wait());
+            end(&mut self.child);
         }
         if thread::panicking() {
             eprintln!("---- log of {} ----\n{}----", self.name, self.log());
         }
     }
+}
+
+/// Looks again and again until there is something; `None` when the time is over.
+pub(crate) fn wait_until<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    loop {
+        let found = look();
+        if found.is_some() || start.elapsed() >= patience {
+            return found;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Waits for five seconds until a program that was asked to end has ended, then kills it.
+pub(crate) fn end(child: &mut Child) {
+    wait_until(Duration::from_secs(5), || child.try_wait().transpose());
+    drop(child.kill());
+    drop(child.wait());
 }
 
 /// A port for a server that cannot say which one it chose.

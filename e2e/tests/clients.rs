@@ -4,7 +4,7 @@
 use plimsoll_e2e::configuration::{before, plain, two_levels};
 use plimsoll_e2e::flows::{Flow, Recorded};
 use plimsoll_e2e::{Apache, Nginx, Plimsoll, SLOW_PAGES, get};
-use plimsoll_load::{ClosedLoop, Outcome, Paths, Target};
+use plimsoll_load::{ClosedLoop, Outcome, Target};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -80,7 +80,7 @@ fn two_dozen_clients_share_eight_prefork_workers() {
     let target = Target { host: "e2e.test".into(), ..Target::new(gateway.address) };
     // With pauses, so that the workers are about half busy and no request is rejected.
     let (think, lasting) = (Some(Duration::from_millis(150)), Duration::from_secs(5));
-    let load = ClosedLoop { paths: Paths::one("/light/page"), think, ..ClosedLoop::new(target, 24, lasting) };
+    let load = ClosedLoop { path: "/light/page".into(), think, ..ClosedLoop::new(target, 24, lasting) };
     let tally = load.start(None).unwrap().join();
     assert_eq!(tally.requests, tally.status(200), "{:?} {:?}", tally.errors, tally.by_status);
     let mut answers = tally.by_client;

@@ -1,8 +1,9 @@
 //! Promises that change under load, through the binary: by SIGHUP and by `POST /reload`. No request is lost, each is accounted for once,
-//! and a host is served by the promises that it has now. How soon a contract holds after that is judged in `crates/core/tests/reload.rs`.
+//! and a host is served by the promises that it has now. How soon a contract holds after that is judged in `crates/core/tests/reload_contracts.rs`.
 
+use plimsoll_e2e::configuration::{contract, site};
 use plimsoll_e2e::flows::{End, Flow, Flown, drive};
-use plimsoll_e2e::scenes::{contract, excess, site};
+use plimsoll_e2e::scenes::excess;
 use plimsoll_e2e::{Plimsoll, get};
 use std::thread;
 use std::time::{Duration, Instant};

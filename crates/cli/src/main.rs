@@ -6,9 +6,7 @@ mod output;
 mod service;
 
 use args::Command;
-use commands::{
-    adapt, agent, check, completions, demo, explain, impact, manual, profile, run, schema, simulate,
-};
+use commands::{adapt, agent, check, demo, explain, impact, profile, reference, run, simulate};
 use output::failure::Failure;
 use service::log;
 use std::process::ExitCode;
@@ -36,8 +34,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Impact(arguments) => impact::impact(&arguments),
         Command::Agent(arguments) => agent::agent(&arguments),
         Command::Demo(arguments) => demo::demo(&arguments),
-        Command::Schema { of } => schema::schema(of),
-        Command::Completions { shell } => completions::completions(shell),
-        Command::Manual { folder } => manual::manual(&folder),
+        Command::Schema { of } => reference::schema(of),
+        Command::Completions { shell } => reference::completions(shell),
+        Command::Manual { folder } => reference::manual(&folder),
     }
 }

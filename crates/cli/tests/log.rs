@@ -163,10 +163,10 @@ fn the_agent_works_and_restores_without_its_log() {
         let file = folder.join("agent.toml");
         fs::write(&file, text).expect("it can be written");
         let mut agent = Running::start("agent", &file, &["--json"], stream);
-        let probed = origin.served().answers();
-        eventually("it asks again and again", || origin.served().answers() > probed + 2);
+        let probed = origin.served().answers;
+        eventually("it asks again and again", || origin.served().answers > probed + 2);
         // While the server does not answer, every client is degraded.
-        origin.stall(true);
+        origin.set_speed(0.0);
         eventually("everybody is degraded", || {
             fs::read_link(&link).is_ok_and(|tree| tree.ends_with("light"))
         });
@@ -176,6 +176,6 @@ fn the_agent_works_and_restores_without_its_log() {
             fs::read_link(&link).is_ok_and(|tree| tree.ends_with("full")),
             "{name}: full quality is restored"
         );
-        origin.stall(false);
+        origin.set_speed(1.0);
     }
 }

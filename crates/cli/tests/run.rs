@@ -288,7 +288,7 @@ fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
     let origin = origin();
     for (signals, code) in [(1, 0), (2, 1)] {
         let mut gateway = Running::start(&format!("drain-{signals}"), &origin);
-        origin.stall(true);
+        origin.set_speed(0.0);
         let mut client = TcpStream::connect(gateway.address).expect("it listens");
         client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").expect("it reads");
         // The request is under way once the origin has it.
@@ -303,7 +303,7 @@ fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
         if signals == 2 {
             gateway.signal(Signal::SIGTERM);
         } else {
-            origin.stall(false);
+            origin.set_speed(1.0);
             let mut answer = [0; 12];
             client.read_exact(&mut answer).expect("it answers");
             assert_eq!(&answer, b"HTTP/1.1 200");
@@ -311,7 +311,7 @@ fn a_request_under_way_is_finished_first_unless_a_second_signal_comes() {
         }
         let (ended, said) = gateway.end();
         assert_eq!(ended, Some(code), "{said}");
-        origin.stall(false);
+        origin.set_speed(1.0);
         while origin.busy().inside > 0 {
             std::thread::yield_now();
         }

@@ -20,10 +20,9 @@ mod workload;
 pub use adaptation::{Adaptation, parse_adaptation};
 pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, parse_agent};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
-pub use emit::reference::{adaptation_reference, agent_reference, reference, workload_reference};
-pub use emit::schema::{adaptation_schema, agent_schema, json_schema, workload_schema};
+pub use emit::FileFormat;
 pub use gateway::{Backend, Gateway};
-pub use workload::{Reading, Understood, Untimed, parse_workload, parse_workload_as, replay};
+pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
 use plimsoll_core::promises::Promises;
 
@@ -42,7 +41,7 @@ pub struct Configuration {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse(source: &str, name: &str) -> Result<Configuration, Diagnostics> {
-    syntax::understand(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
-        gateway::file::resolve(file, name, findings)
+    syntax::read_file(source, name, |file: &gateway::file::ConfigurationKeys, findings| {
+        Some(gateway::file::resolve(file, name, findings))
     })
 }

@@ -2,6 +2,7 @@
 //!
 //! After a change of a table, rewrite the references: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated`.
 
+use plimsoll_config::FileFormat;
 use serde_json::Value;
 use std::path::Path;
 
@@ -20,10 +21,10 @@ fn same(name: &str, generated: &str) {
 
 #[test]
 fn the_references_are_current() {
-    same("configuration.md", &plimsoll_config::reference());
-    same("workload.md", &plimsoll_config::workload_reference());
-    same("adaptation.md", &plimsoll_config::adaptation_reference());
-    same("agent-keys.md", &plimsoll_config::agent_reference());
+    same("configuration.md", &FileFormat::Configuration.reference());
+    same("workload.md", &FileFormat::Workload.reference());
+    same("adaptation.md", &FileFormat::Adaptation.reference());
+    same("agent-keys.md", &FileFormat::Agent.reference());
 }
 
 /// Every `$ref` within a value.
@@ -46,12 +47,9 @@ fn a_schema_defines_what_it_refers_to_and_allows_no_other_key() {
             .map(|title| title.trim_end_matches('`').trim_matches(['[', ']']).to_owned())
             .collect::<Vec<_>>()
     };
-    for (schema, reference) in [
-        (plimsoll_config::json_schema(), plimsoll_config::reference()),
-        (plimsoll_config::workload_schema(), plimsoll_config::workload_reference()),
-        (plimsoll_config::adaptation_schema(), plimsoll_config::adaptation_reference()),
-        (plimsoll_config::agent_schema(), plimsoll_config::agent_reference()),
-    ] {
+    for format in [FileFormat::Configuration, FileFormat::Workload, FileFormat::Adaptation, FileFormat::Agent]
+    {
+        let (schema, reference) = (format.schema(), format.reference());
         let schema: Value = serde_json::from_str(&schema).expect("a schema is JSON");
         let definitions = schema["$defs"].as_object().expect("a schema has definitions");
         for name in references(&schema) {
@@ -66,7 +64,7 @@ fn a_schema_defines_what_it_refers_to_and_allows_no_other_key() {
 
 #[test]
 fn a_schema_says_what_a_key_takes() {
-    let schema: Value = serde_json::from_str(&plimsoll_config::json_schema()).expect("a schema is JSON");
+    let schema: Value = serde_json::from_str(&FileFormat::Configuration.schema()).expect("a schema is JSON");
     let upstream = &schema["$defs"]["upstream.NAME.capacity"]["properties"];
     assert_eq!(upstream["load_line"]["maximum"], 1.0);
     assert_eq!(upstream["load_line"]["exclusiveMinimum"], 0.0);

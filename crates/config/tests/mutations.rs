@@ -3,7 +3,7 @@
 
 mod against;
 
-use plimsoll_config::{Configuration, Diagnostics, Understood, parse, parse_workload};
+use plimsoll_config::{Configuration, Diagnostics, ParsedWorkload, parse, parse_workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::workload::{Arrivals, Content, Law, Page, Phase, Plant, Process};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ fn check_refusal(source: &str, diagnostics: &Diagnostics) {
 }
 
 fn check_workload(source: &str, promises: &Promises) -> bool {
-    let Understood { workload, .. } = match parse_workload(source, "mutant.toml", promises) {
+    let ParsedWorkload { workload, .. } = match parse_workload(source, "mutant.toml", promises) {
         Ok(understood) => understood,
         Err(diagnostics) => {
             check_refusal(source, &diagnostics);

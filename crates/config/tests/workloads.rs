@@ -2,7 +2,7 @@
 
 mod against;
 
-use plimsoll_config::{Reading, Understood, parse_workload, parse_workload_as, replay};
+use plimsoll_config::{ParsedWorkload, Reading, parse_workload, parse_workload_as, replay};
 use plimsoll_core::promises::{Costs, Plant as Promised, Promises, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{
@@ -15,13 +15,13 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/workloads")
 }
 
-fn example(name: &str) -> Understood {
+fn example(name: &str) -> ParsedWorkload {
     let source =
         std::fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     understood(&source, &against::promises_for(&source))
 }
 
-fn understood(source: &str, promises: &Promises) -> Understood {
+fn understood(source: &str, promises: &Promises) -> ParsedWorkload {
     parse_workload(source, "folder/w.toml", promises).unwrap_or_else(|diagnostics| panic!("{diagnostics}"))
 }
 
@@ -67,7 +67,7 @@ fn every_example_parses_and_assumes_nothing_but_says_its_command() {
 
 #[test]
 fn demo_is_the_demo() {
-    let Understood { workload, .. } = example("demo.toml");
+    let ParsedWorkload { workload, .. } = example("demo.toml");
     assert_eq!(workload.duration, Some(Duration::from_secs(30)));
     let stream = &workload.streams[0];
     // 256 workers of 128 ms carry 2000 full pages a second.
@@ -86,7 +86,7 @@ fn demo_is_the_demo() {
 
 #[test]
 fn a_step_in_loads_becomes_one_in_rates() {
-    let Understood { workload, .. } = example("step.toml");
+    let ParsedWorkload { workload, .. } = example("step.toml");
     // 8 workers of 40 ms carry 200 a second.
     let rates: Vec<_> =
         phases(&workload.streams[0]).iter().map(|phase| (phase.from, phase.rate, phase.to)).collect();
@@ -96,7 +96,7 @@ fn a_step_in_loads_becomes_one_in_rates() {
 
 #[test]
 fn bursts_become_phases_on_the_ramp() {
-    let Understood { workload, .. } = example("bursts.toml");
+    let ParsedWorkload { workload, .. } = example("bursts.toml");
     let visitors = phases(&workload.streams[0]);
     // Two phases, and 17 bursts of two edges each in two minutes.
     assert_eq!(visitors.len(), 2 + 2 * 17);
@@ -113,7 +113,7 @@ fn bursts_become_phases_on_the_ramp() {
 
 #[test]
 fn a_slow_server_has_its_faults() {
-    let Understood { workload, .. } = example("slow-server.toml");
+    let ParsedWorkload { workload, .. } = example("slow-server.toml");
     let plant = &workload.plants[0];
     let kinds: Vec<FaultKind> = plant.faults.iter().map(|fault| fault.kind).collect();
     let pause = FaultKind::Slower(f64::INFINITY);
@@ -129,7 +129,7 @@ fn a_slow_server_has_its_faults() {
 
 #[test]
 fn load_is_that_of_the_link_where_the_link_is_full_first() {
-    let Understood { workload, .. } = example("heavy-tails.toml");
+    let ParsedWorkload { workload, .. } = example("heavy-tails.toml");
     // (3 x 12 + 60) / 4 = 24 KiB a page on average, 12.5 MB/s.
     assert!(near(phases(&workload.streams[0])[0].rate, 0.9 * 12.5e6 / (24.0 * 1024.0)));
     assert_eq!(page(&workload.streams[0], 1).bytes_law, Law::BoundedPareto { shape: 1.2, ratio: 10_000.0 });
@@ -140,7 +140,7 @@ fn load_is_that_of_the_link_where_the_link_is_full_first() {
 
 #[test]
 fn pages_go_to_the_servers_of_their_sites() {
-    let Understood { workload, .. } = example("two-sites.toml");
+    let ParsedWorkload { workload, .. } = example("two-sites.toml");
     let [app, cache] = &workload.plants[..] else { panic!("two plants") };
     // Costs in time of all 16 workers.
     assert_eq!((app.discipline, app.service), (Discipline::Workers(16), MS(32)));
@@ -162,7 +162,7 @@ fn a_server_is_as_promised_where_nothing_is_said() {
         Some(Costs { per_request_seconds: 2e-3, per_byte_seconds: 1e-7, per_rejection_seconds: 1e-3 });
     promises.plants[0].bandwidth_bytes_per_second = Some(1e6);
     promises.sites[0].levels[0].cost_ratio = Some(0.2);
-    let Understood { workload, assumptions, untimed } =
+    let ParsedWorkload { workload, assumptions, untimed } =
         understood("duration = \"60s\"\n[[stream]]\nrate = \"1/s\"\n", &promises);
     let plant = &workload.plants[0];
     assert_eq!((plant.discipline, plant.listen_queue, plant.link), (Discipline::Workers(4), 511, Some(1e6)));
@@ -183,7 +183,7 @@ fn levels_are_compared_with_full_quality_and_assumptions_are_told() {
     promises.sites[0] = Site::new("shop", &["text", "light", "plain", "full"]);
     let source = "duration = \"60s\"\n[[stream]]\nrate = \"1/s\"\n[plant.app]\nservice = \"1ms\"\n\
                   [site.shop.level.light]\ncost = 0.5\nbytes = 0.1\n[site.shop.level.plain]\ncost = 0.5\n";
-    let Understood { workload, assumptions, .. } = understood(source, &promises);
+    let ParsedWorkload { workload, assumptions, .. } = understood(source, &promises);
     let versions: Vec<_> =
         workload.versions[0].iter().map(|version| (version.cost.unwrap(), version.bytes)).collect();
     assert_eq!(versions, [(0.0625, 0.0125), (0.25, 0.05), (0.5, 0.5), (1.0, 1.0)]);
@@ -221,7 +221,7 @@ fn paths_are_taken_from_the_folder_of_the_file() {
 #[test]
 fn a_log_may_bring_the_times_that_nobody_says() {
     let promises = promises();
-    let Understood { workload, untimed, assumptions } =
+    let ParsedWorkload { workload, untimed, assumptions } =
         understood("[[stream]]\nlog = \"access.json\"\n", &promises);
     assert_eq!((workload.duration, untimed.len(), untimed[0].plant), (None, 1, 0));
     assert!(untimed[0].message.contains("`app`") && untimed[0].help.contains("[plant.app]"), "{untimed:?}");
@@ -252,7 +252,7 @@ fn workers_that_are_to_be_found_are_told_or_guessed_aloud() {
 #[test]
 fn a_page_with_its_own_time_needs_no_other() {
     let source = "duration = \"1s\"\n[[stream]]\nload = 2\npage = [{ service = \"10ms\" }]\n";
-    let Understood { workload, .. } = understood(source, &promises());
+    let ParsedWorkload { workload, .. } = understood(source, &promises());
     assert!(near(phases(&workload.streams[0])[0].rate, 800.0));
 }
 
@@ -260,7 +260,7 @@ fn a_page_with_its_own_time_needs_no_other() {
 fn a_stream_may_end_by_itself() {
     let source = "[[stream]]\nrate = [{ from = \"1s\", rate = \"5/s\" }, { from = \"2s\", rate = \"0/s\" }]\n\
                   [plant.app]\nservice = \"1ms\"\n";
-    let Understood { workload, .. } = understood(source, &promises());
+    let ParsedWorkload { workload, .. } = understood(source, &promises());
     assert_eq!((workload.duration, workload.streams[0].name.as_str()), (None, "stream 1"));
     assert_eq!(phases(&workload.streams[0])[0].from, MS(1000));
 }
@@ -292,7 +292,7 @@ fn a_configuration_that_is_compared_may_have_other_sites_and_levels() {
     other.sites[0].hosts = vec!["blog.example".to_owned()];
     assert_eq!(parse_workload(source, "w.toml", &other).unwrap_err().all.len(), 3);
     let reading = Reading { compared: true, ..Reading::default() };
-    let Understood { workload, .. } = parse_workload_as(source, "w.toml", &other, reading).unwrap();
+    let ParsedWorkload { workload, .. } = parse_workload_as(source, "w.toml", &other, reading).unwrap();
     assert_eq!(workload.versions, [vec![Version::FULL]]);
     let typo = source.replace("plant.app", "plant.ap");
     assert!(parse_workload_as(&typo, "w.toml", &other, reading).is_err());

@@ -1,9 +1,12 @@
 //! Lighter copies of a site, made beforehand, and what they are worth (CA 2 and 3; UC 4.2, 7.4).
 //!
 //! ```text
-//! adapt:  tree -> site (survey of pages, sheets, images) -> images reduced -> each level: decide, rewrite -> output
-//! impact: the same survey, at full and at each level -> Emb, H, I -> ratios
+//! adapt/:  tree -> site (survey of pages, sheets, images) -> images reduced -> each level: decide, rewrite -> output
+//! impact/: the same survey, at full and at each level -> Emb, H, I -> ratios
 //! ```
+//!
+//! Below these two: `site/` has what was read, `text/` and `image/` change the bytes of a file, `rewrite/` says what
+//! becomes of each file at a level, `policy` what the user wants, and `work` runs over many files.
 //!
 //! # What holds
 //!
@@ -16,28 +19,15 @@
 //! client accepts.
 
 mod adapt;
-mod charset;
-mod css;
-mod decide;
-mod document;
 mod image;
 mod impact;
-mod kind;
-mod manifest;
-mod markup;
-mod output;
 mod policy;
-mod reference;
 mod rewrite;
 mod site;
-mod snapshot;
-mod survey;
-mod svg;
-mod text_level;
-mod tree;
+mod text;
 mod work;
-pub use adapt::{Adapted, Job, adapt};
+pub use adapt::manifest::{Image, Problem, TreeEntry};
+pub use adapt::{Adapted, Fetch, Job, adapt};
 pub use impact::{Costs, Examples, Figures, Impact, Question, Ratios, curve, impact, ratios, text_ratios};
-pub use manifest::{Image, TreeEntry};
 pub use policy::{Level, Policy, Rule, Step, Tag};
 pub use work::{Unwatched, Watch};

@@ -2,33 +2,75 @@
 
 use std::fmt;
 
-/// A content tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// Text only: the lower bound of CA 3.
-    Text,
-    /// The policies of CA 3.3, and more in their spirit.
-    Light,
-    /// The site as it is.
-    Full,
+/// Enums whose variants are words in files and options.
+macro_rules! words {
+    ($($(#[$about:meta])* $name:ident { $($(#[$what:meta])* $variant:ident = $word:literal,)+ })+) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$what])* $variant,)+ }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
+
+            /// The word for it.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+
+            /// The one that this is the word for.
+            pub fn named(name: &str) -> Option<$name> {
+                $name::ALL.into_iter().find(|one| one.name() == name)
+            }
+        }
+    )+};
 }
 
-impl Level {
-    /// All levels, from lowest to highest quality.
-    pub const ALL: [Level; 3] = [Level::Text, Level::Light, Level::Full];
-
-    /// The level's name, and its folder's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::Text => "text",
-            Level::Light => "light",
-            Level::Full => "full",
-        }
+words! {
+    /// The quality of a content tree, from lowest to highest; the tree's folder has the same name.
+    Level {
+        /// Text only: the lower bound of CA 3.
+        Text = "text",
+        /// The policies of CA 3.3, and more in their spirit.
+        Light = "light",
+        /// The site as it is.
+        Full = "full",
     }
 
-    /// The level of this name.
-    pub fn named(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name() == name)
+    /// A step of adaptation at the light level. Each can be turned off.
+    Step {
+        /// Large images are written again in fewer bytes (CA 2, 3.3).
+        Images = "images",
+        /// Images of medium size too: half the factor, and half as far from the original at most.
+        Medium = "medium",
+        /// Cosmetic images give way to their alternative text (CA 2, 3.3).
+        Cosmetic = "cosmetic",
+        /// Each image is embedded in one page; in others a link takes its place (CA 3.3).
+        OnePage = "one-page",
+        /// Small backgrounds of style sheets, and `background` attributes, go.
+        Backgrounds = "backgrounds",
+        /// The smallest of the candidates for several screens stays alone.
+        Responsive = "responsive",
+        /// Images below the first few load when they come into view.
+        Lazy = "lazy",
+        /// Videos load when they are started; until then their poster is shown.
+        Video = "video",
+        /// Elements and files that are tagged or ruled expendable go, scripts and fonts too.
+        Expendable = "expendable",
+        /// Each text has a compressed copy beside it: `page.html.gz`. At full too.
+        Compressed = "compressed",
+        /// SVG images lose what no browser draws.
+        Vector = "vector",
+    }
+
+    /// An adaptation tag (CA 2): `data-plimsoll="..."` on an element, or a rule for files.
+    Tag {
+        /// The element or file may go.
+        Expendable = "expendable",
+        /// It may be reduced, but stays where it is.
+        Degradable = "degradable",
+        /// It is not touched.
+        Important = "important",
     }
 }
 
@@ -38,113 +80,17 @@ impl fmt::Display for Level {
     }
 }
 
-/// A step of adaptation at the light level. Each can be turned off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// Large images are written again in fewer bytes (CA 2, 3.3).
-    Images,
-    /// Images of medium size too, but with care: half the factor, and half as far from the original at most.
-    Medium,
-    /// Cosmetic images give way to their alternative text (CA 2, 3.3).
-    Cosmetic,
-    /// Each image is embedded in one page; in others a link takes its place (CA 3.3).
-    OnePage,
-    /// Small backgrounds of style sheets, and `background` attributes, go.
-    Backgrounds,
-    /// The smallest of the candidates for several screens stays alone.
-    Responsive,
-    /// Images below the first few load when they come into view.
-    Lazy,
-    /// Videos load when they are started; until then their poster is shown.
-    Video,
-    /// What is tagged or ruled expendable goes, scripts and fonts too.
-    Expendable,
-    /// Each text has a compressed copy beside it: `page.html.gz`. At full too.
-    Compressed,
-    /// What no browser draws goes from SVG images.
-    Vector,
-}
-
-impl Step {
-    /// All of them.
-    pub const ALL: [Step; 11] = [
-        Step::Images,
-        Step::Medium,
-        Step::Cosmetic,
-        Step::OnePage,
-        Step::Backgrounds,
-        Step::Responsive,
-        Step::Lazy,
-        Step::Video,
-        Step::Expendable,
-        Step::Compressed,
-        Step::Vector,
-    ];
-
-    /// The step's name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Step::Images => "images",
-            Step::Medium => "medium",
-            Step::Cosmetic => "cosmetic",
-            Step::OnePage => "one-page",
-            Step::Backgrounds => "backgrounds",
-            Step::Responsive => "responsive",
-            Step::Lazy => "lazy",
-            Step::Video => "video",
-            Step::Expendable => "expendable",
-            Step::Compressed => "compressed",
-            Step::Vector => "vector",
-        }
-    }
-
-    /// The step of this name.
-    pub fn named(name: &str) -> Option<Step> {
-        Step::ALL.into_iter().find(|step| step.name() == name)
-    }
-}
-
-/// An adaptation tag (CA 2): `data-plimsoll="..."` on an element, or a rule for files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tag {
-    /// May go.
-    Expendable,
-    /// May be reduced, but stays where it is.
-    Degradable,
-    /// Is not touched.
-    Important,
-}
-
-impl Tag {
-    /// All of them.
-    pub const ALL: [Tag; 3] = [Tag::Expendable, Tag::Degradable, Tag::Important];
-
-    /// The tag as it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tag::Expendable => "expendable",
-            Tag::Degradable => "degradable",
-            Tag::Important => "important",
-        }
-    }
-
-    /// The tag that is written so.
-    pub fn named(name: &str) -> Option<Tag> {
-        Tag::ALL.into_iter().find(|tag| tag.name() == name.trim())
-    }
-}
-
 /// A tag for every file whose path matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// A path in the site; `*` is any text within a folder's name, `**` any text. Without a slash it is a file's name
     /// in any folder.
     pub pattern: String,
-    /// What they are.
+    /// The tag of these files.
     pub tag: Tag,
 }
 
-/// All that can be set.
+/// How a site is adapted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Steps that are left out.
@@ -157,13 +103,13 @@ pub struct Policy {
     pub factor: f64,
     /// The least structural similarity to the original.
     pub similarity: f64,
-    /// AVIFs too, by programs that have to be there, and slowly.
+    /// Whether AVIFs are reduced too: by other programs, and slowly.
     pub avif: bool,
     /// Images below this size are cosmetic (byte).
     pub cosmetic_limit_bytes: u64,
-    /// Pages so many links from the first are the last that a lower level has.
+    /// Lower levels have the pages up to so many links from the first; all pages if not said.
     pub depth: Option<u32>,
-    /// The last that matches counts.
+    /// Tags for files; the last rule that matches counts.
     pub rules: Vec<Rule>,
 }
 
@@ -204,45 +150,26 @@ impl Rule {
     }
 }
 
-/// Whether `*` (no slash) and `**` (anything) in the pattern can stand for what the path has there.
-fn matches(pattern: &[u8], path: &[u8]) -> bool {
-    // Where to try again: after the last star of each sort, and how much of the path it took. A star that crosses
-    // slashes can do all that one before it could.
-    let (mut p, mut at) = (0, 0);
-    let mut again: [Option<(usize, usize)>; 2] = [None, None];
-    loop {
-        match pattern.get(p) {
-            Some(b'*') => {
-                let any = pattern.get(p + 1) == Some(&b'*');
-                p += 1 + usize::from(any);
-                if any {
-                    again = [None, Some((p, at))];
-                } else {
-                    again[0] = Some((p, at));
-                }
-                continue;
+/// Whether the pattern, with `*` for any text without a slash and `**` for any text, can stand for the whole path.
+fn matches(mut pattern: &[u8], path: &[u8]) -> bool {
+    // By place: whether what was read of the pattern can stand for the path up to there.
+    let mut reached = vec![false; path.len() + 1];
+    reached[0] = true;
+    while let Some((&letter, rest)) = pattern.split_first() {
+        pattern = rest;
+        if letter == b'*' {
+            let slashes = rest.first() == Some(&b'*');
+            for at in 0..path.len() {
+                reached[at + 1] |= reached[at] && (slashes || path[at] != b'/');
             }
-            None if at == path.len() => return true,
-            Some(letter) if path.get(at) == Some(letter) => {
-                (p, at) = (p + 1, at + 1);
-                continue;
+        } else {
+            for at in (0..path.len()).rev() {
+                reached[at + 1] = reached[at] && path[at] == letter;
             }
-            _ => {}
+            reached[0] = false;
         }
-        let grown = match again {
-            [Some((from, taken)), _] if path.get(taken).is_some_and(|byte| *byte != b'/') => {
-                (0, from, taken + 1)
-            }
-            [_, Some((from, taken))] if taken < path.len() => (1, from, taken + 1),
-            _ => return false,
-        };
-        let (which, from, taken) = grown;
-        if which == 1 {
-            again[0] = None;
-        }
-        again[which] = Some((from, taken));
-        (p, at) = (from, taken);
     }
+    reached[path.len()]
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Work on many files at once, on every core, watched and stopped by the user.
+//! Work on many files at once, on every core, watched and stopped by the user; and the two sorts of failures of it.
 
+use rayon::prelude::*;
 use std::io;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A watcher: a progress bar, Ctrl-C.
 pub trait Watch: Sync {
@@ -27,43 +27,33 @@ impl Watch for Unwatched {
 /// Does `work` on each item; the results are in the items' order, however many threads there were.
 ///
 /// # Errors
-/// The first that `work` makes; `Interrupted` if the user stopped it.
+/// One that `work` makes; `Interrupted` if the user stopped it.
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     watch: &dyn Watch,
     work: impl Fn(&T) -> io::Result<R> + Sync,
 ) -> io::Result<Vec<R>> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len()).max(1);
-    let (next, done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-    let results: Mutex<Vec<Option<io::Result<R>>>> = Mutex::new(items.iter().map(|_| None).collect());
-    let worker = || {
-        while !failed.load(Ordering::Relaxed) && !watch.stopped() {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(at) else { return };
-            let result = work(item);
-            failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            if let Ok(mut results) = results.lock() {
-                results[at] = Some(result);
-            }
-            watch.progress(1 + done.fetch_add(1, Ordering::Relaxed), items.len());
+    let done = AtomicUsize::new(0);
+    let watched = |item| {
+        if watch.stopped() {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
         }
+        let result = work(item)?;
+        watch.progress(1 + done.fetch_add(1, Ordering::Relaxed), items.len());
+        Ok(result)
     };
-    thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(worker);
-        }
-        worker();
-    });
-    let results = results.into_inner().map_err(|_| io::Error::other("a thread failed"))?;
-    let mut done = Vec::with_capacity(results.len());
-    let mut undone = false;
-    for result in results {
-        match result {
-            Some(result) => done.push(result?),
-            None => undone = true,
-        }
-    }
-    if undone { Err(io::Error::new(io::ErrorKind::Interrupted, "stopped")) } else { Ok(done) }
+    // One image may take as long as a thousand pages, so no thread takes several items at a time.
+    items.par_iter().with_max_len(1).map(watched).collect()
+}
+
+/// What the user gave cannot be taken: where, what is wrong, and what to write instead.
+pub(crate) fn refused(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what.into())
+}
+
+/// An error with the file that it is about.
+pub(crate) fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -71,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_in_order_and_the_first_error_counts() {
+    fn results_are_in_order_and_an_error_counts() {
         let items: Vec<usize> = (0..100).collect();
         let squares = each(&items, &Unwatched, |n| Ok(n * n)).unwrap();
         assert_eq!(squares[99], 9801);

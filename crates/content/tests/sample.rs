@@ -155,8 +155,13 @@ fn contents(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// The sites of these tests have no dynamic pages.
+fn no_pages(address: &str) -> Result<Vec<u8>, String> {
+    Err(format!("{address} was asked for"))
+}
+
 fn made(site: &Path, out: &Path) -> Adapted {
-    adapt(&job(site, out), &Unwatched).unwrap()
+    adapt(&job(site, out), &Unwatched, &no_pages).unwrap()
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn a_third_of_the_bytes_and_half_of_the_requests() {
     assert!(full.view_requests() / light.view_requests() >= 2.0, "{full:?} {light:?}");
     assert_eq!(text.embedded, 0.0);
     // Compressed copies count.
-    adapt(&Job { policy: Policy::default(), ..job(&site, &out) }, &Unwatched).unwrap();
+    adapt(&Job { policy: Policy::default(), ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
     let packed = impact(&question, &Unwatched).unwrap();
     assert!(packed.full == full && packed.levels[1].1.page_bytes < 0.8 * light.page_bytes, "{packed:?}");
     // The estimate is of the same kind: images as small as wanted, texts compressed.
@@ -199,7 +204,7 @@ fn the_site_stays_and_runs_agree() {
     let first = made(&site, &out);
     assert_eq!(contents(&site), before);
     assert_eq!(contents(&out.join("full")), before);
-    let problems: Vec<&str> = first.problems.iter().map(|(path, _)| path.as_str()).collect();
+    let problems: Vec<&str> = first.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(problems, ["broken.jpg", "none.png"]);
     for level in ["text", "light"] {
         let tree = contents(&out.join(level));
@@ -275,12 +280,12 @@ fn whoever_stops_it_keeps_the_old_trees() {
         policy: Policy { image_limit_bytes: u64::MAX, medium_limit_bytes: u64::MAX, ..Policy::default() },
         ..job(&site, &out)
     };
-    adapt(&small, &Unwatched).unwrap();
+    adapt(&small, &Unwatched, &no_pages).unwrap();
     let trees = contents(&root);
-    let error = adapt(&job(&site, &out), &Impatient(AtomicUsize::new(0))).unwrap_err();
+    let error = adapt(&job(&site, &out), &Impatient(AtomicUsize::new(0)), &no_pages).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Interrupted);
     assert!(contents(&root) == trees, "nothing is changed, and nothing is left");
-    let error = adapt(&job(&site, &site.join("trees")), &Unwatched).unwrap_err();
+    let error = adapt(&job(&site, &site.join("trees")), &Unwatched, &no_pages).unwrap_err();
     assert!(error.to_string().contains("in the site"), "{error}");
     fs::remove_dir_all(root).unwrap();
 }
@@ -304,7 +309,7 @@ fn tags_rules_and_depth() {
     let rule = plimsoll_content::Rule { pattern: "*.js".to_owned(), tag: plimsoll_content::Tag::Expendable };
     let policy = Policy { depth: Some(1), rules: vec![rule], ..Policy::default() };
     let out = root.join("trees");
-    let adapted = adapt(&Job { policy, sparse: true, ..job(&site, &out) }, &Unwatched).unwrap();
+    let adapted = adapt(&Job { policy, sparse: true, ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
     assert_eq!(
         fs::read_to_string(out.join("light/index.html")).unwrap(),
         "<div><img src=a.gif alt=a></div><a href=one.html>1</a><a href=two.html>2</a>"
@@ -339,7 +344,8 @@ fn sources_of_a_picture_keep_their_names_and_formats() {
                 <img src=alone.webp alt=Alone>";
     write(&site, "index.html", page);
     // The head of an AVIF: it is copied, whatever is in it.
-    let head = b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf\0\0\0\x14ispe\0\0\0\0\0\0\x02\xd0\0\0\x02\x1c";
+    let head = b"\0\0\0\x18ftypavif\0\0\0\0mif1miaf\0\0\0\x30meta\0\0\0\0\0\0\0\x24iprp\0\0\0\x1cipco\
+        \0\0\0\x14ispe\0\0\0\0\0\0\x02\xd0\0\0\x02\x1c";
     let avif = [head.to_vec(), vec![7; 50_000]].concat();
     write(&site, "photo.avif", &avif);
     write(&site, "photo.jpg", photo(3));
@@ -367,8 +373,9 @@ fn sources_of_a_picture_keep_their_names_and_formats() {
         }
     }
     assert!(fs::read(out.join("light/photo.avif")).unwrap() == avif);
-    let problems: Vec<&str> = adapted.problems.iter().map(|(path, _)| path.as_str()).collect();
+    let problems: Vec<&str> = adapted.problems.iter().map(|problem| problem.path.as_str()).collect();
     assert_eq!(problems, ["broken.webp", "photo.avif"]);
+    assert!(adapted.problems[1].what.contains("--avif"), "{:?}", adapted.problems[1]);
     assert_eq!(fs::read(out.join("light/broken.webp")).unwrap().len(), 9_000, "copied as it is");
     fs::remove_dir_all(root).unwrap();
 }
@@ -401,7 +408,7 @@ fn each_step_does_its_own_and_can_be_left_out() {
     let out = root.join("trees");
     let light = |without: &[Step], page: &str| {
         let policy = Policy { without: without.to_vec(), ..policy.clone() };
-        adapt(&Job { policy, ..job(&site, &out) }, &Unwatched).unwrap();
+        adapt(&Job { policy, ..job(&site, &out) }, &Unwatched, &no_pages).unwrap();
         fs::read_to_string(out.join("light").join(page)).unwrap()
     };
     let all = light(&[], "index.html");
@@ -439,7 +446,7 @@ fn an_image_stays_on_the_most_popular_page() {
         let views: BTreeMap<String, u64> =
             views.iter().map(|(path, count)| ((*path).to_owned(), *count)).collect();
         let job = Job { policy: policy.clone(), views: Some(views), ..job(&site, &out) };
-        adapt(&job, &Unwatched).unwrap();
+        adapt(&job, &Unwatched, &no_pages).unwrap();
         fs::read_to_string(out.join("light").join(page)).unwrap().contains("src=d.jpg")
     };
     let logs: [&[(&str, u64)]; 3] =

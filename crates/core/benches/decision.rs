@@ -5,7 +5,8 @@
 //! number of instructions of a decision, which does not drift with the machine (`make instructions`).
 //!
 //! It also prints the cost of a decision and of a control step where a hundred busy sites with five classes each share
-//! a plant, every other one with a contract.
+//! a plant, every other one with a contract. `… -- --periods N` runs N such periods and prints nothing, so that callgrind
+//! counts the instructions of `Engine::tick`.
 
 use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, Site};
 use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
@@ -117,8 +118,7 @@ fn many() -> Promises {
 
 /// Nanoseconds of a decision, and of a control step with its samples: medians over this many periods.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn among_many() -> (f64, f64) {
-    const PERIODS: u64 = 101;
+fn among_many(periods: u64) -> (f64, f64) {
     const EACH: u64 = 20_000;
     let (mut engine, mut lanes) = Engine::new(&many(), 1, 1).expect("valid promises");
     let request = |number: usize| AmongMany {
@@ -132,7 +132,7 @@ fn among_many() -> (f64, f64) {
     engine.tick(now, &Readings::default(), &mut verdicts);
     let (mut decisions, mut steps) = (Vec::new(), Vec::new());
     let mut number = 0;
-    for _ in 0..PERIODS {
+    for _ in 0..periods {
         let start = std::time::Instant::now();
         for _ in 0..EACH {
             number = (number + 1) % requests.len();
@@ -218,8 +218,15 @@ fn median(mut rounds: Vec<f64>) -> f64 {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(place) = arguments.iter().position(|a| a == "--count") {
-        let count = arguments.get(place + 1).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let number = |option: &str| {
+        let place = arguments.iter().position(|argument| argument == option)?;
+        arguments.get(place + 1)?.parse::<u64>().ok()
+    };
+    if let Some(periods) = number("--periods") {
+        among_many(periods);
+        return;
+    }
+    if let Some(count) = number("--count") {
         let (_engine, mut lanes) = lanes(1);
         decide(&mut lanes[0], count, &mut Verdicts::new());
         return;
@@ -231,7 +238,7 @@ fn main() {
     for behind in [10, 100, 1_000, 10_000] {
         println!("one that waits behind {behind}: {:.0}", waits(behind));
     }
-    let (decision, step) = among_many();
+    let (decision, step) = among_many(101);
     println!(
         "{SITES} sites of {CLASSES} classes: {decision:.0} a decision, {:.0} us a control step",
         step / 1e3

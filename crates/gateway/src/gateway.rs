@@ -3,7 +3,8 @@
 use crate::admin::{Operator, Owner, OwnerCell};
 use crate::listen::acceptor;
 use crate::listen::placement::SpareTime;
-use crate::runtime::clock::Clock;
+use crate::runtime::Clock;
+use crate::runtime::lock;
 use crate::runtime::mailbox::Message;
 use crate::runtime::reload::{Reloader, Reloads};
 use crate::runtime::tables::{PublishedTables, Tables};
@@ -16,7 +17,7 @@ use plimsoll_core::{Engine, Lane};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
@@ -34,18 +35,10 @@ pub struct Gateway {
     local_addrs: Vec<SocketAddr>,
 }
 
-impl std::fmt::Debug for Gateway {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway").field("local_addrs", &self.local_addrs).finish_non_exhaustive()
-    }
-}
-
 impl Gateway {
     /// Binds, starts the threads, and returns once all of them accept connections.
     ///
-    /// # Errors
-    /// An address cannot be bound, a folder cannot be opened, the promises cannot be kept, or the lists of the
-    /// settings do not match the promises.
+    /// # Errors An address is taken, a folder cannot be opened, or settings and promises do not fit each other.
     pub fn start(settings: Settings, promises: &Promises) -> io::Result<Gateway> {
         check(&settings, promises)?;
         let threads = match settings.threads {
@@ -105,8 +98,7 @@ impl Gateway {
         Reloader { shared: self.shared.clone(), engine: self.engine.clone(), ticker: self.ticker.thread() }
     }
 
-    /// Has the operator's listener ask `owner` for reloads, on a thread where it may wait. Before that, `POST /reload` is
-    /// answered with 404. The first owner stays.
+    /// Has `POST /reload` ask `owner`, on a thread where it may wait. The first owner stays; before it the answer is 404.
     pub fn set_owner(&self, owner: Box<dyn Owner>) {
         let _ = self.owner.set(owner);
     }
@@ -123,7 +115,7 @@ impl Gateway {
 
     /// The engine's status.
     pub fn status(&self) -> Status {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).status()
+        lock(&self.engine).status()
     }
 
     /// Client connections open now.

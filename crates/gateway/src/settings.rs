@@ -1,9 +1,8 @@
 //! How the gateway runs, as plain data with its defaults: listeners, limits, timeouts, what serves each plant.
 //!
-//! What is decided about requests is in [`Promises`](plimsoll_core::promises::Promises); the settings say how bytes
-//! move. The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the
-//! promises. Each setting is defined here once: a configuration file fills these types, and its reference shows the
-//! defaults of these types.
+//! What is decided about requests is in [`Promises`](plimsoll_core::promises::Promises); the settings say how bytes move.
+//! The lists [`Settings::backends`] and [`Settings::rewrites`] are parallel to the plants and sites of the promises. A
+//! configuration file fills these types, and its reference shows their defaults.
 
 pub use crate::files::FilesSettings;
 use plimsoll_core::promises::Network;
@@ -33,8 +32,8 @@ pub struct Settings {
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
     pub backends: Vec<Backend>,
-    /// How each level rewrites requests: by site (parallel to `Promises::sites`), then by level, lowest first.
-    /// A missing entry rewrites nothing.
+    /// How each level rewrites requests: by site of the promises, then by level, lowest first; nothing where there is
+    /// none.
     pub rewrites: Vec<Vec<Rewrite>>,
     /// The key of the client hash. Clients keep their level on every instance and after a restart with the same key.
     pub hash_seed: u64,
@@ -144,8 +143,7 @@ pub struct Limits {
     pub head_bytes: usize,
     /// The longest body of a request; a longer one gets 413.
     pub body_bytes: u64,
-    /// The most client connections. One more takes the place of the connection that has been idle the longest, or waits
-    /// in the kernel's queue while none is idle.
+    /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
     pub connections: usize,
 }
 
@@ -168,8 +166,7 @@ pub struct Timeouts {
     pub body_idle: Duration,
     /// For the next request on a connection.
     pub keep_alive: Duration,
-    /// For a client to take the next bytes of its response; at 1 KiB a second at least while the response is still being
-    /// read from an upstream.
+    /// For a client to take the next bytes; at 1 KiB a second at least while an upstream is still sending the response.
     pub send: Duration,
     /// For a connection to an upstream (502, or the next address).
     pub connect: Duration,
@@ -181,8 +178,7 @@ pub struct Timeouts {
     pub upstream_keep_alive: Duration,
     /// For any byte, either way, on an upgraded connection.
     pub tunnel_idle: Duration,
-    /// How long requests under way may take after the order to stop; the owner gives it to
-    /// [`Gateway::drain`](crate::Gateway::drain).
+    /// How long requests under way may take after the order to stop, for [`Gateway::drain`](crate::Gateway::drain).
     pub drain: Duration,
 }
 
@@ -223,7 +219,6 @@ pub struct Rewrite {
     pub prefix: String,
     /// Fields set on the request, replacing the client's fields of the same name. Names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// Whether a resource that the upstream does not have at this level (404) is requested again as the next level has
-    /// it.
+    /// Whether what the upstream does not have at this level (404) is requested again as the next level has it.
     pub falls_back: bool,
 }

@@ -53,8 +53,7 @@ fn a_client_that_keeps_its_pace_may_take_longer_than_the_limits() {
     let mut sender = client(&gateway);
     let mut reader = client(&gateway);
     sender.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 400000\r\n\r\n").expect("sent");
-    reader.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = reader.head().expect("an answer");
+    let head = reader.ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
     let mut read = 0;
     for _ in 0..40 {
         sender.send([b'y'; 10_000]).expect("sent");
@@ -75,11 +74,9 @@ fn empty_lines_do_not_hold_a_connection_for_ever() {
     settings.timeouts.keep_alive = Duration::from_millis(800);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut one = client(&gateway);
-    one.send("\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    assert_eq!(one.answer().0, 200);
+    assert_eq!(one.ask("\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").0, 200);
     let mut two = client(&gateway);
-    two.send("\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    assert_eq!(two.answer().0, 400);
+    assert_eq!(two.ask("\r\n\r\nGET / HTTP/1.1\r\nHost: t\r\n\r\n").0, 400);
     let mut dripping = client(&gateway);
     drip(&mut dripping, "\r\n");
     eventually("they are closed", || gateway.client_connections() <= 1);
@@ -97,8 +94,7 @@ fn a_slow_reader_of_a_file_holds_no_place() {
     };
     let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
     let mut slow = client(&gateway);
-    slow.send("GET /big.bin HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = slow.head().expect("an answer");
+    let head = slow.ask_head("GET /big.bin HTTP/1.1\r\nHost: t\r\n\r\n");
     eventually("its place is free", || gateway.status().plants[0].in_service == 0);
     assert_eq!(in_flight(&gateway), 1);
     assert_eq!(slow.body(&head).len(), 30_000_000);

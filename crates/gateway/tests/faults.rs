@@ -83,8 +83,7 @@ fn an_answer_before_the_request_has_ended_says_that_the_connection_closes() {
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
-    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nabc").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\nabc");
     assert_eq!((status(&head), field(&head, "connection")), (403, Some("close")));
     assert_eq!(client.rest(), b"no");
     settled(&gateway);
@@ -101,8 +100,7 @@ fn a_bad_chunk_that_comes_with_the_head_is_502() {
         let gateway = gateway(&origin);
         assert_eq!(client(&gateway).get("/").0, 502, "{chunk:?}");
         let mut old = client(&gateway);
-        old.send("GET / HTTP/1.0\r\n\r\n").expect("sent");
-        assert_eq!(old.answer().0, 502, "{chunk:?} for HTTP/1.0");
+        assert_eq!(old.ask("GET / HTTP/1.0\r\n\r\n").0, 502, "{chunk:?} for HTTP/1.0");
         settled(&gateway);
         assert_eq!(outcomes(&gateway), [0, 2, 0]);
     }
@@ -119,8 +117,7 @@ fn a_request_without_a_host_names_the_upstream() {
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
-    client.send("GET /health HTTP/1.0\r\n\r\n").expect("sent");
-    assert_eq!(client.answer().0, 200);
+    assert_eq!(client.ask("GET /health HTTP/1.0\r\n\r\n").0, 200);
     assert_eq!(
         seen.recv_timeout(PATIENCE).expect("a head"),
         format!(
@@ -184,8 +181,7 @@ fn a_reused_connection_that_was_closed_is_no_failure_of_its_server() {
         Gateway::start(settings(&[origin.address, other.address]), &promises(8)).expect("a gateway");
     let mut client = client(&gateway);
     assert_eq!(client.get("/"), (200, b"once".to_vec()));
-    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
-    assert_eq!(client.answer().0, 502);
+    assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").0, 502);
     // Both requests need a connection: turns alternate between healthy addresses.
     let mut client = support::client(&gateway);
     let answers = [client.get("/").1, client.get("/").1];

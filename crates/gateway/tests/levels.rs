@@ -45,8 +45,7 @@ fn a_rejection_says_why_and_keeps_the_connection() {
         "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\n\r\nabc",
         "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
     ] {
-        second.send(request).expect("sent");
-        let head = second.head().expect("an answer");
+        let head = second.ask_head(request);
         assert_eq!(status(&head), 503, "{request:?}");
         assert_eq!(field(&head, "retry-after"), Some("5"));
         assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=queue-full"));
@@ -55,10 +54,8 @@ fn a_rejection_says_why_and_keeps_the_connection() {
         assert_eq!(second.body(&head), b"This site is busy right now. Please try again in a moment.\n");
     }
     // A client that waits for `100 Continue` may send its body or not: the next request cannot be found.
-    second
-        .send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
-        .expect("sent");
-    let head = second.head().expect("an answer");
+    let head =
+        second.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     assert_eq!((status(&head), field(&head, "connection")), (503, Some("close")));
     go.store(true, SeqCst);
     assert_eq!(first.answer(), (200, b"served".to_vec()));
@@ -92,8 +89,7 @@ fn a_request_that_waits_too_long_is_rejected_with_its_reason() {
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);
     let mut second = client(&gateway);
-    second.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = second.head().expect("an answer");
+    let head = second.ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!((status(&head), field(&head, "x-plimsoll")), (503, Some("level=0; reason=wait-timeout")));
     go.store(true, SeqCst);
     assert_eq!(first.answer().0, 200);
@@ -124,16 +120,16 @@ fn a_level_rewrites_and_the_report_tells() {
     promises.sites[0].exempt.clear();
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let mut client = client(&gateway);
-    client.send("GET /a?b HTTP/1.1\r\nHost: t\r\nX-Quality: high\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("GET /a?b HTTP/1.1\r\nHost: t\r\nX-Quality: high\r\n\r\n");
     assert_eq!(field(&head, "x-level"), Some("level=1; reason=full"));
     assert_eq!(client.body(&head), b"GET /light/a?b HTTP/1.1 Some(\"low\")");
     // CGI does not tell the two spellings apart, nor does a server that merges trailers into the head.
-    client.send("GET / HTTP/1.1\r\nHost: t\r\nX_Quality: high\r\n\r\n").expect("sent");
-    assert_eq!(client.answer(), (200, b"GET /light/ HTTP/1.1 Some(\"low\")".to_vec()));
+    assert_eq!(
+        client.ask("GET / HTTP/1.1\r\nHost: t\r\nX_Quality: high\r\n\r\n"),
+        (200, b"GET /light/ HTTP/1.1 Some(\"low\")".to_vec())
+    );
     let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
-    client.send(format!("{head}0\r\nX_qualitY: high\r\n\r\n")).expect("sent");
-    assert_eq!(client.answer().0, 400);
+    assert_eq!(client.ask(format!("{head}0\r\nX_qualitY: high\r\n\r\n")).0, 400);
 }
 
 /// Levels `/text`, `/light` and `/full` of one upstream. The first two fall back, and every request is at the first.
@@ -195,10 +191,8 @@ fn what_an_upstream_lacks_is_asked_at_the_next_level() {
     let gateway = falling_back(&origin);
     let mut client = client(&gateway);
     let mut ask = |method: &str, path: &str| {
-        client
-            .send(format!("{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n"))
-            .expect("sent");
-        let head = client.head().expect("an answer");
+        let head =
+            client.ask_head(format!("{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n"));
         let body = if method == "HEAD" { Vec::new() } else { client.body(&head) };
         let level =
             field(&head, "x-level").map(|report| report.split(';').next().unwrap_or_default().to_owned());
@@ -272,8 +266,11 @@ fn a_host_of_no_site_is_421_and_the_connection_stays() {
     assert_eq!(client.get("/").0, 421);
     // The dot at the end marks the name as complete, and does not make it another name.
     for host in ["Known.Example:80", "known.example.", "known.example.:80"] {
-        client.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")).expect("sent");
-        assert_eq!(client.answer(), (200, b"here".to_vec()), "{host}");
+        assert_eq!(
+            client.ask(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")),
+            (200, b"here".to_vec()),
+            "{host}"
+        );
     }
 }
 
@@ -295,11 +292,12 @@ fn files_are_served_by_level_and_counted() {
     assert_eq!(client.get("/a.txt"), (200, b"small".to_vec()));
     assert_eq!(client.get("/big.bin"), (200, vec![7; 3_000_000]));
     assert_eq!(client.get("/nothing").0, 404);
-    client.send("HEAD /a.txt HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("HEAD /a.txt HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!((status(&head), field(&head, "content-length")), (200, Some("5")));
-    client.send("GET /a.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n").expect("sent");
-    assert_eq!(client.answer(), (206, b"ma".to_vec()));
+    assert_eq!(
+        client.ask("GET /a.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n"),
+        (206, b"ma".to_vec())
+    );
     settled(&gateway);
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.bytes).sum::<u64>(), 3_000_007);
     let mut leaver = support::client(&gateway);
@@ -326,8 +324,7 @@ fn a_reported_load_reaches_the_engine_and_no_further() {
     let client = std::cell::RefCell::new(client(&gateway));
     eventually("the report is the measured utilization", || {
         let mut client = client.borrow_mut();
-        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-        let head = client.head().expect("an answer");
+        let head = client.ask_head("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
         assert_eq!(field(&head, "endpoint-load-metrics"), None);
         (gateway.status().plants[0].utilization - 0.625).abs() < 1e-3
     });

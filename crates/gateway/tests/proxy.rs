@@ -123,16 +123,16 @@ fn head_204_304_and_ranges_pass() {
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
-    client.send("HEAD /head HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("HEAD /head HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!((status(&head), field(&head, "content-length")), (200, Some("100")));
     client.send("GET /204 HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     assert_eq!(status(&client.head().expect("an answer")), 204);
-    client.send("GET /304 HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("GET /304 HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!((status(&head), field(&head, "etag")), (304, Some("\"a\"")));
-    client.send("GET /range HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n").expect("sent");
-    assert_eq!(client.answer(), (206, b"bc".to_vec()));
+    assert_eq!(
+        client.ask("GET /range HTTP/1.1\r\nHost: t\r\nRange: bytes=1-2\r\n\r\n"),
+        (206, b"bc".to_vec())
+    );
 }
 
 #[test]
@@ -150,8 +150,7 @@ fn a_client_that_expects_100_gets_it_before_it_sends() {
         .send("POST / HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
         .expect("sent");
     assert_eq!(status(&client.head().expect("an interim answer")), 100);
-    client.send("body").expect("sent");
-    assert_eq!(client.answer(), (200, b"body".to_vec()));
+    assert_eq!(client.ask("body"), (200, b"body".to_vec()));
 }
 
 #[test]
@@ -165,8 +164,7 @@ fn http10_clients_get_plain_bodies_and_a_close() {
     });
     let gateway = gateway(&origin);
     let mut client = client(&gateway);
-    client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert_eq!(field(&head, "transfer-encoding"), None);
     assert_eq!(field(&head, "connection"), Some("close"));
     assert_eq!(client.rest(), b"abcde");
@@ -272,19 +270,16 @@ fn bad_requests_are_answered_and_never_reach_the_upstream() {
     ];
     for (expected, text) in table {
         let mut client = client(&gateway);
-        client.send(text).expect("sent");
-        let head = client.head().expect("an answer");
+        let head = client.ask_head(text);
         assert_eq!(status(&head), *expected, "{text:?}");
         assert_eq!(field(&head, "connection"), Some("close"));
         client.body(&head);
         assert_eq!(client.rest(), b"", "{text:?}: closed");
     }
     let mut client = client(&gateway);
-    client.send(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(40_000))).expect("sent");
-    assert_eq!(client.answer().0, 431);
+    assert_eq!(client.ask(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(40_000))).0, 431);
     let mut client = support::client(&gateway);
-    client.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "y".repeat(40_000))).expect("sent");
-    assert_eq!(client.answer().0, 414);
+    assert_eq!(client.ask(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "y".repeat(40_000))).0, 414);
     assert_eq!(origin.accepted.load(SeqCst), 0);
     settled(&gateway);
 }
@@ -384,11 +379,9 @@ fn slow_clients_lose_their_connection() {
     settings.timeouts.body_idle = Duration::from_millis(200);
     let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut half_head = client(&gateway);
-    half_head.send("GET / HTTP/1.1\r\nHo").expect("sent");
-    assert_eq!(half_head.answer().0, 408);
+    assert_eq!(half_head.ask("GET / HTTP/1.1\r\nHo").0, 408);
     let mut half_body = client(&gateway);
-    half_body.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab").expect("sent");
-    assert_eq!(half_body.answer().0, 408);
+    assert_eq!(half_body.ask("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab").0, 408);
     let mut idle = client(&gateway);
     assert_eq!(idle.get("/").0, 200);
     assert_eq!(idle.rest(), b"", "closed after its idle time");
@@ -409,8 +402,7 @@ fn a_reused_connection_that_died_is_replaced() {
         assert_eq!(client.get("/"), (200, b"once".to_vec()));
     }
     // A body that was sent may have had its effect, so that it is not sent twice.
-    client.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").expect("sent");
-    assert_eq!(client.answer().0, 502);
+    assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1\r\n\r\nx").0, 502);
     settled(&gateway);
 }
 

@@ -99,8 +99,7 @@ fn a_request_under_way_and_one_that_waits_finish_at_an_upstream_that_is_gone() {
     assert_eq!(reloaded.changes.plants.removed, ["origin"]);
     let mut fresh = client(&gateway);
     assert_eq!(fresh.get("/").0, 421, "the site is gone");
-    fresh.send("GET / HTTP/1.1\r\nHost: other\r\n\r\n").expect("sent");
-    assert_eq!(fresh.answer(), (200, b"new".to_vec()));
+    assert_eq!(fresh.ask("GET / HTTP/1.1\r\nHost: other\r\n\r\n"), (200, b"new".to_vec()));
 
     go.store(true, SeqCst);
     assert_eq!(served.answer(), (200, b"old".to_vec()));
@@ -143,14 +142,12 @@ fn rewrites_reports_and_limits_change_between_requests_of_a_connection() {
         reloaded.to_string(),
         "site changed: site; changed: report, limits, timeouts; needs a restart: listen, threads"
     );
-    client.send("GET /x HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
-    let head = client.head().expect("an answer");
+    let head = client.ask_head("GET /x HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!(field(&head, "x-level"), Some("level=2; reason=exempt"));
     assert_eq!(client.body(&head), b"GET /b/x HTTP/1.1");
     assert!(client.head().is_none(), "idle for longer than it may be now");
     let mut large = support::client(&gateway);
-    large.send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\nab").expect("sent");
-    assert_eq!(large.answer().0, 413);
+    assert_eq!(large.ask("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\nab").0, 413);
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (path, service_ns) in [("/light/", 1.2e6), ("/", 8e6)] {
         let mut load =
             OpenLoop::new(Target::new(origin.address()), vec![(Duration::from_secs_f64(seconds), rate)]);
-        load.paths = plimsoll_load::Paths::one(path);
+        load.path = path.into();
         load.clients = clients;
         let (cpu, busy, held) = (cpu_ns("origin")?, origin.busy(), origin.held());
         let load = load.start(None)?;

@@ -13,7 +13,7 @@ pub type Step = (Duration, f64);
 
 /// The arrival times of a schedule, in order, as times from its start.
 #[derive(Clone, Debug)]
-pub struct PoissonArrivals {
+pub(crate) struct PoissonArrivals {
     steps: Vec<Step>,
     step: usize,
     /// Seconds used of the present step.
@@ -24,7 +24,7 @@ pub struct PoissonArrivals {
 
 impl PoissonArrivals {
     /// Arrivals over `steps`, drawn from `random`. A rate that is negative or not finite counts as zero.
-    pub fn new(steps: Vec<Step>, random: Random) -> Self {
+    pub(crate) fn new(steps: Vec<Step>, random: Random) -> Self {
         Self { steps, step: 0, into_step: 0.0, before_step: Duration::ZERO, random }
     }
 }

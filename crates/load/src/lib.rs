@@ -7,20 +7,16 @@
 
 mod alarm;
 mod arrivals;
-mod body;
 mod client;
-mod congestion;
-mod machine_time;
+mod machine;
 mod origin;
 pub mod profile;
 
-pub use arrivals::{PoissonArrivals, Step};
+pub use arrivals::Step;
 pub use client::{
-    Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Paths, Record, Sink,
-    Slot, Tally, Target, client_address,
+    Answer, Answers, ClosedLoop, ErrorKind, LevelChanges, LoadHandle, OpenLoop, Outcome, Record, Sink, Slot,
+    Tally, Target,
 };
-pub use origin::{
-    BusyLedger, BusyReading, ClassCount, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served,
-};
+pub use origin::{BusyReading, Cost, Origin, OriginHandle, OriginSettings, PathClass, Served};
 pub use plimsoll_core::random::Random;
 pub use plimsoll_core::telemetry::Histogram;

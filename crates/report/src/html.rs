@@ -1,9 +1,11 @@
 //! The document around sections: head, policy, lead facts, contents, footer.
 
 use crate::chart::Figures;
-use crate::digest::base64;
-use crate::text::{escape, paragraphs};
-use crate::{Block, Fact, Note, Page, Picture, Section, Verdict, digest};
+use crate::text::{Escaped, push_paragraphs};
+use crate::{Block, Fact, Page, Picture, Section, Verdict};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
@@ -18,13 +20,9 @@ impl Page {
     pub fn to_html(&self) -> String {
         let mut out = String::with_capacity(1 << 18);
         self.write_head(&mut out);
-        out.push_str("<header><h1>");
-        escape(&mut out, &self.title);
-        out.push_str("</h1>\n");
+        let _ = writeln!(out, "<header><h1>{}</h1>", Escaped(&self.title));
         if !self.subtitle.is_empty() {
-            out.push_str("<p class=\"subtitle\">");
-            escape(&mut out, &self.subtitle);
-            out.push_str("</p>\n");
+            let _ = writeln!(out, "<p class=\"subtitle\">{}</p>", Escaped(&self.subtitle));
         }
         out.push_str("</header>\n<main>\n");
         write_lead(&mut out, &self.lead);
@@ -34,10 +32,8 @@ impl Page {
             section.write(&mut out, index, &mut figures);
         }
         out.push_str("</main>\n<footer>");
-        paragraphs(&mut out, &self.footer);
-        out.push_str("</footer>\n<script>");
-        out.push_str(SCRIPT);
-        out.push_str("</script>\n</body>\n</html>\n");
+        push_paragraphs(&mut out, &self.footer);
+        let _ = write!(out, "</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
         out
     }
 
@@ -49,15 +45,13 @@ impl Page {
              {}base-uri 'none'; form-action 'none'\">\n\
              <meta name=\"referrer\" content=\"no-referrer\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>",
-            digest::source(STYLE),
-            digest::source(SCRIPT),
-            if self.has_pictures() { "img-src data:; " } else { "" }
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+            policy_source(STYLE),
+            policy_source(SCRIPT),
+            if self.has_pictures() { "img-src data:; " } else { "" },
+            Escaped(&self.title)
         );
-        escape(out, &self.title);
-        out.push_str("</title>\n<style>");
-        out.push_str(STYLE);
-        out.push_str("</style>\n</head>\n<body>\n");
     }
 
     fn has_pictures(&self) -> bool {
@@ -71,9 +65,7 @@ impl Page {
         }
         out.push_str("<nav aria-label=\"Contents\">");
         for (index, section) in self.sections.iter().enumerate() {
-            let _ = write!(out, "<a href=\"#s{}\">", index + 1);
-            escape(out, &section.title);
-            out.push_str("</a> ");
+            let _ = write!(out, "<a href=\"#s{}\">{}</a> ", index + 1, Escaped(&section.title));
         }
         out.push_str("</nav>\n");
     }
@@ -81,29 +73,22 @@ impl Page {
 
 impl Section {
     fn write(&self, out: &mut String, index: usize, figures: &mut Figures) {
-        let _ = write!(out, "<section id=\"s{}\">\n<h2>", index + 1);
-        escape(out, &self.title);
-        out.push_str("</h2>\n");
-        paragraphs(out, &self.text);
+        let _ = writeln!(out, "<section id=\"s{}\">\n<h2>{}</h2>", index + 1, Escaped(&self.title));
+        push_paragraphs(out, &self.text);
         for block in &self.blocks {
             match block {
                 Block::Chart(chart) => figures.write(out, std::slice::from_ref(chart)),
-                Block::Charts(charts) => figures.write(out, charts),
-                Block::Multiples(charts) => figures.write_multiples(out, charts),
+                Block::Multiples(charts) => figures.write(out, charts),
                 Block::Table(table) => table.write(out),
                 Block::Pictures(pictures) => write_pictures(out, pictures),
-                Block::Note(note) => note.write(out),
+                Block::Note(note) => {
+                    let _ = write!(out, "<div class=\"note {}\">", class(note.verdict));
+                    push_paragraphs(out, &note.text);
+                    out.push_str("</div>\n");
+                }
             }
         }
         out.push_str("</section>\n");
-    }
-}
-
-impl Note {
-    fn write(&self, out: &mut String) {
-        let _ = write!(out, "<div class=\"note {}\">", class(self.verdict));
-        paragraphs(out, &self.text);
-        out.push_str("</div>\n");
     }
 }
 
@@ -118,15 +103,12 @@ fn write_pictures(out: &mut String, pictures: &[Picture]) {
             [b'G', b'I', b'F', b'8', ..] => "gif",
             _ => continue,
         };
-        let _ = write!(
+        let (data, caption) = (STANDARD.encode(bytes), Escaped(caption));
+        let _ = writeln!(
             out,
-            "<figure class=\"picture\"><img src=\"data:image/{kind};base64,{}\" alt=\"",
-            base64(bytes)
+            "<figure class=\"picture\"><img src=\"data:image/{kind};base64,{data}\" alt=\"{caption}\">\
+             <figcaption>{caption}</figcaption></figure>"
         );
-        escape(out, caption);
-        out.push_str("\"><figcaption>");
-        escape(out, caption);
-        out.push_str("</figcaption></figure>\n");
     }
     out.push_str("</div>\n");
 }
@@ -137,26 +119,20 @@ fn write_lead(out: &mut String, facts: &[Fact]) {
     }
     out.push_str("<dl class=\"lead\">\n");
     for fact in facts {
-        let _ = write!(out, "<div class=\"{}\"><dt>", class(fact.verdict));
-        escape(out, &fact.name);
         // The verdict is a sign and a word, never the colour alone.
-        out.push_str(match fact.verdict {
+        let sign = match fact.verdict {
             Verdict::Good => " <b aria-label=\"good\" title=\"as promised\">✓</b>",
             Verdict::Bad => " <b aria-label=\"bad\" title=\"not as promised\">✗</b>",
             Verdict::Neutral => "",
-        });
-        out.push_str("</dt><dd>");
-        escape(out, &fact.value);
+        };
+        let (class, name, value) = (class(fact.verdict), Escaped(&fact.name), Escaped(&fact.value));
+        let _ = write!(out, "<div class=\"{class}\"><dt>{name}{sign}</dt><dd>{value}");
         if !fact.unit.is_empty() {
-            out.push_str("<span class=\"unit\"> ");
-            escape(out, &fact.unit);
-            out.push_str("</span>");
+            let _ = write!(out, "<span class=\"unit\"> {}</span>", Escaped(&fact.unit));
         }
         out.push_str("</dd>");
         if !fact.note.is_empty() {
-            out.push_str("<dd class=\"aside\">");
-            escape(out, &fact.note);
-            out.push_str("</dd>");
+            let _ = write!(out, "<dd class=\"aside\">{}</dd>", Escaped(&fact.note));
         }
         out.push_str("</div>\n");
     }
@@ -168,5 +144,20 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Good => "good",
         Verdict::Bad => "bad",
         Verdict::Neutral => "neutral",
+    }
+}
+
+/// `'sha256-…'`, by which the page's Content-Security-Policy names its own script and style.
+fn policy_source(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_names_a_text_by_its_digest() {
+        assert_eq!(policy_source(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
     }
 }

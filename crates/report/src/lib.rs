@@ -29,7 +29,7 @@
 //! # What holds
 //!
 //! - **Nothing from outside is markup.** Paths and names come from access logs, that is, from anyone. All text passes
-//!   one function (`text::escape`), and lands in elements and quoted attributes only, never in the script. Should that
+//!   one function (`text::Escaped`), and lands in elements and quoted attributes only, never in the script. Should that
 //!   fail, the page's Content-Security-Policy still runs no script and applies no style but its own, which it names by
 //!   their SHA-256 digests, and loads nothing.
 //! - **A gap is a gap.** `None`, NaN and infinities break a line; nothing is drawn as zero that was not measured.
@@ -48,7 +48,6 @@
 //! picture with the lines is stretched, with strokes that do not scale.
 
 mod chart;
-mod digest;
 mod html;
 mod number;
 mod page;

@@ -1,41 +1,44 @@
 //! Numbers as text: short in paths, exact enough in data, grouped in tables.
-//!
-//! Own code for the common range, because a page holds a hundred thousand numbers and `format!` is what it would
-//! spend its time on; outside of it the standard library prints.
 
 use std::fmt::Write;
 
 /// Beyond this a scaled value is not an exact integer.
 const EXACT: f64 = 9e15;
 
-/// The most decimals that [`push_fixed`] prints.
+/// The most decimals that are printed.
 const MOST_DECIMALS: i32 = 12;
-
-/// 10 to the power of the index.
-const TENS: [f64; 13] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12];
 
 /// Appends `value` rounded to `decimals` (at most 12), without trailing zeros. What is not finite prints as `-`.
 pub(crate) fn push_fixed(out: &mut String, value: f64, decimals: i32) {
-    push_rounded(out, value, decimals, true);
+    let _ = match rounded(value, decimals) {
+        Some(rounded) => write!(out, "{rounded}"),
+        None if value.is_finite() => write!(out, "{value:e}"),
+        None => out.write_char('-'),
+    };
 }
 
 /// Appends `value` with exactly `decimals` (at most 12).
 pub(crate) fn push_exact(out: &mut String, value: f64, decimals: i32) {
-    push_rounded(out, value, decimals, false);
+    match rounded(value, decimals) {
+        Some(rounded) => {
+            let _ = write!(out, "{rounded:.*}", decimals.clamp(0, MOST_DECIMALS) as usize);
+        }
+        None => push_fixed(out, value, decimals),
+    }
+}
+
+/// The number nearest to `value` with so many decimals, halves away from zero; none if that is not exact or `value` is
+/// not finite.
+fn rounded(value: f64, decimals: i32) -> Option<f64> {
+    let ten = 10f64.powi(decimals.clamp(0, MOST_DECIMALS));
+    // Zero is added because -0 would print its sign.
+    let scaled = (value * ten).round() + 0.0;
+    (scaled.abs() <= EXACT).then(|| scaled / ten)
 }
 
 /// Appends `value` rounded to `digits` significant digits; integers keep all of theirs.
 pub(crate) fn push_significant(out: &mut String, value: f64, digits: i32) {
-    if value == 0.0 {
-        return out.push('0');
-    }
-    // A logarithm for each number of a page would be half of its time.
-    let size = value.abs();
-    let order = match TENS.iter().position(|ten| size < *ten) {
-        Some(place @ 1..) => place as i32 - 1,
-        _ => order(value),
-    };
-    let decimals = digits - 1 - order;
+    let decimals = digits - 1 - if value == 0.0 { 0 } else { order(value) };
     if decimals > MOST_DECIMALS && value.is_finite() {
         let _ = write!(out, "{value:.*e}", usize::try_from(digits - 1).unwrap_or(0));
     } else {
@@ -67,48 +70,6 @@ pub(crate) fn grouped(value: f64, decimals: i32) -> String {
 pub(crate) fn order(value: f64) -> i32 {
     // Within the range of f64's exponents, so the cast cannot saturate but for zero and what is not finite.
     value.abs().log10().floor() as i32
-}
-
-fn push_rounded(out: &mut String, value: f64, decimals: i32, trim: bool) {
-    let decimals = decimals.clamp(0, MOST_DECIMALS);
-    // Positive, so that the cast below rounds.
-    let scaled = value.abs() * TENS[decimals as usize] + 0.5;
-    if !value.is_finite() {
-        return out.push('-');
-    }
-    if scaled > EXACT {
-        let _ = write!(out, "{value:e}");
-        return;
-    }
-    let mut digits = scaled as u64;
-    let mut places = decimals;
-    while trim && places > 0 && digits.is_multiple_of(10) {
-        digits /= 10;
-        places -= 1;
-    }
-    if value < 0.0 && digits > 0 {
-        out.push('-');
-    }
-    push_digits(out, digits, places);
-}
-
-/// Appends `digits` with a point before the last `places` of them.
-fn push_digits(out: &mut String, mut digits: u64, places: i32) {
-    let mut buffer = [0u8; 24];
-    let mut start = buffer.len();
-    let mut written = 0;
-    while digits > 0 || written <= places {
-        if written == places && places > 0 {
-            start -= 1;
-            buffer[start] = b'.';
-        }
-        start -= 1;
-        buffer[start] = b'0' + (digits % 10) as u8;
-        digits /= 10;
-        written += 1;
-    }
-    // Digits and a point are always text.
-    out.push_str(std::str::from_utf8(&buffer[start..]).unwrap_or_default());
 }
 
 #[cfg(test)]

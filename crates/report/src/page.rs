@@ -60,10 +60,8 @@ pub struct Section {
 pub enum Block {
     /// A chart over the whole width.
     Chart(Chart),
-    /// Charts side by side, each with its own scale; on a narrow screen one below the other.
-    Charts(Vec<Chart>),
     /// Small multiples: one quantity in several runs or classes, side by side **at one scale**, so that heights
-    /// compare.
+    /// compare; on a narrow screen one below the other.
     Multiples(Vec<Chart>),
     /// A table.
     Table(Table),

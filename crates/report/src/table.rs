@@ -1,7 +1,8 @@
 //! A table: text to the left, numbers to the right with their points below each other, bars in columns that have them.
 
 use crate::number::{grouped, push_fixed};
-use crate::text::escape;
+use crate::text::Escaped;
+use std::fmt::Write;
 
 /// A table with a heading.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -123,9 +124,11 @@ impl Table {
     }
 
     pub(crate) fn write(&self, out: &mut String) {
-        out.push_str("<div class=\"table\"><table>\n<caption>");
-        escape(out, &self.title);
-        out.push_str("</caption>\n<thead><tr>");
+        let _ = write!(
+            out,
+            "<div class=\"table\"><table>\n<caption>{}</caption>\n<thead><tr>",
+            Escaped(&self.title)
+        );
         for column in &self.columns {
             column.write_heading(out);
         }
@@ -139,10 +142,8 @@ impl Table {
             out.push_str("</tr>\n");
         }
         if self.rows.is_empty() {
-            out.push_str(&format!(
-                "<tr><td class=\"none\" colspan=\"{}\">none</td></tr>\n",
-                self.columns.len().max(1)
-            ));
+            let columns = self.columns.len().max(1);
+            let _ = writeln!(out, "<tr><td class=\"none\" colspan=\"{columns}\">none</td></tr>");
         }
         out.push_str("</tbody></table></div>\n");
     }
@@ -158,33 +159,26 @@ impl Table {
 
 impl Column {
     fn write_heading(&self, out: &mut String) {
-        out.push_str(if matches!(self.kind, ColumnKind::Number { .. }) {
-            "<th scope=\"col\" class=\"number\">"
-        } else {
-            "<th scope=\"col\">"
-        });
-        escape(out, &self.name);
+        let class = if matches!(self.kind, ColumnKind::Number { .. }) { " class=\"number\"" } else { "" };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}", Escaped(&self.name));
         if !self.unit.is_empty() {
-            out.push_str(" <span class=\"unit\">");
-            escape(out, &self.unit);
-            out.push_str("</span>");
+            let _ = write!(out, " <span class=\"unit\">{}</span>", Escaped(&self.unit));
         }
         out.push_str("</th>");
     }
 
     fn write_cell(&self, out: &mut String, cell: &Cell, greatest: f64) {
-        let (decimals, bar) = match self.kind {
-            ColumnKind::Number { decimals, bar } => (decimals, bar),
-            ColumnKind::Text | ColumnKind::Code => (2, false),
+        let (start, decimals, bar) = match self.kind {
+            ColumnKind::Text => ("<td>", 2, false),
+            ColumnKind::Code => ("<td class=\"code\">", 2, false),
+            ColumnKind::Number { decimals, bar: false } => ("<td class=\"number\">", decimals, false),
+            ColumnKind::Number { decimals, bar: true } => ("<td class=\"number bars\">", decimals, true),
         };
-        out.push_str(match (self.kind, bar) {
-            (ColumnKind::Text, _) => "<td>",
-            (ColumnKind::Code, _) => "<td class=\"code\">",
-            (ColumnKind::Number { .. }, false) => "<td class=\"number\">",
-            (ColumnKind::Number { .. }, true) => "<td class=\"number bars\">",
-        });
+        out.push_str(start);
         match cell {
-            Cell::Text(text) => escape(out, text),
+            Cell::Text(text) => {
+                let _ = write!(out, "{}", Escaped(text));
+            }
             Cell::Number(number) if number.is_finite() => {
                 // The bar first, as background: the numbers keep their points below each other.
                 if bar && greatest > 0.0 {

@@ -1,42 +1,40 @@
 //! Text from outside becomes text in the page, whatever it contains.
 
-/// Appends `text` so that it is safe as an element's content and inside a quoted attribute.
+use std::fmt::{Display, Formatter, Result, Write};
+
+/// Text that is safe as an element's content and inside a quoted attribute.
 ///
-/// Beside the five characters of markup: control characters and those that turn the direction of writing would make
-/// a path look like another one, so they show as U+FFFD. Line feeds stay.
-pub(crate) fn escape(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\n' => out.push('\n'),
+/// Besides the five characters of markup, control characters and those that turn the direction of writing are replaced
+/// by U+FFFD, because they would make a path look like another one. Line feeds stay.
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        self.0.chars().try_for_each(|character| match character {
+            '&' => out.write_str("&amp;"),
+            '<' => out.write_str("&lt;"),
+            '>' => out.write_str("&gt;"),
+            '"' => out.write_str("&quot;"),
+            '\'' => out.write_str("&#39;"),
+            '\n' => out.write_char('\n'),
             '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
-                out.push('\u{FFFD}')
+                out.write_char('\u{FFFD}')
             }
-            _ if character.is_control() => out.push('\u{FFFD}'),
-            _ => out.push(character),
-        }
+            _ if character.is_control() => out.write_char('\u{FFFD}'),
+            _ => out.write_char(character),
+        })
     }
 }
 
 /// Appends `text` escaped, on one line and without tabs: a cell of tab-separated values.
-pub(crate) fn escape_cell(out: &mut String, text: &str) {
-    if text.contains(['\n', '\t']) {
-        escape(out, &text.replace(['\n', '\t'], " "));
-    } else {
-        escape(out, text);
-    }
+pub(crate) fn push_cell(out: &mut String, text: &str) {
+    let _ = write!(out, "{}", Escaped(&text.replace(['\n', '\t'], " ")));
 }
 
 /// Appends each paragraph of `text` (a blank line parts them) as an element `<p>`.
-pub(crate) fn paragraphs(out: &mut String, text: &str) {
+pub(crate) fn push_paragraphs(out: &mut String, text: &str) {
     for paragraph in text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
-        out.push_str("<p>");
-        escape(out, paragraph);
-        out.push_str("</p>\n");
+        let _ = writeln!(out, "<p>{}</p>", Escaped(paragraph));
     }
 }
 
@@ -45,9 +43,7 @@ mod tests {
     use super::*;
 
     fn escaped(text: &str) -> String {
-        let mut out = String::new();
-        escape(&mut out, text);
-        out
+        Escaped(text).to_string()
     }
 
     #[test]
@@ -68,14 +64,14 @@ mod tests {
     #[test]
     fn a_cell_is_one_cell() {
         let mut out = String::new();
-        escape_cell(&mut out, "a\tb\nc");
+        push_cell(&mut out, "a\tb\nc");
         assert_eq!(out, "a b c");
     }
 
     #[test]
     fn blank_lines_part_paragraphs() {
         let mut out = String::new();
-        paragraphs(&mut out, "one\n\n\n two<\n");
+        push_paragraphs(&mut out, "one\n\n\n two<\n");
         assert_eq!(out, "<p>one</p>\n<p>two&lt;</p>\n");
     }
 }

@@ -68,7 +68,7 @@ fn everywhere(evil: &str) -> Page {
     let section = Section::new(text())
         .text(text())
         .chart(chart(XAxis::Time))
-        .block(Block::Charts(vec![chart(quantity()), chart(XAxis::Time)]))
+        .block(Block::Multiples(vec![chart(quantity()), chart(XAxis::Time)]))
         .block(Block::Multiples(vec![chart(quantity()), chart(quantity())]))
         .table(table)
         .block(Block::Note(Note { text: text(), verdict: Verdict::Bad }));

@@ -19,12 +19,11 @@ pub(crate) struct Distribution(Shape);
 enum Shape {
     Deterministic,
     Exponential,
-    /// L; 1 - r^-alpha; -1 / alpha; and the variation.
+    /// L; 1 - r^-alpha; and -1 / alpha.
     BoundedPareto {
         lowest: f64,
         span: f64,
         exponent: f64,
-        variation: f64,
     },
     /// Standard deviation of the logarithm.
     Lognormal {
@@ -34,7 +33,6 @@ enum Shape {
     Empirical {
         values: Arc<[f64]>,
         scale: f64,
-        variation: f64,
     },
 }
 
@@ -57,40 +55,25 @@ impl Distribution {
         match &self.0 {
             Shape::Deterministic => 1.0,
             Shape::Exponential => exponential(random),
-            Shape::BoundedPareto { lowest, span, exponent, .. } => {
+            Shape::BoundedPareto { lowest, span, exponent } => {
                 lowest * (1.0 - random.uniform() * span).powf(*exponent)
             }
             Shape::Lognormal { sigma } => (sigma * normal(random) - 0.5 * sigma * sigma).exp(),
-            Shape::Empirical { values, scale, .. } => {
-                values[random.below(values.len() as u64) as usize] * scale
-            }
-        }
-    }
-
-    /// The squared coefficient of variation, c^2: variance over squared mean.
-    #[allow(dead_code, reason = "so far, tests of theory ask")]
-    pub(crate) fn variation(&self) -> f64 {
-        match &self.0 {
-            Shape::Deterministic => 0.0,
-            Shape::Exponential => 1.0,
-            Shape::BoundedPareto { variation, .. } | Shape::Empirical { variation, .. } => *variation,
-            Shape::Lognormal { sigma } => (sigma * sigma).exp_m1(),
+            Shape::Empirical { values, scale } => values[random.below(values.len() as u64) as usize] * scale,
         }
     }
 }
 
 fn bounded_pareto(alpha: f64, ratio: f64) -> Shape {
-    let log_ratio = ratio.ln();
-    let span = -(-alpha * log_ratio).exp_m1();
-    // E X^k for L = 1.
-    let moment = |k: f64| {
-        let order = k - alpha;
-        let integral = if order.abs() < 1e-12 { log_ratio } else { (order * log_ratio).exp_m1() / order };
-        alpha / span * integral
-    };
-    let mean = moment(1.0);
-    let variation = (moment(2.0) / (mean * mean) - 1.0).max(0.0);
-    Shape::BoundedPareto { lowest: 1.0 / mean, span, exponent: -1.0 / alpha, variation }
+    let span = -(-alpha * ratio.ln()).exp_m1();
+    Shape::BoundedPareto { lowest: 1.0 / moment(1.0, alpha, ratio), span, exponent: -1.0 / alpha }
+}
+
+/// E X^k of the bounded Pareto for L = 1.
+fn moment(k: f64, alpha: f64, ratio: f64) -> f64 {
+    let (log_ratio, order) = (ratio.ln(), k - alpha);
+    let integral = if order.abs() < 1e-12 { log_ratio } else { (order * log_ratio).exp_m1() / order };
+    alpha / -(-alpha * log_ratio).exp_m1() * integral
 }
 
 fn empirical(values: &Arc<[f64]>) -> Shape {
@@ -100,8 +83,7 @@ fn empirical(values: &Arc<[f64]>) -> Shape {
     if !(mean > 0.0 && mean.is_finite()) {
         return Shape::Deterministic;
     }
-    let squares = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
-    Shape::Empirical { values: Arc::clone(values), scale: 1.0 / mean, variation: squares / count }
+    Shape::Empirical { values: Arc::clone(values), scale: 1.0 / mean }
 }
 
 /// Exponential with mean 1. As [`Random::exponential`], which does without the standard library and its logarithm, three
@@ -110,7 +92,7 @@ pub(crate) fn exponential(random: &mut Random) -> f64 {
     -(1.0 - random.uniform()).ln()
 }
 
-/// Standard normal. Of the transform's two values one is thrown away: a draw keeps no state.
+/// Standard normal. One of the transform's two values is thrown away: a draw keeps no state.
 fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * (1.0 - random.uniform()).ln()).sqrt();
     radius * (TAU * random.uniform()).cos()
@@ -119,6 +101,22 @@ fn normal(random: &mut Random) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The squared coefficient of variation, c^2: variance over squared mean.
+    fn variation(law: &Law) -> f64 {
+        match law {
+            Law::Deterministic => 0.0,
+            Law::Exponential => 1.0,
+            Law::BoundedPareto { shape, ratio } => {
+                moment(2.0, *shape, *ratio) / moment(1.0, *shape, *ratio).powi(2) - 1.0
+            }
+            Law::Lognormal { variation } => variation * variation,
+            Law::Empirical(values) => {
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>() / values.len() as f64
+            }
+        }
+    }
 
     /// Mean and squared coefficient of variation of many draws, with the standard errors of both.
     fn measured(law: &Law, draws: u32) -> [(f64, f64); 2] {
@@ -149,21 +147,20 @@ mod tests {
             Law::Empirical(Arc::from([0.0, 1.0, 2.0, 17.0])),
         ];
         for law in laws {
-            let [mean, variation] = measured(&law, 400_000);
-            let expected = Distribution::new(&law).variation();
+            let [mean, spread] = measured(&law, 400_000);
+            let expected = variation(&law);
             assert!((mean.0 - 1.0).abs() <= 4.0 * mean.1 + 1e-12, "{law:?}: mean {mean:?}");
             assert!(
-                (variation.0 - expected).abs() <= 4.0 * variation.1 + 1e-9,
-                "{law:?}: variation {variation:?}, expected {expected}"
+                (spread.0 - expected).abs() <= 4.0 * spread.1 + 1e-9,
+                "{law:?}: variation {spread:?}, expected {expected}"
             );
             // The bound is worth something: the standard error is small beside the value.
-            assert!(variation.1 <= 0.05 * expected + 1e-9, "{law:?}: {variation:?}");
+            assert!(spread.1 <= 0.05 * expected + 1e-9, "{law:?}: {spread:?}");
         }
     }
 
     #[test]
     fn known_variations() {
-        let variation = |law: &Law| Distribution::new(law).variation();
         // At alpha = 1 the mean is a logarithm: E X = L r ln r / (r - 1), E X^2 = L^2 r, so c^2 = (r - 1)^2 / (r ln(r)^2) - 1.
         let ratio: f64 = 50.0;
         let expected = (ratio - 1.0).powi(2) / (ratio * ratio.ln().powi(2)) - 1.0;

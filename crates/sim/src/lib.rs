@@ -3,7 +3,7 @@
 //! ```text
 //! workload: streams ---> front (the gateway's engine, or a comparator) ---> plants
 //!              ^                        |                                     |
-//!              +------ clients who leave or come again <----------------------+
+//!              +------ clients that leave or come again <---------------------+
 //! ```
 //!
 //! The simulator drives the gateway's own [`Engine`](plimsoll_core::Engine) through the same calls; nothing that
@@ -17,6 +17,7 @@ mod plant;
 mod record;
 mod request;
 mod run;
+mod service;
 pub mod settling;
 pub mod workload;
 

@@ -5,11 +5,9 @@
 
 use crate::plant::Busy;
 use plimsoll_core::promises::MAX_LEVELS;
-use plimsoll_core::request::Outcome;
-use plimsoll_core::request::Reason;
+use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::Histogram;
-use plimsoll_core::telemetry::status::ResponseStatus;
-use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::telemetry::status::{ResponseStatus, Status};
 use plimsoll_core::time::{Duration, Instant};
 
 /// The most rows of a record.
@@ -47,8 +45,8 @@ pub struct PlantRow {
     pub workers: u32,
 }
 
-/// How a promise of response times is held, as the engine says at the end of a row. Of several rows the mean: a part of
-/// the time.
+/// How a promise of response times is held, as the engine says at the end of a row. Merged rows have the mean, which is
+/// a part of the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Held {
     /// Workers that are the class's own; `None` of a ratio.

@@ -41,6 +41,34 @@ impl Default for Request {
     }
 }
 
+impl Request {
+    /// Makes this request equal to another in its own memory.
+    pub(crate) fn copy_from(&mut self, other: &Request) {
+        set(&mut self.method, &other.method);
+        set(&mut self.host, &other.host);
+        set(&mut self.path, &other.path);
+        self.headers.truncate(other.headers.len());
+        for ((name, value), (other_name, other_value)) in self.headers.iter_mut().zip(&other.headers) {
+            set(name, other_name);
+            set(value, other_value);
+        }
+        self.headers.extend_from_slice(&other.headers[self.headers.len()..]);
+        (self.client, self.bytes) = (other.client, other.bytes);
+        (self.service, self.work) = (other.service, other.work);
+    }
+}
+
+/// Makes one string equal to another in its own memory.
+pub(crate) fn set(to: &mut String, from: &str) {
+    // A string that never had text has a dangling pointer. Comparing zero bytes there makes a processor whose `memcmp`
+    // reads under a mask (AVX-512) ask its microcode whether the read may fault, which takes 160 ns.
+    let both_empty = to.is_empty() && from.is_empty();
+    if !both_empty && to != from {
+        to.clear();
+        to.push_str(from);
+    }
+}
+
 impl RequestView for Request {
     fn method(&self) -> &str {
         &self.method

@@ -274,6 +274,24 @@ pub struct Plant {
     pub reports: bool,
 }
 
+impl Plant {
+    /// A server without a link or faults, whose service times do not vary; rejections and failures cost nothing.
+    pub fn new(discipline: Discipline, listen_queue: usize, service: Duration) -> Self {
+        Plant {
+            discipline,
+            listen_queue,
+            service,
+            service_per_byte: 0.0,
+            law: Law::Deterministic,
+            link: None,
+            rejection: Duration::ZERO,
+            failure: Duration::ZERO,
+            faults: Vec::new(),
+            reports: false,
+        }
+    }
+}
+
 /// The order of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {

@@ -6,7 +6,7 @@ use plimsoll_core::agent::{
 };
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_sim::workload::{Discipline, Law, Plant};
+use plimsoll_sim::workload::{Discipline, Plant};
 use plimsoll_sim::{Server, Work};
 use std::collections::BTreeSet;
 
@@ -110,18 +110,7 @@ struct Scene {
 
 impl Scene {
     fn new(seed: u64) -> Scene {
-        let truth = Plant {
-            discipline: Discipline::Workers(WORKERS),
-            listen_queue: QUEUE,
-            service: Duration::ZERO,
-            service_per_byte: 0.0,
-            law: Law::Deterministic,
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
-            faults: Vec::new(),
-            reports: false,
-        };
+        let truth = Plant::new(Discipline::Workers(WORKERS), QUEUE, Duration::ZERO);
         Scene {
             server: Server::new(&truth),
             shown: Shown::Workers,

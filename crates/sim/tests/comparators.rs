@@ -96,18 +96,7 @@ fn stream(process: Process, rate: f64, pages: Vec<Page>) -> Stream {
 }
 
 fn plant(workers: u32, service: Duration, law: Law) -> workload::Plant {
-    workload::Plant {
-        discipline: Discipline::Workers(workers),
-        listen_queue: 511,
-        service,
-        service_per_byte: 0.0,
-        law,
-        link: None,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
-        reports: false,
-    }
+    workload::Plant { law, ..workload::Plant::new(Discipline::Workers(workers), 511, service) }
 }
 
 fn run(comparator: &str, workload: &Workload, seed: u64) -> Run {

@@ -7,7 +7,7 @@
 mod parties;
 
 use parties::{Party, Run, Shared, US};
-use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, told};
+use plimsoll_core::promises::plan::{Feasibility, PlantPlan, plan, promised_costs};
 use plimsoll_core::promises::{Class, Condition, Costs, Guarantee, Mode, Plant, Promises, Site};
 use plimsoll_sim::workload::{Fault, FaultKind};
 use std::time::Duration;
@@ -223,7 +223,7 @@ fn best_effort_is_shared_by_weight_and_need() {
 const REJECTION: Duration = Duration::from_micros(1100);
 
 fn planned(promises: &Promises) -> PlantPlan {
-    plan(promises, |site| told(promises, &promises.sites[site])).remove(0)
+    plan(promises, |site| promised_costs(promises, &promises.sites[site])).remove(0)
 }
 
 /// Two contracts, V2 of twice V1, as large as fit by a plan that does or does not know what a rejection costs, offered

@@ -4,9 +4,10 @@
 //! 3.7, 7.6 at 60, 70, 80, 90 % load). Where a target is at most 0.85 of it the ratio of the means is within 5 %; where it
 //! is out of reach, status says so, and `strict_ratios` holds it. PR's own controller stands beside it. So for eight workers.
 
+mod pools;
 mod waits;
 
-use plimsoll_sim::front::{PoolSettings, Pools};
+use pools::{PoolSettings, Pools};
 use std::time::Duration;
 use waits::{Flow, Heard, Scene, mean, percentile};
 

@@ -91,6 +91,6 @@ fn a_class_that_goes_takes_its_pressure_with_it() {
         let (before, after) = (rest(60.0, 120.0), rest(135.0, 240.0));
         assert!(before < 0.6 && after == 1.0, "in full: {before}, after it {after}; seed {seed}");
         let status = heard.status.as_ref().expect("the engine ran");
-        assert_eq!(status.plants[0].pressure, 0.0);
+        assert_eq!(status.plants[0].set_point_reduction, 0.0);
     }
 }

@@ -1,7 +1,7 @@
 //! The scenes, each with the figure of its paper that it follows.
 
 use super::{Figure, Scene};
-use crate::configuration::{plain, two_levels};
+use crate::configuration::{GATEWAY, contract, plain, priced, site, two_levels};
 use crate::flows::{End, Flow, Flown, Window};
 use crate::model::{SLOW_PAGES, ServerModel};
 use std::time::Duration;
@@ -17,6 +17,12 @@ const LOAD_LINE: f64 = 0.85;
 const PATIENCE: Duration = Duration::from_secs(4);
 const LIGHT: End = End::Page { full: false };
 
+/// A scene to which its flows and figures are to be added.
+fn scene(name: &'static str, configuration: String, model: ServerModel) -> Scene {
+    let (flows, figures, patience) = (vec![], vec![], Some(PATIENCE));
+    Scene { name, configuration, without: None, model, nginx: false, slow: None, flows, patience, figures }
+}
+
 /// The least of a figure over windows of so many seconds.
 fn least(flown: &Flown, seconds: u32, windows: u32, of: fn(&Window<'_>) -> f64) -> f64 {
     let window = |place: u32| flown.during(f64::from(place * seconds)..f64::from((place + 1) * seconds));
@@ -31,20 +37,15 @@ pub fn overload() -> Scene {
     let light = SLOW_PAGES.light_cost();
     let allowed = (LOAD_LINE / MULTIPLE - light) / (1.0 - light);
     Scene {
-        name: "2.5 times the capacity (UC Fig. 6)",
-        configuration: two_levels(),
-        without: None,
-        model: SLOW_PAGES,
         nginx: true,
-        slow: None,
         flows: vec![Flow::new("e2e.test", "/page", &[(CALM, 0.5 * capacity), (20.0, MULTIPLE * capacity)])],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("failed", 0.0..=0.0, |flown| flown[0].all().failed()).twin(0.2..=1.0),
             Figure::new("at full quality", allowed / 3.0..=1.3 * allowed + 0.05, |flown| {
                 flown[0].during(CALM..24.0).full()
             }),
         ],
+        ..scene("2.5 times the capacity (UC Fig. 6)", two_levels(), SLOW_PAGES)
     }
 }
 
@@ -57,18 +58,12 @@ pub fn contracts() -> Scene {
     let sites =
         contract("v1", PROMISED, SLOW_PAGES) + &contract("v2", PROMISED, SLOW_PAGES) + &site("others", "");
     Scene {
-        name: "two contracts of a quarter (UC Fig. 12)",
-        configuration: priced(SLOW_PAGES) + &sites,
-        without: None,
-        model: SLOW_PAGES,
         nginx: true,
-        slow: None,
         flows: vec![
             Flow::new("v1.test", "/page", &[(30.0, rate)]),
             Flow::new("v2.test", "/page", &[(10.0, 0.5 * rate), (20.0, rate)]),
             Flow::new("others.test", "/page", &[(10.0, 0.2 * capacity), (20.0, 4.0 * capacity)]),
         ],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("V1 at full quality", 0.99..=1.0, |flown| flown[0].all().full()).twin(0.0..=0.9),
             Figure::new("V2 at full quality", 0.99..=1.0, |flown| flown[1].all().full()).twin(0.0..=0.9),
@@ -77,6 +72,7 @@ pub fn contracts() -> Scene {
             Figure::new("best effort served light", 0.25..=0.95, |flown| flown[2].all().part(LIGHT)),
             Figure::new("best effort rejected", 0.01..=0.75, |flown| flown[2].all().part(End::Rejected)),
         ],
+        ..scene("two contracts of a quarter (UC Fig. 12)", priced(SLOW_PAGES) + &sites, SLOW_PAGES)
     }
 }
 
@@ -96,22 +92,15 @@ fn used(window: &Window<'_>) -> f64 {
 }
 
 /// UC Fig. 14: premium constant; basic that fits, then can be degraded, then is too much even so.
-pub fn priorities() -> Scene {
+fn priorities() -> Scene {
     let premium = "[[site.class]]\nname = \"premium\"\nmatch = { path = \"/premium/*\" }\npriority = 1\n";
     let capacity = SHARED.capacity();
     let basic = [(4.0, 0.3 * capacity), (5.0, 0.7 * capacity), (5.0, 1.6 * capacity)];
     Scene {
-        name: "basic degraded, then rejected (UC Fig. 14)",
-        configuration: priced(SHARED) + &site("shop", premium),
-        without: None,
-        model: SHARED,
-        nginx: false,
-        slow: None,
         flows: vec![
             Flow::new("shop.test", "/premium/page", &[(14.0, 0.35 * capacity)]),
             Flow::new("shop.test", "/page", &basic),
         ],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("premium at full quality, least", 0.97..=1.0, |flown| {
                 [0.0..4.0, 4.0..9.0, 9.0..11.5, 11.5..14.0]
@@ -133,6 +122,7 @@ pub fn priorities() -> Scene {
             Figure::new("basic full while rejected", 0.0..=0.05, |flown| flown[1].during(11.5..14.0).full())
                 .twin(0.06..=1.0),
         ],
+        ..scene("basic degraded, then rejected (UC Fig. 14)", priced(SHARED) + &site("shop", premium), SHARED)
     }
 }
 
@@ -148,21 +138,11 @@ pub fn excess() -> Scene {
         Flow::new(host, "/page", &steps)
     };
     Scene {
-        name: "the excess of a contract (UC Fig. 15, 16)",
-        configuration: priced(SHARED)
-            + &contract("v1", V1, SHARED)
-            + &contract("v2", V2, SHARED)
-            + &site("others", ""),
-        without: None,
-        model: SHARED,
-        nginx: false,
-        slow: None,
         flows: vec![
             flow("v1.test", &[(27.0, 0.9 * V1)]),
             flow("v2.test", &[(2.0, 0.5 * V2), (25.0, 2.5 * V2)]),
             flow("others.test", &[(9.0, 0.005), (18.0, 1.5)]),
         ],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("V1 at full quality, least of 3 s", 0.97..=1.0, |flown| {
                 least(&flown[0], 3, 9, |window| window.full())
@@ -185,6 +165,11 @@ pub fn excess() -> Scene {
                 flown[1].during(12.0..27.0).part(End::Rejected)
             }),
         ],
+        ..scene(
+            "the excess of a contract (UC Fig. 15, 16)",
+            priced(SHARED) + &contract("v1", V1, SHARED) + &contract("v2", V2, SHARED) + &site("others", ""),
+            SHARED,
+        )
     }
 }
 
@@ -194,7 +179,7 @@ const DEADLINE: f64 = 0.5;
 const ASKED: [f64; 3] = [60.0, 120.0, 12.0];
 
 /// Cheap and dear pages before a server of 200 pages a second, with a deadline of half a second.
-pub fn deadlines() -> Scene {
+fn deadlines() -> Scene {
     const SECONDS: f64 = 14.0;
     let site = "\n[[site]]\nname = \"shop\"\ndeadline = \"480ms\"\ndefault_priority = 2\n\
         [[site.type]]\nname = \"report\"\nmatch.path = \"/reports/*\"\ncost = 100\n\
@@ -209,12 +194,6 @@ pub fn deadlines() -> Scene {
     };
     let [premium, basic, reports] = ASKED.map(|rate| [(SECONDS, rate)]);
     Scene {
-        name: "deadlines of half a second",
-        configuration: plain() + site,
-        without: None,
-        model,
-        nginx: false,
-        slow: None,
         flows: vec![
             Flow::new("shop.test", "/premium/page", &premium),
             Flow::new("shop.test", "/page", &basic),
@@ -243,6 +222,7 @@ pub fn deadlines() -> Scene {
                     / windows().map(|window| window.requests()).sum::<usize>() as f64
             }),
         ],
+        ..scene("deadlines of half a second", plain() + site, model)
     }
 }
 
@@ -253,8 +233,7 @@ const PROMISED: f64 = 0.5;
 fn unpriced() -> String {
     let promised = "delay = \"500ms\"\npercentile";
     format!(
-        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{{mode}}\"\n\n\
-         [upstream.server]\naddress = \"{{upstream}}\"\n\n\
+        "{GATEWAY}mode = \"{{mode}}\"\n\n[upstream.server]\naddress = \"{{upstream}}\"\n\n\
          [[site]]\nname = \"shop\"\n{promised} = 95\ndefault_priority = 2\n\n\
          [[site.class]]\nname = \"premium\"\nmatch = {{ path = \"/premium/*\" }}\npriority = 1\n{promised} = 99.9\n"
     )
@@ -278,19 +257,13 @@ fn turned_away(flown: &[Flown], from: f64, until: f64) -> f64 {
 }
 
 /// Response times without any tuning: calm, then three times what a server of 200 pages a second can do.
-pub fn untuned() -> Scene {
+fn untuned() -> Scene {
     Scene {
-        name: "response times without tuning, a crowd",
-        configuration: unpriced(),
-        without: None,
-        model: ServerModel::exponential(8, Duration::from_millis(40)),
         nginx: true,
-        slow: None,
         flows: vec![
             Flow::new("shop.test", "/premium/page", &[(20.0, 100.0)]),
             Flow::new("shop.test", "/page", &[(6.0, 40.0), (14.0, 500.0)]),
         ],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("turned away while calm", 0.0..=0.0, |flown| turned_away(flown, 0.0, 6.0)),
             Figure::new("premium in time", 0.97..=1.0, |flown| flown[0].during(6.0..20.0).in_time(PROMISED))
@@ -298,11 +271,16 @@ pub fn untuned() -> Scene {
             Figure::new("of all pages in time", 0.9..=1.0, |flown| pages_in_time(flown, 6.0, 20.0)),
             Figure::new("pages per second, of 200", 140.0..=240.0, |flown| pages(flown, 6.0, 20.0)),
         ],
+        ..scene(
+            "response times without tuning, a crowd",
+            unpriced(),
+            ServerModel::exponential(8, Duration::from_millis(40)),
+        )
     }
 }
 
 /// The same server takes twice as long for ten seconds.
-pub fn slow_server() -> Scene {
+fn slow_server() -> Scene {
     Scene {
         name: "response times, a server at half its speed",
         slow: Some((6.0, 16.0)),
@@ -333,23 +311,17 @@ pub fn slow_server() -> Scene {
 
 /// Three classes wait as 1 : 2 : 3 before two workers of 15 ms at some four fifths of their capacity, where the ratios can be had
 /// without leaving work undone.
-pub fn ratios() -> Scene {
+fn ratios() -> Scene {
     const SECONDS: f64 = 26.0;
-    let configuration = "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\n\n\
-         [upstream.server]\naddress = \"{upstream}\"\ncapacity = { workers = 2, load_line = 1.0 }\n\n\
+    let promises = "\n[upstream.server]\naddress = \"{upstream}\"\ncapacity = { workers = 2, load_line = 1.0 }\n\n\
          [[site]]\nname = \"shop\"\ndefault_ratio = 3\n\n\
          [[site.class]]\nname = \"first\"\nmatch = { path = \"/first/*\" }\nratio = 1\n\n\
          [[site.class]]\nname = \"second\"\nmatch = { path = \"/second/*\" }\nratio = 2\n";
     let flow = |path, rate| Flow::new("shop.test", path, &[(SECONDS, rate)]);
     Scene {
-        name: "waits at 1 : 2 : 3",
-        configuration: configuration.to_owned(),
         without: Some("ratio"),
-        model: ServerModel::exponential(2, Duration::from_millis(15)),
         nginx: true,
-        slow: None,
         flows: vec![flow("/first/page", 52.0), flow("/second/page", 35.0), flow("/page", 17.0)],
-        patience: Some(PATIENCE),
         figures: vec![
             Figure::new("the second of the first", 1.3..=3.2, |flown| {
                 flown[1].during(4.0..SECONDS).mean() / flown[0].during(4.0..SECONDS).mean()
@@ -360,28 +332,10 @@ pub fn ratios() -> Scene {
             })
             .twin(0.5..=1.5),
         ],
+        ..scene(
+            "waits at 1 : 2 : 3",
+            GATEWAY.to_owned() + promises,
+            ServerModel::exponential(2, Duration::from_millis(15)),
+        )
     }
-}
-
-/// The gateway's part of a file that knows what pages cost; every answer names its level.
-fn priced(model: ServerModel) -> String {
-    let ServerModel { workers, .. } = model;
-    format!(
-        "[gateway]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nthreads = 2\nmode = \"{{mode}}\"\n\n\
-         [upstream.server]\naddress = \"{{upstream}}\"\nmax_connections = {workers}\n\
-         capacity = {{ workers = {workers}, {} }}\n\n[report]\nwhen = \"always\"\n",
-        model.costs()
-    )
-}
-
-/// A site of two levels. `more` says its host, if it has one, and its other keys.
-pub fn site(name: &str, more: &str) -> String {
-    let levels = "[[site.level]]\nname = \"light\"\nprefix = \"/light\"\n\n[[site.level]]\nname = \"full\"\n";
-    format!("\n[[site]]\nname = \"{name}\"\n{more}\n{levels}")
-}
-
-/// A site with a contract for a part of the server.
-pub fn contract(name: &str, part: f64, model: ServerModel) -> String {
-    let rate = part * model.capacity();
-    site(name, &format!("host = \"{name}.test\"\nguarantee = {{ rate = \"{rate}/s\" }}\n"))
 }

@@ -7,9 +7,7 @@
 mod list;
 mod simulated;
 
-pub use list::{
-    all, contract, contracts, deadlines, excess, overload, priorities, ratios, site, slow_server, untuned,
-};
+pub use list::{all, contracts, excess, overload};
 
 use crate::flows::{Flow, Flown, drive};
 use crate::{Nginx, Plimsoll, ServerModel};

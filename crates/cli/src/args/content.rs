@@ -1,17 +1,17 @@
 //! What `adapt` and `impact` take: folders of sites, and how sites are adapted.
 
-use super::values::{Bounds, at_least, between, one_of, within};
+use super::values::{Bounds, one_of, within};
 use clap::Args;
 use plimsoll_content::{Level, Policy, Rule, Step, Tag};
 use std::path::PathBuf;
 
-const LIMIT: Bounds<u64> = at_least("bytes", 1000);
-const COSMETIC_LIMIT: Bounds<u64> = between("bytes", 0, 100_000);
-const FACTOR: Bounds<f64> = between("a factor", 1.0, 100.0);
-const SIMILARITY: Bounds<f64> = between("a structural similarity", 0.0, 1.0);
-const DEPTH: Bounds<u32> = at_least("a whole number", 0);
-const PER_REQUEST: Bounds<f64> = between("milliseconds", 1e-6, 1e5);
-const PER_KB: Bounds<f64> = between("milliseconds", 0.0, 1e5);
+const LIMIT: Bounds<u64> = Bounds { what: "bytes", least: 1000, most: None };
+const COSMETIC_LIMIT: Bounds<u64> = Bounds { what: "bytes", least: 0, most: Some(100_000) };
+const FACTOR: Bounds<f64> = Bounds { what: "a factor", least: 1.0, most: Some(100.0) };
+const SIMILARITY: Bounds<f64> = Bounds { what: "a structural similarity", least: 0.0, most: Some(1.0) };
+const DEPTH: Bounds<u32> = Bounds { what: "a whole number", least: 0, most: None };
+const PER_REQUEST: Bounds<f64> = Bounds { what: "milliseconds", least: 1e-6, most: Some(1e5) };
+const PER_KB: Bounds<f64> = Bounds { what: "milliseconds", least: 0.0, most: Some(1e5) };
 
 const ADAPT_AFTER: &str = "\
 SITE is not touched. OUT gets the trees and a manifest. The new trees take the place of the old at once, \
@@ -175,8 +175,8 @@ impl ImpactArguments {
 /// Parses a pattern and a tag.
 fn rule(text: &str) -> Result<Rule, String> {
     let parts = text.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty());
-    let rule =
-        parts.and_then(|(pattern, tag)| Some(Rule { pattern: pattern.to_owned(), tag: Tag::named(tag)? }));
+    let rule = parts
+        .and_then(|(pattern, tag)| Some(Rule { pattern: pattern.to_owned(), tag: Tag::named(tag.trim())? }));
     let tags = || Tag::ALL.map(Tag::name).join(", ");
     rule.ok_or_else(|| format!("write a pattern and one of {}, such as 'fonts/**=expendable'", tags()))
 }

@@ -1,17 +1,17 @@
 //! What the commands take that read a gateway's configuration, and the demo.
 
-use super::values::{Bounds, at_least, between, cookie, header, within};
+use super::values::{Bounds, cookie, header, within};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{ArgGroup, Args};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-const SECONDS: Bounds<u64> = between("whole seconds", 5, 3600);
-const LOAD: Bounds<f64> = between("a multiple of the capacity", 0.1, 5.0);
-const CAPACITY: Bounds<u32> = between("whole pages per second", 100, 10_000);
-const SEED: Bounds<u64> = at_least("a whole number", 0);
-const SPEED: Bounds<f64> = between("a factor", 0.001, 1e6);
-const SCALE: Bounds<f64> = between("a factor", 0.001, 1e4);
+const SECONDS: Bounds<u64> = Bounds { what: "whole seconds", least: 5, most: Some(3600) };
+const LOAD: Bounds<f64> = Bounds { what: "a multiple of the capacity", least: 0.1, most: Some(5.0) };
+const CAPACITY: Bounds<u32> = Bounds { what: "whole pages per second", least: 100, most: Some(10_000) };
+const SEED: Bounds<u64> = Bounds { what: "a whole number", least: 0, most: None };
+const SPEED: Bounds<f64> = Bounds { what: "a factor", least: 0.001, most: Some(1e6) };
+const SCALE: Bounds<f64> = Bounds { what: "a factor", least: 0.001, most: Some(1e4) };
 
 const RUN_AFTER: &str = "\
 On SIGTERM or SIGINT (Ctrl-C) it stops accepting and lets requests under way finish, for at most \

@@ -1,13 +1,14 @@
 //! What `profile` takes.
 
-use super::values::{Bounds, between, within};
+use super::values::{Bounds, within};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 
-const SECONDS: Bounds<f64> = between("seconds", 1.0, 300.0);
-const CLIENTS: Bounds<u32> = between("clients, a whole number", 1, 4096);
-const REQUESTS: Bounds<u64> = between("requests, a whole number", 1, 1_000_000_000);
+const SECONDS: Bounds<f64> = Bounds { what: "seconds", least: 1.0, most: Some(300.0) };
+const CLIENTS: Bounds<u32> = Bounds { what: "clients, a whole number", least: 1, most: Some(4096) };
+const REQUESTS: Bounds<u64> =
+    Bounds { what: "requests, a whole number", least: 1, most: Some(1_000_000_000) };
 
 const AFTER: &str = "\
 Out comes what a request, a byte and a rejection cost the server: the [capacity] section of its upstream. \

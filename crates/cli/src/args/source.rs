@@ -4,13 +4,11 @@ use crate::output::failure::Failure;
 use crate::output::plan;
 use plimsoll_config::{Configuration, Diagnostics};
 use plimsoll_core::Engine;
+use std::io;
 use std::path::Path;
 
 /// Reads a file of some format with `parse`, which takes its text, and its name for diagnostics. `what` names the format,
 /// and `example` a file of it.
-///
-/// # Errors
-/// [`Failure::Input`] if the file cannot be read, or is wrong.
 pub(crate) fn read_as<T>(
     path: &Path,
     (what, example): (&str, &str),
@@ -24,9 +22,6 @@ pub(crate) fn read_as<T>(
 }
 
 /// Reads a configuration.
-///
-/// # Errors
-/// [`Failure::Input`] if the file cannot be read, is not a configuration, or promises more than its servers can keep.
 pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
     let format = ("a configuration", "examples/one-site.toml");
     possible(read_as(path, format, plimsoll_config::parse)?, &path.display().to_string())
@@ -36,6 +31,14 @@ pub(crate) fn read(path: &Path) -> Result<Configuration, Failure> {
 pub(crate) fn understand(source: &str, name: &str) -> Result<Configuration, Failure> {
     let parsed = plimsoll_config::parse(source, name);
     possible(parsed.map_err(|all| Failure::Input(all.to_string()))?, name)
+}
+
+/// The failure of reading a log or counts: the error names the file itself.
+pub(crate) fn unreadable(error: &io::Error) -> Failure {
+    Failure::Input(match error.kind() {
+        io::ErrorKind::InvalidData => error.to_string(),
+        _ => format!("cannot read {error}\nName a file that is there and that this user may read."),
+    })
 }
 
 /// Refuses promises that cannot be kept, and shows the plan. The engine has the last word on what is valid.

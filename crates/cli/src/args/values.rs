@@ -8,19 +8,9 @@ use std::str::FromStr;
 /// What a number counts, and the least and the most that it may be.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds<T> {
-    what: &'static str,
-    least: T,
-    most: Option<T>,
-}
-
-/// `what` from `least` to `most`.
-pub(super) const fn between<T: Copy>(what: &'static str, least: T, most: T) -> Bounds<T> {
-    Bounds { what, least, most: Some(most) }
-}
-
-/// `what` from `least`.
-pub(super) const fn at_least<T: Copy>(what: &'static str, least: T) -> Bounds<T> {
-    Bounds { what, least, most: None }
+    pub(super) what: &'static str,
+    pub(super) least: T,
+    pub(super) most: Option<T>,
 }
 
 impl<T: fmt::Display> fmt::Display for Bounds<T> {

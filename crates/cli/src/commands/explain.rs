@@ -13,10 +13,8 @@ use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_core::request::RequestView;
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
-use serde::Serialize;
 use std::net::IpAddr;
 
-/// Explains a request.
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     let configuration = source::read(&arguments.file)?;
     let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
@@ -28,7 +26,7 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
         explanation,
     });
     match (told, arguments.json) {
-        (Some(told), true) => json::print_indented(&told.report()),
+        (Some(told), true) => json::print_indented(&told.facts()),
         (Some(told), false) => text::print(told.text().trim_end()),
         (None, true) => {
             json::print_indented(&Facts(vec![hidden("site", Value::Absent), hidden("status", 421u32)]))
@@ -37,26 +35,6 @@ pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
     }
 }
 
-/// The explanation for programs.
-#[derive(Serialize)]
-struct ExplainReport<'a> {
-    site: &'a str,
-    class: &'a str,
-    why: String,
-    promise: Option<Facts>,
-    #[serde(rename = "type")]
-    request_type: Option<&'a str>,
-    /// The conditions that come before and do not hold.
-    not: Vec<Facts>,
-    exempt: bool,
-    client: String,
-    hash: f64,
-    not_by_hash: Option<&'static str>,
-    levels: Vec<Facts>,
-    guaranteed_per_second: Option<f64>,
-}
-
-/// The request, as classification sees it.
 struct TypedRequest<'a>(&'a ExplainArguments);
 
 impl RequestView for TypedRequest<'_> {
@@ -190,7 +168,7 @@ impl Told<'_> {
             figure("from_m", "from m", from(0.0)),
             figure("upstream", "upstream", Value::Absent),
             figure("request", "request", Value::Absent.said(format!("answered with {}", rejection.status))),
-            hidden("headers", Value::Map(Facts::default())),
+            hidden("headers", Facts::default()),
         ]);
         let served = site.levels.iter().enumerate().map(|(place, level)| {
             let rewrite = rewrites.get(place).cloned().unwrap_or_default();
@@ -200,15 +178,14 @@ impl Told<'_> {
             let set: String =
                 rewrite.headers.iter().map(|(name, value)| format!(", {name}: {value}")).collect();
             let shown = format!("{request}{set}");
-            let headers =
-                rewrite.headers.into_iter().map(|(name, value)| figure(name, "", Value::Text(value)));
+            let headers = rewrite.headers.into_iter().map(|(name, value)| figure(name, "", value));
             Facts(vec![
                 figure("level", "level", place as u64 + 1),
                 figure("name", "name", level.name.as_str()),
                 figure("from_m", "from m", from(place as f64 + told.hash())),
                 figure("upstream", "upstream", plant.name.as_str()),
                 figure("request", "request", Value::Text(request).said(shown)),
-                hidden("headers", Value::Map(Facts(headers.collect()))),
+                hidden("headers", Facts(headers.collect())),
             ])
         });
         std::iter::once(rejected).chain(served).collect()
@@ -246,7 +223,6 @@ impl Told<'_> {
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
     }
 
-    /// What the site's contract does for the request.
     fn contract(&self) -> Option<String> {
         if self.explanation.exempt.is_some() || self.configuration.promises.control.mode != Mode::Control {
             return None;
@@ -270,24 +246,23 @@ impl Told<'_> {
         )
     }
 
-    fn report(&self) -> ExplainReport<'_> {
-        let misses = self.misses().into_iter();
-        let pair =
-            |(name, why)| Facts(vec![hidden("name", Value::Text(name)), hidden("why", Value::Text(why))]);
-        ExplainReport {
-            site: &self.site().name,
-            class: self.class(),
-            why: self.why_class(),
-            promise: self.promised().map(|promised| promised.facts()),
-            request_type: self.request_type(),
-            not: misses.map(pair).collect(),
-            exempt: self.explanation.exempt.is_some(),
-            client: self.identity(),
-            hash: self.explanation.hash(),
-            not_by_hash: self.not_by_hash(),
-            levels: self.levels(),
-            guaranteed_per_second: self.site().guarantee.map(|guarantee| guarantee.rate),
-        }
+    fn facts(&self) -> Facts {
+        let pair = |(name, why): (String, String)| Facts(vec![hidden("name", name), hidden("why", why)]);
+        Facts(vec![
+            hidden("site", self.site().name.as_str()),
+            hidden("class", self.class()),
+            hidden("why", self.why_class()),
+            hidden("promise", self.promised().map(|promised| promised.facts())),
+            hidden("type", self.request_type()),
+            // The conditions that come before and do not hold.
+            hidden("not", self.misses().into_iter().map(pair).collect::<Vec<_>>()),
+            hidden("exempt", self.explanation.exempt.is_some()),
+            hidden("client", self.identity()),
+            hidden("hash", self.explanation.hash()),
+            hidden("not_by_hash", self.not_by_hash()),
+            hidden("levels", self.levels()),
+            hidden("guaranteed_per_second", self.site().guarantee.map(|guarantee| guarantee.rate)),
+        ])
     }
 }
 
@@ -310,7 +285,6 @@ fn why_not(condition: &Condition, part: Part) -> String {
     format!("{what} {is} {}", quoted(&wanted))
 }
 
-/// A condition in words.
 fn condition(condition: &Condition) -> String {
     let parts = [Part::Method, Part::Path, Part::Client, Part::Header, Part::Cookie];
     let parts =

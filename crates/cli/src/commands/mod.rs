@@ -1,16 +1,13 @@
-//! The commands, one file or folder each. In comes a command line, parsed; out goes what the command prints, or a
-//! failure. A command reads files, calls the libraries of the workspace and hands the facts to `output`; none decides
-//! anything about requests.
+//! The commands, one file or folder each. A command reads files, calls the libraries of the workspace and hands the facts
+//! to `output`; none decides anything about requests.
 
 pub(crate) mod adapt;
 pub(crate) mod agent;
 pub(crate) mod check;
-pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod impact;
-pub(crate) mod manual;
 pub(crate) mod profile;
+pub(crate) mod reference;
 pub(crate) mod run;
-pub(crate) mod schema;
 pub(crate) mod simulate;

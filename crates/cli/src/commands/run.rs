@@ -19,7 +19,6 @@ use std::{io, thread};
 /// How often the event log looks at the status.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Runs it.
 pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);

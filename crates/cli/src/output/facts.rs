@@ -2,8 +2,7 @@
 //!
 //! A figure has a key for programs, a label for people and a value with its unit. [`Facts`] serialise as an object of
 //! the keys; [`compare`] and [`list`] make tables of the labels. A figure without a label is in the JSON alone, one
-//! without a key in text alone. A new
-//! figure is one line where its list is made.
+//! without a key in text alone. A new figure is one line where its list is made.
 
 use super::units::Unit;
 use plimsoll_core::telemetry::Histogram;
@@ -15,7 +14,6 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts(pub(crate) Vec<Figure>);
 
-/// One figure.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     key: Cow<'static, str>,
@@ -25,11 +23,11 @@ pub(crate) struct Figure {
     is_trouble: bool,
 }
 
-/// The value of a figure.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// JSON's `null`; a dash in text.
     Absent,
+    Flag(bool),
     Count(u64),
     /// A count that text shows as the percentage of the second number, with so many decimals.
     Part(u64, u64),
@@ -37,6 +35,8 @@ pub(crate) enum Value {
     Text(String),
     /// A value that text shows in words of its own.
     Said(Box<Value>, String),
+    /// Values for programs alone.
+    List(Vec<Value>),
     /// Figures below this one. Their labels follow the label of this one.
     Map(Facts),
 }
@@ -68,7 +68,7 @@ pub(crate) fn response_times(key: &'static str, label: &'static str, times: &His
         figure("p99", " p99", ms(times.quantile(0.99))),
         hidden("max", ms(times.max())),
     ];
-    figure(key, label, Value::Map(Facts(all.into())))
+    figure(key, label, Facts(all.into()))
 }
 
 impl Figure {
@@ -97,17 +97,27 @@ impl Value {
             Value::Absent | Value::Count(0) | Value::Part(0, _) => true,
             Value::Number(number, _) => *number == 0.0,
             Value::Said(value, _) => value.is_zero(),
-            Value::Count(_) | Value::Part(..) | Value::Text(_) | Value::Map(_) => false,
+            _ => false,
         }
     }
 
     fn text(&self) -> String {
         match self {
-            Value::Absent | Value::Map(_) => "-".to_owned(),
+            Value::Absent | Value::List(_) | Value::Map(_) => "-".to_owned(),
+            Value::Flag(flag) => flag.to_string(),
             Value::Count(count) => Unit::Plain(0).show(*count as f64),
             Value::Part(part, whole) => Unit::Percent(2).show(*part as f64 / (*whole).max(1) as f64),
             Value::Number(number, unit) => unit.show(*number),
             Value::Text(text) | Value::Said(_, text) => text.clone(),
+        }
+    }
+
+    /// Whether the value is words, and so to the left of its column.
+    fn is_word(&self) -> bool {
+        match self {
+            Value::Text(_) => true,
+            Value::Said(value, _) => value.is_word(),
+            _ => false,
         }
     }
 
@@ -117,27 +127,30 @@ impl Value {
     }
 }
 
-impl From<u64> for Value {
-    fn from(count: u64) -> Value {
-        Value::Count(count)
-    }
+macro_rules! values {
+    ($($from:ty: $own:ident => $value:expr;)+) => {
+        $(impl From<$from> for Value {
+            fn from($own: $from) -> Value {
+                $value
+            }
+        })+
+    };
 }
 
-impl From<u32> for Value {
-    fn from(count: u32) -> Value {
-        Value::Count(count.into())
-    }
+values! {
+    bool: flag => Value::Flag(flag);
+    u64: count => Value::Count(count);
+    u32: count => Value::Count(count.into());
+    usize: count => Value::Count(count as u64);
+    f64: number => Value::Number(number, Unit::Plain(3));
+    &str: text => Value::Text(text.to_owned());
+    String: text => Value::Text(text);
+    Facts: facts => Value::Map(facts);
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Number(number, Unit::Plain(3))
+impl<T: Into<Value>> From<Vec<T>> for Value {
+    fn from(values: Vec<T>) -> Value {
+        Value::List(values.into_iter().map(Into::into).collect())
     }
 }
 
@@ -163,27 +176,17 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::Absent => serializer.serialize_none(),
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
             Value::Count(count) | Value::Part(count, _) => serializer.serialize_u64(*count),
             Value::Number(number, _) => serializer.serialize_f64(*number),
             Value::Text(text) => serializer.serialize_str(text),
             Value::Said(value, _) => value.serialize(serializer),
+            Value::List(values) => serializer.collect_seq(values),
             Value::Map(facts) => facts.serialize(serializer),
         }
     }
 }
 
-impl Value {
-    /// Whether the value is words, and so to the left of its column.
-    fn is_word(&self) -> bool {
-        match self {
-            Value::Text(_) => true,
-            Value::Said(value, _) => value.is_word(),
-            _ => false,
-        }
-    }
-}
-
-/// A figure as people see it.
 struct Shown<'a> {
     label: String,
     figure: &'a Figure,

@@ -1,6 +1,10 @@
-//! How a command fails: what is printed, and the exit code.
+//! How a command fails: what is printed, and the exit code; and files that are written, or not.
 
 use crate::service::log;
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Why a command did not do what was asked.
@@ -12,15 +16,36 @@ pub(crate) enum Failure {
     Failed(String),
 }
 
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::not_written(path, &error))
+}
+
+/// Writes a file that takes the place of the one at `path` when it is whole.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    // Others may read it too, perhaps as another user: the process's umask says which users may.
+    let mut new =
+        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(path).map(drop).map_err(|failed| failed.error)
+}
+
+/// The folder that holds `path`.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 impl Failure {
-    /// What is printed.
+    pub(crate) fn not_written(path: &Path, error: &io::Error) -> Failure {
+        Failure::Failed(format!("cannot write {}: {error}", path.display()))
+    }
+
     pub(crate) fn text(&self) -> &str {
         match self {
             Failure::Input(text) | Failure::Failed(text) => text,
         }
     }
 
-    /// Tells the user, on stderr.
     pub(crate) fn report(self) -> ExitCode {
         let (text, code) = match self {
             Failure::Input(text) => (text, 2),

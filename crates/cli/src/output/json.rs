@@ -26,7 +26,15 @@ pub(crate) fn print(facts: &impl Serialize) -> Result<(), Failure> {
     text::print(line(facts))
 }
 
-/// Prints facts over several lines.
+/// Prints facts on one line, or as text.
+pub(crate) fn print_or(
+    is_json: bool,
+    facts: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if is_json { print(facts) } else { text::print(text().trim_end()) }
+}
+
 pub(crate) fn print_indented(facts: &impl Serialize) -> Result<(), Failure> {
     text::print(written(facts, PrettyFormatter::new()))
 }

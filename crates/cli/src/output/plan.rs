@@ -1,7 +1,6 @@
 //! The plan: what the upstreams carry, what the sites serve at which level, and what is not known yet.
 //!
-//! Before a and b of UC eq. 1 are known a plan is *unverified*, not refused (UC 5): the gateway measures them while it
-//! runs.
+//! Before a and b of UC eq. 1 are measured a plan is *unverified*, not refused (UC 5).
 
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
@@ -10,89 +9,45 @@ use crate::output::{promised, text};
 use plimsoll_config::{Backend, Configuration};
 use plimsoll_core::promises::plan::{self, Ceiling, ContractRow, Feasibility, PlantPlan};
 use plimsoll_core::promises::{Identity, Level, Mode, Plant, Promises, Sense, Site, UtilizationLaw};
-use plimsoll_gateway::admin::DelayDocument;
+use plimsoll_gateway::admin::mode_word;
 use plimsoll_gateway::settings::Rewrite;
 use plimsoll_report::{Cell, Table};
-use serde::{Serialize, Serializer};
 
 const UNVERIFIED: &str =
     "costs unknown: the plan is unverified until they are measured (the gateway does so while it runs)";
 const VERIFIED: &str = "costs are given: the rates are upper bounds, for answers without a body";
 
 /// The plan of a configuration, as `check --json` prints it.
-#[derive(Serialize)]
-pub(crate) struct Plan {
-    mode: &'static str,
-    law: &'static str,
-    period_seconds: f64,
-    listen: Vec<String>,
-    admin: Option<String>,
-    upstreams: Vec<Facts>,
-    sites: Vec<SitePlan>,
-    #[serde(serialize_with = "as_contracts")]
-    contracts: Vec<PlantPlan>,
-    verified: bool,
+pub(crate) fn facts(configuration: &Configuration) -> Facts {
+    let Configuration { promises, gateway } = configuration;
+    let addresses = gateway.settings.listen.iter().map(ToString::to_string);
+    let sites = promises.sites.iter().zip(&gateway.settings.rewrites);
+    let sites = sites.map(|(site, rewrites)| site_facts(site, rewrites, &promises.plants));
+    let law = match promises.control.law {
+        UtilizationLaw::FeedForward => "feed-forward",
+        UtilizationLaw::Paper { .. } => "paper",
+    };
+    Facts(vec![
+        hidden("mode", mode_word(promises.control.mode)),
+        hidden("law", law),
+        hidden("period_seconds", promises.control.period.as_secs_f64()),
+        hidden("listen", addresses.collect::<Vec<_>>()),
+        hidden("admin", gateway.settings.admin.map(|admin| admin.to_string())),
+        hidden("upstreams", upstreams(configuration)),
+        hidden("sites", sites.collect::<Vec<_>>()),
+        hidden("contracts", plans(promises).iter().map(contract_facts).collect::<Vec<_>>()),
+        hidden("verified", is_verified(promises)),
+    ])
 }
 
-#[derive(Serialize)]
-struct SitePlan {
-    name: String,
-    hosts: Vec<String>,
-    /// Lowest quality first.
-    levels: Vec<Facts>,
-    classes: Vec<String>,
-    promises: Vec<Facts>,
-    strict_ratios: bool,
-    exempt: usize,
-    client: String,
+fn is_verified(promises: &Promises) -> bool {
+    promises.plants.iter().all(|plant| plant.costs.is_some())
 }
 
-/// The contracts of one upstream.
-#[derive(Serialize)]
-struct Contracts<'a> {
-    upstream: &'a str,
-    ceiling: f64,
-    sum: f64,
-    reserve: f64,
-    verdict: &'static str,
-    guarantees: Vec<Facts>,
-    delays: Vec<DelayDocument<'a>>,
-}
-
-fn as_contracts<S: Serializer>(plans: &[PlantPlan], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(plans.iter().map(Contracts::of))
-}
-
-impl Plan {
-    pub(crate) fn of(configuration: &Configuration) -> Plan {
-        let Configuration { promises, gateway } = configuration;
-        let sites = promises.sites.iter().zip(&gateway.settings.rewrites);
-        Plan {
-            mode: match promises.control.mode {
-                Mode::Control => "control",
-                Mode::Observe => "observe",
-                Mode::Off => "off",
-            },
-            law: match promises.control.law {
-                UtilizationLaw::FeedForward => "feed-forward",
-                UtilizationLaw::Paper { .. } => "paper",
-            },
-            period_seconds: promises.control.period.as_secs_f64(),
-            listen: gateway.settings.listen.iter().map(ToString::to_string).collect(),
-            admin: gateway.settings.admin.map(|admin| admin.to_string()),
-            upstreams: promises.plants.iter().zip(&gateway.backends).map(upstream).collect(),
-            sites: sites.map(|(site, rewrites)| SitePlan::of(site, rewrites, &promises.plants)).collect(),
-            contracts: plans(promises),
-            verified: promises.plants.iter().all(|plant| plant.costs.is_some()),
-        }
-    }
-}
-
-/// The plan as text.
 pub(crate) fn text(configuration: &Configuration) -> String {
     let promises = &configuration.promises;
-    let plan = Plan::of(configuration);
-    let upstreams: Vec<_> = plan.upstreams.iter().map(|facts| (Vec::new(), facts)).collect();
+    let upstreams = upstreams(configuration);
+    let upstreams: Vec<_> = upstreams.iter().map(|facts| (Vec::new(), facts)).collect();
     let mode = match promises.control.mode {
         Mode::Control => "",
         Mode::Observe => {
@@ -100,38 +55,37 @@ pub(crate) fn text(configuration: &Configuration) -> String {
         }
         Mode::Off => "mode off: nothing is decided\n",
     };
-    let costs = if plan.verified { VERIFIED } else { UNVERIFIED };
-    let plans = &plan.contracts;
+    let costs = if is_verified(promises) { VERIFIED } else { UNVERIFIED };
+    let plans = plans(promises);
     let contracts: String = plans.iter().filter(|plan| !plan.rows.is_empty()).map(contracts).collect();
     format!(
         "{}\n{}\n{}{contracts}{mode}{costs}\n",
         text::table(&list("Upstreams", &[], &upstreams)),
-        text::table(&sites(&plan.sites)),
-        promised::table(promises, plans)
+        text::table(&sites(configuration)),
+        promised::table(promises, &plans)
     )
 }
 
 /// One row for each level of each site, highest quality first.
-fn sites(sites: &[SitePlan]) -> Table {
-    let rows = sites.iter().flat_map(|site| {
-        site.levels.iter().rev().enumerate().map(|(place, level)| {
-            let names = [site.name.clone(), site.classes.join(", ")];
-            let names = names.map(|name| if place == 0 { Cell::Text(name) } else { Cell::Empty });
-            (names.into(), level)
-        })
-    });
-    list("Sites", &["site", "classes"], &rows.collect::<Vec<_>>())
+fn sites(configuration: &Configuration) -> Table {
+    let Configuration { promises, gateway } = configuration;
+    let mut rows = Vec::new();
+    for (site, rewrites) in promises.sites.iter().zip(&gateway.settings.rewrites) {
+        let mut names = vec![Cell::Text(site.name.clone()), Cell::Text(class_names(site).join(", "))];
+        for level in levels(site, rewrites, &promises.plants).into_iter().rev() {
+            rows.push((std::mem::replace(&mut names, vec![Cell::Empty; 2]), level));
+        }
+    }
+    let rows: Vec<_> = rows.iter().map(|(names, level)| (names.clone(), level)).collect();
+    list("Sites", &["site", "classes"], &rows)
 }
 
 /// The plans with the costs that the file tells.
 fn plans(promises: &Promises) -> Vec<PlantPlan> {
-    plan::plan(promises, |site| plan::told(promises, &promises.sites[site]))
+    plan::plan(promises, |site| plan::promised_costs(promises, &promises.sites[site]))
 }
 
 /// Refuses promises that cannot be kept.
-///
-/// # Errors
-/// [`Failure::Input`] with the table of which site takes how much, and what would fit.
 pub(crate) fn keep(promises: &Promises, name: &str) -> Result<(), Failure> {
     let plans = plans(promises);
     let broken = plans.iter().filter(|plan| plan.verdict == Feasibility::Exceeds).map(contracts);
@@ -181,75 +135,61 @@ fn guarantee(row: &ContractRow, plan: &PlantPlan) -> Facts {
         (Feasibility::Exceeds, None) => fitting,
         _ => "all".to_owned(),
     };
+    let megabits = Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits));
+    let utilization = row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from);
     Facts(vec![
         figure("site", "guarantee", row.site.as_str()),
         figure("requests_per_second", "requests/s", Value::Number(rate, Unit::Plain(0))),
-        figure(
-            "bandwidth_bytes_per_second",
-            "Mbit/s",
-            Value::from(bandwidth).said(bandwidth.map_or("any".to_owned(), megabits)),
-        ),
-        figure(
-            "utilization",
-            "of the upstream",
-            row.utilization.map_or_else(|| Value::Absent.said("unknown"), Value::from),
-        ),
-        figure("", "would fit", Value::Text(would_fit)),
+        figure("bandwidth_bytes_per_second", "Mbit/s", megabits),
+        figure("utilization", "of the upstream", utilization),
+        figure("", "would fit", would_fit),
     ])
 }
 
-impl<'a> Contracts<'a> {
-    fn of(plan: &'a PlantPlan) -> Self {
-        Contracts {
-            upstream: &plan.plant,
-            ceiling: plan.ceiling,
-            sum: plan.sum,
-            reserve: plan.reserve,
-            verdict: plan.verdict.as_str(),
-            guarantees: plan.rows.iter().map(|row| guarantee(row, plan)).collect(),
-            delays: plan.delays.iter().map(DelayDocument::new).collect(),
-        }
-    }
+fn contract_facts(plan: &PlantPlan) -> Facts {
+    Facts(vec![
+        hidden("upstream", plan.plant.as_str()),
+        hidden("ceiling", plan.ceiling),
+        hidden("sum", plan.sum),
+        hidden("reserve", plan.reserve),
+        hidden("verdict", plan.verdict.as_str()),
+        hidden("guarantees", plan.rows.iter().map(|row| guarantee(row, plan)).collect::<Vec<_>>()),
+        hidden("delays", plan.delays.iter().map(promised::delay_facts).collect::<Vec<_>>()),
+    ])
+}
+
+fn upstreams(configuration: &Configuration) -> Vec<Facts> {
+    let Configuration { promises, gateway } = configuration;
+    promises.plants.iter().zip(&gateway.backends).map(upstream).collect()
 }
 
 fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
-    let workers = Value::from(plant.workers);
+    let kind = match backend {
+        Backend::Upstream { .. } => "servers",
+        Backend::Files { .. } => "folder",
+    };
     let bounds = plant.find_workers;
+    let workers = match bounds {
+        Some(bounds) => {
+            Value::from(plant.workers).said(format!("found, {} to {}", bounds.least, bounds.most))
+        }
+        None => plant.workers.into(),
+    };
+    let sense = match plant.sense {
+        Sense::Gap => "gap",
+        Sense::Reported => "reported",
+    };
     let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64());
     let rate = carried(plant);
     let carries = rate.map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s"));
+    let bounds = bounds.map(|bounds| Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]));
     Facts(vec![
         figure("name", "upstream", plant.name.as_str()),
-        figure(
-            "kind",
-            "kind",
-            match backend {
-                Backend::Upstream { .. } => "servers",
-                Backend::Files { .. } => "folder",
-            },
-        ),
-        figure(
-            "workers",
-            "workers",
-            match bounds {
-                Some(bounds) => workers.said(format!("found, {} to {}", bounds.least, bounds.most)),
-                None => workers,
-            },
-        ),
-        hidden(
-            "find_workers",
-            bounds.map(|bounds| {
-                Value::Map(Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]))
-            }),
-        ),
+        figure("kind", "kind", kind),
+        figure("workers", "workers", workers),
+        hidden("find_workers", bounds),
         figure("load_line", "load line", Value::Number(plant.set_point, Unit::Plain(2))),
-        hidden(
-            "sense",
-            match plant.sense {
-                Sense::Gap => "gap",
-                Sense::Reported => "reported",
-            },
-        ),
+        hidden("sense", sense),
         figure("max_connections", "max connections", plant.max_connections),
         figure("max_waiting", "may wait", Value::from(plant.queue.max_waiting).said(may_wait)),
         hidden("max_wait_seconds", plant.queue.max_wait.as_secs_f64()),
@@ -264,25 +204,31 @@ fn carried(plant: &Plant) -> Option<f64> {
     (cost > 0.0).then(|| plant.set_point / cost)
 }
 
-impl SitePlan {
-    fn of(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> SitePlan {
-        let levels = site.levels.iter().zip(rewrites).enumerate();
-        let classes = site.classes.iter().map(|class| class.name.clone());
-        SitePlan {
-            name: site.name.clone(),
-            hosts: site.hosts.clone(),
-            levels: levels.map(|(place, (own, rewrite))| level(site, place, own, rewrite, plants)).collect(),
-            classes: classes.chain(["default".to_owned()]).collect(),
-            promises: promised::of(site).map(|promised| promised.facts()).collect(),
-            strict_ratios: site.strict_ratios,
-            exempt: site.exempt.len(),
-            client: match &site.identity {
-                Identity::Address => "address".to_owned(),
-                Identity::Header(name) => format!("header:{name}"),
-                Identity::Cookie(name) => format!("cookie:{name}"),
-            },
-        }
-    }
+fn site_facts(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Facts {
+    let client = match &site.identity {
+        Identity::Address => "address".to_owned(),
+        Identity::Header(name) => format!("header:{name}"),
+        Identity::Cookie(name) => format!("cookie:{name}"),
+    };
+    Facts(vec![
+        hidden("name", site.name.as_str()),
+        hidden("hosts", site.hosts.clone()),
+        hidden("levels", levels(site, rewrites, plants)),
+        hidden("classes", class_names(site)),
+        hidden("promises", promised::of(site).map(|promised| promised.facts()).collect::<Vec<_>>()),
+        hidden("strict_ratios", site.strict_ratios),
+        hidden("exempt", site.exempt.len()),
+        hidden("client", client),
+    ])
+}
+
+fn class_names(site: &Site) -> Vec<String> {
+    promised::of(site).map(|promised| promised.class.to_owned()).collect()
+}
+
+fn levels(site: &Site, rewrites: &[Rewrite], plants: &[Plant]) -> Vec<Facts> {
+    let levels = site.levels.iter().zip(rewrites).enumerate();
+    levels.map(|(place, (own, rewrite))| level(site, place, own, rewrite, plants)).collect()
 }
 
 fn level(site: &Site, place: usize, level: &Level, rewrite: &Rewrite, plants: &[Plant]) -> Facts {
@@ -295,15 +241,14 @@ fn level(site: &Site, place: usize, level: &Level, rewrite: &Rewrite, plants: &[
     Facts(vec![
         figure("name", "level", level.name.as_str()),
         figure("upstream", "served by", plants[level.plant.unwrap_or(site.plant)].name.as_str()),
-        figure("", "rewrite", Value::Text(changed(prefix, rewrite))),
+        figure("", "rewrite", changed(prefix, rewrite)),
         hidden("prefix", prefix),
-        hidden("headers", Value::Map(Facts(headers.collect()))),
-        figure("", "cost", Value::Text(cost)),
+        hidden("headers", Facts(headers.collect())),
+        figure("", "cost", cost),
         hidden("cost_ratio", level.cost_ratio),
     ])
 }
 
-/// What is changed in a request of a level.
 fn changed(prefix: Option<&str>, rewrite: &Rewrite) -> String {
     let prefix = prefix.map(|prefix| format!("{prefix}/..."));
     let headers = rewrite.headers.iter().map(|(name, value)| format!("{name}: {value}"));
@@ -361,6 +306,6 @@ mod tests {
         assert!(
             text(&configuration).contains("costs unknown: the plan is unverified until they are measured")
         );
-        assert!(json::line(&Plan::of(&configuration)).contains("\"verified\":false"));
+        assert!(json::line(&facts(&configuration)).contains("\"verified\":false"));
     }
 }

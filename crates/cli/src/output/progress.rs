@@ -3,9 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// The bar's resolution.
 const STEPS: u64 = 1000;
-/// How often the bar is drawn in a second.
 const REDRAWS: u8 = 5;
 
 /// A bar that is drawn from a moment on, and cleared when it is dropped.

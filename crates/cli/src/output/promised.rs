@@ -36,7 +36,6 @@ pub(crate) fn of(site: &Site) -> impl Iterator<Item = Promised<'_>> {
 }
 
 impl Promised<'_> {
-    /// Whether the class has neither delay nor ratio nor deadline.
     fn is_empty(&self) -> bool {
         self.delay.is_none() && self.ratio.is_none() && self.deadline.is_none()
     }
@@ -48,7 +47,6 @@ impl Promised<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// The promise as a sentence; `None` if nothing was promised.
     pub(crate) fn sentence(&self, site: &Site) -> Option<String> {
         let deadline = self.deadline.map(|deadline| {
             format!("each of its requests that is admitted is done within {}", time(deadline.as_secs_f64()))
@@ -73,7 +71,6 @@ impl Promised<'_> {
         }
     }
 
-    /// The promise for programs.
     pub(crate) fn facts(&self) -> Facts {
         let priority = (self.priority != LAST_PRIORITY).then_some(u64::from(self.priority));
         Facts(vec![
@@ -85,6 +82,20 @@ impl Promised<'_> {
             hidden("deadline_seconds", self.deadline.map(|deadline| deadline.as_secs_f64())),
         ])
     }
+}
+
+pub(crate) fn delay_facts(row: &DelayRow) -> Facts {
+    Facts(vec![
+        hidden("site", row.site.as_str()),
+        hidden("class", row.class.as_str()),
+        hidden("delay_seconds", row.delay.target.as_secs_f64()),
+        hidden("percentile", row.delay.percentile),
+        hidden("requests_per_second", row.rate),
+        hidden("service_seconds", row.service_seconds),
+        hidden("least_seconds", row.least_seconds),
+        hidden("fitting_requests_per_second", row.fitting_rate),
+        hidden("verdict", row.verdict().as_str()),
+    ])
 }
 
 /// `each within 1 s or refused`.
@@ -211,7 +222,7 @@ mod tests {
         for part in ["premium  1         95 % within 200 ms", "fits: 41.7 ms can be kept"] {
             assert!(plan.contains(part), "{part} in\n{plan}");
         }
-        let json = json::line(&plan::Plan::of(&understand(PREMIUM, "test.toml").unwrap()));
+        let json = json::line(&plan::facts(&understand(PREMIUM, "test.toml").unwrap()));
         assert!(json.contains("\"delay_seconds\":0.2,\"percentile\":95,\"ratio\":null"), "{json}");
     }
 

@@ -7,11 +7,8 @@ pub(crate) enum Unit {
     Plain(usize),
     /// A part of one, in percent with so many decimals.
     Percent(usize),
-    /// A time in seconds.
     Seconds,
-    /// A time in milliseconds.
     Milliseconds,
-    /// A rate per second.
     PerSecond,
     /// A size in units of 1024 bytes.
     Size,
@@ -44,7 +41,6 @@ impl Unit {
     }
 }
 
-/// `digits` significant digits.
 fn digits(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
@@ -53,7 +49,6 @@ fn digits(value: f64, digits: i32) -> String {
     format!("{value:.*}", usize::try_from(digits - before).unwrap_or(0))
 }
 
-/// Digits in threes.
 fn threes(digits: &str) -> String {
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -121,7 +116,6 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
     }
 }
 
-/// A size.
 pub(crate) fn size(bytes: f64) -> String {
     let short = |value: f64| {
         let text = digits(value, 3);

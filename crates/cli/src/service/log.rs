@@ -1,9 +1,9 @@
 //! The log of a long-running command: lines on stderr that never fail, wait or end anything.
 //!
 //! Events of `tracing` become lines, and each line goes through a bounded queue to a thread of its own. If the reader of
-//! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk or
-//! a closed pipe, is dropped too. [`dropped`] counts both. A line is the event's message alone: what collects the lines,
-//! such as journald, adds the time.
+//! stderr does not keep up, the queue fills and further lines are dropped; a line that cannot be written, to a full disk
+//! or a closed pipe, is dropped too. [`dropped`] counts both. A line is the event's message alone: journald, say, adds the
+//! time.
 
 use super::signals::Signals;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -14,13 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
-use tracing::{Event, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
-use tracing_subscriber::fmt::{FmtContext, Subscriber as Lines};
-use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::fmt::Subscriber as Lines;
 
-/// Lines that may wait for the reader.
 const LINES: usize = 4096;
 /// How long the end of the command waits for the lines that are still in the queue.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,13 +26,13 @@ static LOG: OnceLock<LossyWriter> = OnceLock::new();
 /// Starts the log, for the whole process. The signals are blocked already, so that the log's thread does not take them.
 pub(crate) fn start(_blocked: Signals) {
     let writer = LossyWriter::new(io::stderr());
-    let lines = Lines::builder().event_format(MessageOnly).with_writer(writer.queue.clone()).finish();
+    let lines = Lines::builder().without_time().with_level(false).with_target(false);
+    let lines = lines.with_ansi(false).with_writer(writer.queue.clone()).finish();
     if LOG.set(writer).is_ok() && tracing::subscriber::set_global_default(lines).is_ok() {
         std::panic::set_hook(Box::new(tell_panic));
     }
 }
 
-/// Lines that were lost so far.
 pub(crate) fn dropped() -> u64 {
     LOG.get().map_or(0, LossyWriter::dropped)
 }
@@ -140,27 +136,7 @@ impl<W: Write> Write for Counting<W> {
     }
 }
 
-/// A line is the message alone.
-struct MessageOnly;
-
-impl<S, N> FormatEvent<S, N> for MessageOnly
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut line: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        context.format_fields(line.by_ref(), event)?;
-        writeln!(line)
-    }
-}
-
-/// A panic is a line like any other: the standard library would wait for a reader that has stopped reading, before anything
-/// is cleaned up.
+/// A panic is a line too: the standard library would wait for a reader that has stopped reading.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let trace = Backtrace::capture();
     let trace =

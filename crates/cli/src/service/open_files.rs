@@ -9,9 +9,6 @@ use std::io;
 const OWN_FILES: u64 = 1000;
 
 /// Raises this process's limit of open files to the hard limit and returns it.
-///
-/// # Errors
-/// The system refuses, as a sandbox may; the old limit is then still in force.
 pub(crate) fn raise_open_files() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {
@@ -21,8 +18,7 @@ pub(crate) fn raise_open_files() -> io::Result<u64> {
 }
 
 /// Lowers the number of client connections to what the limit allows. Every client is an open file, and each request to an
-/// upstream another. Clients above the number wait in the kernel's queue; without a free descriptor no request would be
-/// served at all.
+/// upstream another. Clients above the number wait in the kernel's queue.
 pub(crate) fn fit_connections(settings: &mut Settings, promises: &Promises) {
     let upstreams = promises.plants.iter().map(|plant| u64::from(plant.max_connections)).sum();
     let limit = match raise_open_files() {

@@ -9,12 +9,12 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
-use ureq::config::Config;
+use ureq::config::{Config, ConfigBuilder};
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// The longest body that is read.
 const MOST_BYTES: u64 = 4 << 20;
 
 /// A page's address, looked up, and how to ask for the page.
@@ -24,7 +24,6 @@ pub(crate) struct PageClient {
     client: ureq::Agent,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) status: u16,
@@ -33,33 +32,17 @@ pub(crate) struct Page {
 
 impl PageClient {
     /// Looks up the page's server. A request gives up when `patience` is over.
-    ///
-    /// # Errors
-    /// The name is not known.
     pub(crate) fn new(url: &HttpUrl, patience: Duration) -> io::Result<PageClient> {
         let none = || io::Error::other("it has no address");
         let server = url.address.to_socket_addrs()?.next().ok_or_else(none)?;
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::PlatformVerifier)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
-        let config = ureq::Agent::config_builder()
-            .tls_config(tls.build())
-            .proxy(None)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .max_idle_connections(0)
-            .timeout_global(Some(patience))
-            .user_agent("plimsoll-agent")
-            .build();
-        let client = ureq::Agent::with_parts(config, DefaultConnector::new(), Known(server));
+        let config = client(patience, "plimsoll-agent").tls_config(tls.build()).max_idle_connections(0);
+        let client = ureq::Agent::with_parts(config.build(), DefaultConnector::new(), Known(server));
         Ok(PageClient { url: url.clone(), client })
     }
 
-    /// Asks for the page.
-    ///
-    /// # Errors
-    /// No connection, no complete answer in time, or one that is not HTTP.
     pub(crate) fn get(&self) -> io::Result<Page> {
         self.answer().map_err(|error| match error {
             ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, "no answer in time"),
@@ -79,7 +62,17 @@ impl PageClient {
     }
 }
 
-/// A server whose address is known.
+/// What all clients of this program share: no proxy, no redirects, and an answer whatever its status.
+pub(crate) fn client(patience: Duration, name: &str) -> ConfigBuilder<AgentScope> {
+    ureq::Agent::config_builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(patience))
+        .user_agent(name)
+}
+
 #[derive(Debug)]
 struct Known(SocketAddr);
 

@@ -4,11 +4,11 @@
 //! hour, at a reload and at the end. The new content is written beside the file and then put in its place, so that a
 //! reader, or a crash, meets the old content or the new one whole.
 
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_gateway::Reloader;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -24,21 +24,18 @@ struct Place {
 }
 
 /// What a file keeps; nothing if it does not exist yet.
-///
-/// # Errors
-/// It cannot be read, its content is wrong, or there is no folder to write it to.
 pub(crate) fn read(path: &Path) -> Result<RateForecasts, Failure> {
     let name = path.display();
     match fs::read_to_string(path) {
         Ok(text) => text.parse().map_err(|wrong| Failure::Input(format!("{name}: {wrong}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            match folder {
-                Some(folder) if !folder.is_dir() => Err(Failure::Input(format!(
+            let folder = failure::folder(path);
+            match folder.is_dir() {
+                true => Ok(RateForecasts::default()),
+                false => Err(Failure::Input(format!(
                     "[control] trends: there is no folder {}\nMake it, or write another file.",
                     folder.display()
                 ))),
-                _ => Ok(RateForecasts::default()),
             }
         }
         Err(error) => Err(Failure::Input(format!("[control] trends: cannot read {name}: {error}"))),
@@ -50,14 +47,11 @@ impl ForecastFile {
     pub(crate) fn follow(&self, path: Option<&Path>, known: Option<RateForecasts>, gateway: &Reloader) {
         *self.place() = Place { path: path.map(Path::to_path_buf), hour: hour() };
         if let Some(known) = known {
-            gateway.remember(known);
+            gateway.restore_rate_forecasts(known);
         }
     }
 
     /// What the file at `path` keeps; nothing if it is the same file as before.
-    ///
-    /// # Errors
-    /// As [`read`].
     pub(crate) fn read_other(&self, path: Option<&Path>) -> Result<Option<RateForecasts>, Failure> {
         let same = self.place().path.as_deref() == path;
         path.filter(|_| !same).map(read).transpose()
@@ -75,7 +69,7 @@ impl ForecastFile {
         let mut place = self.place();
         place.hour = hour();
         let Some(path) = &place.path else { return };
-        if let Err(error) = write(path, &gateway.trends().to_string()) {
+        if let Err(error) = failure::replace(path, &gateway.rate_forecasts().to_string()) {
             tracing::warn!("cannot write {}: {error}; the next try is in an hour", path.display());
         }
     }
@@ -85,16 +79,6 @@ impl ForecastFile {
     }
 }
 
-/// Hours since 1970.
 fn hour() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / 3600
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let mut file = File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }

@@ -13,14 +13,11 @@ use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
 
-/// Reads a file again and again.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Reload {
     pub(crate) file: PathBuf,
     pub(crate) gateway: Reloader,
-    /// The servers that report how many workers they have.
     pub(crate) worker_counts: WorkerCounts,
-    /// The file of the learned rate forecast.
     pub(crate) forecast: ForecastFile,
 }
 

@@ -6,10 +6,6 @@ use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{Backend, Settings};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The gateway's settings, complete.
-///
-/// # Errors
-/// Every folder that is missing and every upstream whose name cannot be looked up.
 pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failure> {
     let Configuration { promises, gateway } = configuration;
     let backends = promises.plants.iter().zip(&gateway.backends);

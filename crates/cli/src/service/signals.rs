@@ -1,7 +1,6 @@
 //! SIGTERM, SIGINT and SIGHUP, waited for by a thread instead of handled in one.
 //!
-//! A signal handler may do next to nothing, and needs unsafe code. Signals that are blocked in every thread stay pending
-//! until [`Signals::wait`] takes them.
+//! Signals that are blocked in every thread stay pending until [`Signals::wait`] takes them; a handler needs unsafe code.
 
 use crate::output::failure::Failure;
 use nix::sys::signal::{SigSet, Signal};
@@ -9,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-/// What a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requested {
     /// To end: SIGTERM, SIGINT.
@@ -18,7 +16,6 @@ pub(crate) enum Requested {
     Reload,
 }
 
-/// The signals, blocked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signals(SigSet);
 
@@ -30,7 +27,6 @@ impl Signals {
         Ok(Signals(set))
     }
 
-    /// Waits for one.
     fn wait(self) -> Requested {
         match self.0.wait() {
             Ok(Signal::SIGHUP) => Requested::Reload,
@@ -45,9 +41,6 @@ impl Signals {
     }
 
     /// Has a thread wait for signals up to the first that requests the end.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub(crate) fn receive(self) -> Result<mpsc::Receiver<Requested>, Failure> {
         let (sender, receiver) = mpsc::channel();
         wait_in_thread(move || {
@@ -73,9 +66,6 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
     /// Has a thread wait for a signal; a second one ends the process at once.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub(crate) fn listen(signals: Signals) -> Result<Interrupt, Failure> {
         let requested = Arc::new(AtomicBool::new(false));
         let request = Arc::clone(&requested);
@@ -88,7 +78,6 @@ impl Interrupt {
         Ok(Interrupt(requested))
     }
 
-    /// Whether a signal has come.
     pub(crate) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

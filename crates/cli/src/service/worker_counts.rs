@@ -6,9 +6,8 @@
 //! sees them. PHP-FPM's page has `total processes`, which follows the same rule. nginx's `stub_status` has connections
 //! only, and their number does not tell how many requests the server behind nginx works on.
 //!
-//! The page waits like any other request, so a thread of its own asks for it, and a server in overload may not answer it:
-//! then the last report stays in force. No request is rejected for that, and no number is taken from a page that is not
-//! understood.
+//! A thread of its own asks for the page, which waits like any other request. Without an answer, or one that is
+//! understood, the last report stays in force.
 
 use crate::service::page::PageClient;
 use plimsoll_config::{Backend, Configuration, HttpUrl};
@@ -48,9 +47,6 @@ impl WorkerCounts {
     }
 
     /// Asks again and again, as long as the process runs.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub(crate) fn start(self, gateway: Reloader) -> io::Result<()> {
         let ask = move || {
             loop {
@@ -107,7 +103,6 @@ fn ask(url: &HttpUrl) -> Result<u32, String> {
     }
 }
 
-/// The number of workers that a page tells.
 fn workers(body: &str) -> Result<u32, String> {
     let number = |name: &str| {
         let value = body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

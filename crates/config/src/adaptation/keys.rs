@@ -1,6 +1,6 @@
 //! The table of a policy's keys, as those of the configuration are in `crate::gateway`.
 
-use crate::syntax::{Many, OneOrMany, Size, Text, Whole, numbers, section, words};
+use crate::syntax::{OneOrMany, Sections, Size, Text, Whole, numbers, section, words};
 
 section! { "the file"
     /// How lighter copies of a site are made.
@@ -32,7 +32,7 @@ section! { "the file"
         /// trees under their paths. A tree's file answers every query.
         snapshot: OneOrMany<Text>, optional;
         /// What is expendable, degradable or important, by path; the last that fits counts.
-        rule: Many<RuleKeys>, default(Many(Vec::new()));
+        rule: Sections<RuleKeys>, default(Sections(Vec::new()));
     }
 }
 

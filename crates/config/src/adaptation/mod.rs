@@ -7,7 +7,7 @@
 pub(crate) mod keys;
 
 use crate::diagnostic::Diagnostics;
-use crate::syntax::{Field, Located, OneOrMany};
+use crate::syntax::{Field, Located, listed};
 
 /// What a policy file says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub struct Adaptation {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_adaptation(source: &str, name: &str) -> Result<Adaptation, Diagnostics> {
-    crate::syntax::understand(source, name, |file: &keys::AdaptationKeys, _| resolve(file))
+    crate::syntax::read_file(source, name, |file: &keys::AdaptationKeys, _| Some(resolve(file)))
 }
 
 fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
@@ -54,8 +54,8 @@ fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
         paths.map(move |path| (path.value.0.clone(), tag.clone())).collect::<Vec<_>>()
     });
     Adaptation {
-        levels: file.levels.as_ref().map(|all| words(&all.value)).unwrap_or_default(),
-        without: file.without.as_ref().map(|all| words(&all.value)),
+        levels: listed(&file.levels, word),
+        without: file.without.as_ref().map(|_| listed(&file.without, word)),
         image_limit_bytes: size(&file.image_limit),
         medium_limit_bytes: size(&file.medium_limit),
         cosmetic_limit_bytes: size(&file.cosmetic_limit),
@@ -64,76 +64,11 @@ fn resolve(file: &keys::AdaptationKeys) -> Adaptation {
         avif: file.avif.as_ref().map(|avif| avif.value),
         depth: file.depth.as_ref().map(|depth| depth.value.0 as u32),
         sparse: file.sparse.as_ref().map(|sparse| sparse.value),
-        snapshots: file
-            .snapshot
-            .iter()
-            .flat_map(|all| &all.value.0)
-            .map(|address| address.value.0.clone())
-            .collect(),
+        snapshots: listed(&file.snapshot, |address| address.0.clone()),
         rules: rules.collect(),
     }
-}
-
-fn words<T: Field>(all: &OneOrMany<T>) -> Vec<String> {
-    all.0.iter().map(|one| word(&one.value)).collect()
 }
 
 fn word<T: Field>(value: &T) -> String {
     value.show().trim_matches('"').to_owned()
 }
-
-/// What docs/adaptation.md says before the keys.
-pub(crate) const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/adaptation/keys.rs: do not edit. Rewrite it with
-     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
-# How a site is adapted
-
-`plimsoll adapt SITE OUT --policy FILE` makes lighter copies of a site as FILE says, and `plimsoll impact SITE --policy FILE`
-says what they are worth. Every key may be absent, and so may the file. The options of the command line say the
-same, and count more than the file. [shop.toml](../examples/adaptation/shop.toml) is one to begin with.
-
-An editor completes keys and shows their meaning if the file begins with
-`#:schema ./plimsoll-adaptation.schema.json`, the path of what `plimsoll schema adaptation` prints.
-
-A *size* has a unit: B, kB, MB by thousands; KiB, MiB by 1024. `\"32 KiB\"`. *One or a list* takes a single value or several.
-
-In the pages themselves, on any element, `data-plimsoll=\"expendable\"`, `\"degradable\"` or `\"important\"` says more than a
-rule; `important` more than both.
-
-## How the gateway serves it
-
-```toml
-[folder.shop]
-root = \"/srv/trees\"        # the OUT of `plimsoll adapt`
-
-[[site]]
-name = \"shop\"
-folder = \"shop\"
-
-[[site.level]]
-name = \"text\"
-prefix = \"/text\"
-
-[[site.level]]
-name = \"light\"
-prefix = \"/light\"
-
-[[site.level]]
-name = \"full\"
-prefix = \"/full\"
-```
-
-`manifest.json` in OUT says which tree is above which. What a tree lacks the gateway serves from the next one: pages that
-`depth` cut, and with `sparse` all that is the same. When the trees are made again they are exchanged at once, and the
-gateway follows within a second. If another server has the trees, `fallback = true` under the lower levels makes the gateway
-ask it for the next one. nginx says the same with a rule for each tree, and sends the compressed copies too:
-
-```nginx
-location ~ ^/light(/.*)$ {
-    root /srv/trees;
-    gzip_static on;
-    try_files $uri $uri/index.html /full$1 /full$1/index.html =404;
-}
-```
-
-";

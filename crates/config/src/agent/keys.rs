@@ -4,7 +4,7 @@ use super::HttpUrl;
 use super::OnExit;
 use super::values::{ClientVariable, TreeName, Variable};
 use crate::gateway::plants::CostKeys;
-use crate::syntax::{Rate, Share, Text, Whole, Within, section};
+use crate::syntax::{Rate, Share, Table, Text, Whole, section};
 use plimsoll_core::time::Duration;
 
 section! { "the file"
@@ -17,11 +17,11 @@ section! { "the file"
         /// The two content trees.
         trees: TreeKeys, section;
         /// Exactly one of `link`, `nginx` and `apache` chooses between them. A link: one tree for all clients.
-        link: Within<LinkKeys>, optional;
+        link: Table<LinkKeys>, optional;
         /// nginx chooses by client: as many are degraded as it takes.
-        nginx: Within<NginxKeys>, optional;
+        nginx: Table<NginxKeys>, optional;
         /// Apache chooses by client: as many are degraded as it takes.
-        apache: Within<ApacheKeys>, optional;
+        apache: Table<ApacheKeys>, optional;
         /// How the agent works. Nothing here needs to be set.
         control: AgentControlKeys, section;
     }
@@ -46,7 +46,7 @@ section! { "[server]"
         workers: Whole<1, 1_000_000>, optional;
         /// What requests cost, as `plimsoll profile` prints it. With `log` it must be known; status pages say how busy the
         /// server is instead.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;
         /// The load line: the utilization that a fraction of clients is degraded to hold.

@@ -121,38 +121,7 @@ impl fmt::Display for HttpUrl {
 /// # Errors
 /// All that is wrong with the file, at once.
 pub fn parse_agent(source: &str, name: &str) -> Result<Agent, Diagnostics> {
-    let read = crate::syntax::understand(source, name, |file: &keys::AgentKeys, findings| {
+    crate::syntax::read_file(source, name, |file: &keys::AgentKeys, findings| {
         resolve::resolve(file, name, findings)
-    })?;
-    // Nothing was found wrong, so nothing is missing.
-    read.ok_or_else(|| unreachable_without_findings(source, name))
+    })
 }
-
-/// A file without findings always has a meaning; this keeps a mistake in here from becoming a panic.
-fn unreachable_without_findings(source: &str, name: &str) -> Diagnostics {
-    let mut findings = crate::diagnostic::Findings::of(<keys::AgentKeys as crate::syntax::Section>::shape);
-    let complaint =
-        crate::diagnostic::Complaint::new("this file means nothing", "start from examples/agent.toml");
-    findings.add(crate::diagnostic::Code::MissingKey, &(0..0), complaint);
-    findings.into_diagnostics(source, name)
-}
-
-/// What docs/agent-keys.md says before the keys.
-pub(crate) const INTRODUCTION: &str = "\
-<!-- Generated from crates/config/src/agent/keys.rs: do not edit. Rewrite it with
-     PLIMSOLL_BLESS=1 cargo test -p plimsoll-config --test generated -->
-# The agent's file
-
-What `plimsoll agent FILE` reads. [agent.md](agent.md) says what it is good for, and what to write into nginx and Apache;
-[agent.toml](../examples/agent.toml) is a file to start from.
-
-An editor completes keys and shows their meaning if the file begins with
-`#:schema ./plimsoll-agent.schema.json`, the path of what `plimsoll schema agent` prints.
-
-## How values are written
-
-- A *duration* has a unit: ns, us, ms, s, min (or m), h, d. `\"250ms\"`, `\"10s\"`.
-- A *rate* has a unit: bit/s, kbit/s, Mbit/s, Gbit/s, or a size per second. `\"100 Mbit/s\"`.
-- A relative path is taken from the folder of the file.
-
-";

@@ -2,19 +2,18 @@
 
 use super::keys::{AgentKeys, ApacheKeys, LinkKeys, NginxKeys, ServerKeys};
 use super::{Agent, Chooser, CountersAt, Nginx};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, exclusive, places, refuse};
 use crate::syntax::{Located, Text};
 use plimsoll_core::agent::{LoadSense, Policy, Settings, Threshold};
 use plimsoll_core::time::Duration;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// How far below the load line the way back is, by default.
-const BACK: f64 = 0.1;
-/// Apache's map costs nothing to change; but each change is a line in the journal.
+/// How far below the load line a link goes back to full quality, where the file does not say.
+const BACK_BELOW: f64 = 0.1;
+/// The least change of the fraction that is written to Apache's map: a change costs nothing, but is a line in the log.
 const APACHE_STEP: f64 = 0.02;
 
-/// What `file` means; none only beside findings.
+/// What `file` means; absent only beside findings.
 pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> Option<Agent> {
     let folder = Path::new(name).parent().unwrap_or(Path::new("")).to_owned();
     let at = |text: &Text| folder.join(&text.0);
@@ -27,13 +26,12 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
     if let (Some(full), Some(degraded)) = (&trees.full, &trees.degraded)
         && full.value == degraded.value
     {
-        let complaint =
-            Complaint::new("both trees are the same", "name another folder: `plimsoll adapt` makes one");
-        let other = Other { span: &full.span, what: "`full` is given" };
-        findings.add_with(Code::Duplicate, &degraded.span, complaint, other);
+        refuse!(findings, Duplicate at &degraded.span,
+            "both trees are the same", help: "name another folder: `plimsoll adapt` makes one",
+            beside &full.span => "`full` is given");
     }
     let chooser = chooser?.0;
-    // For a link they are folders.
+    // For a link the trees are folders.
     let tree = |tree: &Located<super::values::TreeName>| match chooser {
         Chooser::Link(_) => folder.join(&tree.value.0).to_string_lossy().into_owned(),
         _ => tree.value.0.clone(),
@@ -50,84 +48,52 @@ pub(super) fn resolve(file: &AgentKeys, name: &str, findings: &mut Findings) -> 
     })
 }
 
-/// The one of several that is given. Refuses none, and more than one.
-fn only<T>(
-    given: Vec<(&'static str, &Range<usize>, T)>,
-    missing: (&Located<()>, Complaint),
-    findings: &mut Findings,
-) -> Option<T> {
-    let mut given = given.into_iter();
-    let Some((first, first_span, value)) = given.next() else {
-        if missing.0.sound {
-            findings.add(Code::MissingKey, &missing.0.span, missing.1);
-        }
-        return None;
-    };
-    for (name, span, _) in given {
-        let message = format!("`{first}` and `{name}` exclude each other");
-        let what = format!("`{first}` is given");
-        let other = Other { span: first_span, what: &what };
-        findings.add_with(Code::Conflict, span, Complaint::new(message, "keep one of them"), other);
-    }
-    Some(value)
-}
-
 fn counters(file: &AgentKeys, at: &dyn Fn(&Text) -> PathBuf, findings: &mut Findings) -> Option<CountersAt> {
     let keys = &file.load.value;
-    let mut given = Vec::new();
-    if let Some(log) = &keys.log {
-        given.push(("log", &log.span, CountersAt::Log(at(&log.value))));
+    exclusive(&places!(keys => log, server_status, stub_status), "keep one of them", findings);
+    let log = keys.log.as_ref().map(|log| CountersAt::Log(at(&log.value)));
+    let server_status = keys.server_status.as_ref().map(|page| CountersAt::ServerStatus(page.value.clone()));
+    let stub_status = keys.stub_status.as_ref().map(|page| CountersAt::StubStatus(page.value.clone()));
+    let counters = log.or(server_status).or(stub_status);
+    if counters.is_none() && file.load.sound {
+        refuse!(findings, MissingKey at &file.load.span,
+            "nothing says how the server's load is seen",
+            help: "under `[load]`, write one of `log`, `server_status` (Apache) and `stub_status` (nginx): without it \
+                   nobody could tell when full quality fits again");
     }
-    if let Some(page) = &keys.server_status {
-        given.push(("server_status", &page.span, CountersAt::ServerStatus(page.value.clone())));
-    }
-    if let Some(page) = &keys.stub_status {
-        given.push(("stub_status", &page.span, CountersAt::StubStatus(page.value.clone())));
-    }
-    let place = Located { value: (), span: file.load.span.clone(), sound: file.load.sound };
-    let complaint = Complaint::new(
-        "nothing says how the server's load is seen",
-        "under `[load]`, write one of `log`, `server_status` (Apache) and `stub_status` (nginx): without it nobody \
-         could tell when full quality fits again",
-    );
-    only(given, (&place, complaint), findings)
+    counters
 }
 
 fn sense(file: &AgentKeys, counters: &CountersAt, findings: &mut Findings) -> Option<LoadSense> {
     let ServerKeys { costs, bandwidth, workers, .. } = &file.server.value;
     let workers = workers.as_ref().map(|workers| workers.value.0 as u32);
     if costs.is_none() && bandwidth.is_none() {
-        let place = &file.server.span;
-        let missing = match counters {
-            CountersAt::Log(_) => Some(Complaint::new(
+        let (message, help) = match counters {
+            CountersAt::Log(_) => (
                 "a log does not say how busy the server is",
                 "write what requests cost, `costs = { request = \"1.6ms\", byte = \"63ns\" }`, as `plimsoll profile` \
                  finds it, or use a status page",
-            )),
-            CountersAt::StubStatus(_) if workers.is_none() => Some(Complaint::new(
+            ),
+            CountersAt::StubStatus(_) if workers.is_none() => (
                 "`stub_status` does not say how many requests the server works on at once",
                 "write it, `workers = 8`, or what requests cost, `costs`",
-            )),
-            _ => None,
+            ),
+            _ => return Some(LoadSense::Gap { workers }),
         };
-        return match missing {
-            Some(complaint) if file.server.sound => {
-                findings.add(Code::MissingKey, place, complaint);
-                None
-            }
-            _ => Some(LoadSense::Gap { workers }),
-        };
+        if file.server.sound {
+            refuse!(findings, MissingKey at &file.server.span, message, help: help);
+        }
+        return Some(LoadSense::Gap { workers });
     }
-    let told = costs.as_ref().map(|costs| &costs.value.0);
-    let per_byte = told.map_or(0.0, |costs| costs.byte.value.0);
+    let costs = costs.as_ref().map(|costs| &costs.value.0);
+    let per_byte = costs.map_or(0.0, |costs| costs.byte.value.0);
     if let (CountersAt::StubStatus(_), true) = (counters, per_byte > 0.0 || bandwidth.is_some()) {
         let span = bandwidth.as_ref().map_or(&file.server.span, |bandwidth| &bandwidth.span);
-        let complaint =
-            Complaint::new("`stub_status` counts no bytes", "leave out `byte` and `bandwidth`, or use `log`");
-        findings.add(Code::Conflict, span, complaint);
+        refuse!(findings, Conflict at span,
+            "`stub_status` counts no bytes", help: "leave out `byte` and `bandwidth`, or use `log`");
     }
     Some(LoadSense::Linear {
-        per_request_seconds: told.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
+        per_request_seconds: costs.and_then(|costs| costs.request.as_ref()).map_or(0.0, |cost| cost.value.0),
         per_byte_seconds: per_byte,
         bandwidth: bandwidth.as_ref().map(|bandwidth| bandwidth.value.0),
     })
@@ -138,21 +104,18 @@ fn chooser(
     at: &dyn Fn(&Text) -> PathBuf,
     findings: &mut Findings,
 ) -> Option<(Chooser, Policy)> {
-    let mut given = Vec::new();
-    if let Some(section) = &file.link {
-        given.push(("link", &section.span, link(&section.value.0, at)));
+    exclusive(&places!(file => link, nginx, apache), "keep one of them", findings);
+    match (&file.link, &file.nginx, &file.apache) {
+        (Some(keys), ..) => link(&keys.value.0, at),
+        (_, Some(keys), _) => nginx(&keys.value.0, at),
+        (.., Some(keys)) => apache(&keys.value.0, at, &file.control.value.period),
+        (None, None, None) => {
+            refuse!(findings, MissingKey at &(0..0),
+                "nothing chooses between the trees",
+                help: "add one of the sections `[link]`, `[nginx]` and `[apache]`");
+            None
+        }
     }
-    if let Some(section) = &file.nginx {
-        given.push(("nginx", &section.span, nginx(&section.value.0, at)));
-    }
-    if let Some(section) = &file.apache {
-        given.push(("apache", &section.span, apache(&section.value.0, at, &file.control.value.period)));
-    }
-    let complaint = Complaint::new(
-        "nothing chooses between the trees",
-        "add one of the sections `[link]`, `[nginx]` and `[apache]`",
-    );
-    only(given, (&Located::sound((), 0..0), complaint), findings)?
 }
 
 fn link(keys: &LinkKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Policy)> {
@@ -166,7 +129,7 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Po
         variable: keys.variable.value.0.clone(),
         client: keys.client.value.0.clone(),
         pid: at(&keys.pid.value),
-        // A bare name is looked for where programs are.
+        // A name without a folder is looked up in PATH.
         program: if program.0.contains('/') { at(program) } else { PathBuf::from(&program.0) },
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
         seed: keys.seed.value.0,
@@ -186,24 +149,19 @@ fn apache(
 fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settings {
     let ServerKeys { every, response_time, queue, load_line, back_line, .. } = &file.server.value;
     let period = &file.control.value.period;
-    for (what, time, from, to) in [("`every`", every, "50ms", "60s"), ("`period`", period, "200ms", "60s")] {
-        let least = if what == "`every`" { Duration::from_millis(50) } else { Duration::from_millis(200) };
-        if !(least..=Duration::from_secs(60)).contains(&time.value) {
-            let complaint = Complaint::new(
-                format!("{what} this short or long does not work"),
-                format!("write something from `\"{from}\"` to `\"{to}\"`"),
-            );
-            findings.add(Code::OutOfRange, &time.span, complaint);
+    for (key, time, least) in [("every", every, 50), ("period", period, 200)] {
+        if !(Duration::from_millis(least)..=Duration::from_secs(60)).contains(&time.value) {
+            refuse!(findings, OutOfRange at &time.span,
+                format!("`{key}` this short or long does not work"),
+                help: format!("write something from `\"{least}ms\"` to `\"60s\"`"));
         }
     }
     if let Some(back) = back_line
         && back.value.0 > load_line.value.0
     {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &back.span,
             "the way back would begin above the load line",
-            format!("write at most {}: the load would be too high again at once", load_line.value.0),
-        );
-        findings.add(Code::Conflict, &back.span, complaint);
+            help: format!("write at most {}: the load would be too high again at once", load_line.value.0));
     }
     Settings {
         policy,
@@ -216,6 +174,6 @@ fn settings(file: &AgentKeys, policy: Policy, findings: &mut Findings) -> Settin
         load_line: load_line.value.0,
         back_line: back_line
             .as_ref()
-            .map_or((load_line.value.0 - BACK).max(load_line.value.0 / 2.0), |back| back.value.0),
+            .map_or((load_line.value.0 - BACK_BELOW).max(load_line.value.0 / 2.0), |back| back.value.0),
     }
 }

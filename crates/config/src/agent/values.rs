@@ -5,7 +5,7 @@
 use super::{HttpUrl, OnExit, Scheme};
 use crate::diagnostic::quoted;
 use crate::gateway::addresses::HostPort;
-use crate::syntax::{Refused, TextField, TextShape, bad, texts, words};
+use crate::syntax::{Refusal, TextField, TextShape, bad, texts, words};
 
 words!(OnExit {
     "restore" => Restore, "full quality for everybody";
@@ -17,15 +17,16 @@ impl TextField for HttpUrl {
         what: "a page over HTTP or HTTPS",
         example: "http://127.0.0.1/robots.txt",
         pattern: Some("^https?://[^ /]+(/[^ #]*)?$"),
+        unit: None,
     };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let plain = text.strip_prefix("http://").map(|rest| (Scheme::Http, rest, 80));
         let tls = || text.strip_prefix("https://").map(|rest| (Scheme::Https, rest, 443));
         let Some((scheme, rest, port)) = plain.or_else(tls) else {
             let rest = text.split_once("://").map_or(text, |(_, rest)| rest).trim_start_matches('/');
             let help = format!("write `\"http://{}\"`", quoted(rest));
-            return Err(bad(format!("`{}` does not begin with http:// or https://", quoted(text)), help));
+            return bad(format!("`{}` does not begin with http:// or https://", quoted(text)), help);
         };
         let (authority, target) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
@@ -33,7 +34,7 @@ impl TextField for HttpUrl {
         let address = HostPort::parse(&address)?.0;
         if target.chars().any(|c| c.is_whitespace() || c.is_control() || c == '#') {
             let message = format!("no request could carry `{}`", quoted(target));
-            return Err(bad(message, "percent-encode what is not printable"));
+            return bad(message, "percent-encode what is not printable");
         }
         Ok(HttpUrl { scheme, address, host: authority.to_owned(), target: target.to_owned() })
     }
@@ -48,34 +49,34 @@ const SPECIAL: &[char] = &['"', '\'', '\\', ';', '{', '}', '$', '#'];
 
 texts! {
     /// A content tree's name.
-    TreeName("a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
+    TreeName(String, "a tree's name", "/srv/trees/full", Some("^[^\\s\"'\\\\;{}$#]+$")) = |text| {
         let special = |c: char| c.is_whitespace() || c.is_control() || SPECIAL.contains(&c);
         if text.is_empty() || text.contains(special) {
             let message = format!("`{}` cannot be a tree's name", quoted(text));
             let help = "use no blanks, quotes, `\\`, `;`, `{`, `}`, `$` or `#`: servers read it in their configuration";
-            return Err(bad(message, help));
+            return bad(message, help);
         }
         Ok(text.to_owned())
     };
     /// A variable of nginx, without `$`.
-    Variable("a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
+    Variable(String, "a variable's name", "plimsoll_tree", Some("^[A-Za-z0-9_]+$")) =
         |text| match text.strip_prefix('$').unwrap_or(text) {
             name if is_word(name) => Ok(name.to_owned()),
-            _ => Err(bad(
+            _ => bad(
                 format!("`{}` is no variable of nginx", quoted(text)),
                 "use letters, digits and `_`, such as `\"plimsoll_tree\"`",
-            )),
+            ),
         };
     /// What a client is, in variables of nginx.
-    ClientVariable("variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
+    ClientVariable(String, "variables of nginx", "$remote_addr", Some("^(\\$[A-Za-z0-9_]+)+$")) = |text| {
         let mut names = text.split('$');
         if names.next() == Some("") && text.len() > 1 && names.all(is_word) {
             return Ok(text.to_owned());
         }
-        Err(bad(
+        bad(
             format!("`{}` does not say what a client is", quoted(text)),
             "write a variable of nginx, such as `\"$remote_addr\"` or `\"$cookie_session\"`",
-        ))
+        )
     };
 }
 

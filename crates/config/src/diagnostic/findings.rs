@@ -36,12 +36,17 @@ impl Complaint {
     }
 }
 
-/// The second place of an error.
-pub(crate) struct Other<'a> {
-    pub(crate) span: &'a Range<usize>,
-    /// What stands there, before "in line N": `first given`.
-    pub(crate) what: &'a str,
+/// Adds an error: `refuse!(findings, Conflict at &span, "what is wrong", help: "what to write instead")`, and after
+/// these, if another place takes part in it, `beside &span => "what stands there"`, to be read before "in line N".
+macro_rules! refuse {
+    ($findings:expr, $code:ident at $span:expr, $message:expr, help: $help:expr $(, beside $other:expr => $what:expr)?) => {{
+        let complaint = $crate::diagnostic::Complaint::new($message, $help);
+        let other: Option<(&std::ops::Range<usize>, String)> = None;
+        $( let other = other.or(Some(($other, $what.into()))); )?
+        $findings.add($crate::diagnostic::Code::$code, $span, complaint, other);
+    }};
 }
+pub(crate) use refuse;
 
 impl Findings {
     /// Nothing found yet in a file of this shape.
@@ -56,20 +61,15 @@ impl Findings {
         sections.iter().find(has_it).map(|section| section.title)
     }
 
-    /// Adds an error.
-    pub(crate) fn add(&mut self, code: Code, span: &Range<usize>, complaint: Complaint) {
-        self.found.push(Finding { code, span: span.clone(), complaint, other: None });
-    }
-
-    /// Adds an error in which another place takes part.
-    pub(crate) fn add_with(
+    /// Adds an error; `refuse!` is the short form.
+    pub(crate) fn add(
         &mut self,
         code: Code,
         span: &Range<usize>,
         complaint: Complaint,
-        other: Other<'_>,
+        other: Option<(&Range<usize>, String)>,
     ) {
-        let other = Some((other.span.clone(), other.what.to_owned()));
+        let other = other.map(|(span, what)| (span.clone(), what));
         self.found.push(Finding { code, span: span.clone(), complaint, other });
     }
 
@@ -100,7 +100,7 @@ impl Findings {
 
     /// Drops what may follow from an error of syntax alone. After such an error the values read are partly a guess:
     /// kept is what is wrong in other lines, under headers that could be read, and not merely absent.
-    pub(crate) fn keep_beside_syntax(&mut self, source: &str) {
+    pub(crate) fn drop_consequences_of_syntax_errors(&mut self, source: &str) {
         let lines = Lines::new(source);
         let line = |finding: &Finding| lines.of(finding.span.start).0;
         let broken: Vec<usize> = self.found.iter().filter(|f| f.code == Code::Syntax).map(line).collect();
@@ -132,6 +132,23 @@ impl Findings {
         all.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         all.dedup();
         Diagnostics { name: name.to_owned(), all, source: source.to_owned() }
+    }
+}
+
+/// Keys of a section by name, each with its place where it is given: `places!(keys => rate, load)`.
+macro_rules! places {
+    ($keys:expr => $($key:ident),+) => { [$((stringify!($key), $crate::syntax::OptionalKey::span(&$keys.$key))),+] };
+}
+pub(crate) use places;
+
+/// Refuses all but the first of keys that exclude each other; see `places!`.
+pub(crate) fn exclusive(keys: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
+    let mut given = keys.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
+    let Some((first, first_span)) = given.next() else { return };
+    for (name, span) in given {
+        refuse!(findings, Conflict at span,
+            format!("`{first}` and `{name}` exclude each other"), help: help,
+            beside first_span => format!("`{first}` is given"));
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod findings;
 
-pub(crate) use findings::{Complaint, Findings, Other};
+pub(crate) use findings::{Complaint, Findings, exclusive, places, refuse};
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
@@ -105,7 +105,7 @@ impl std::error::Error for Diagnostics {}
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for diagnostic in &self.all {
-            writeln!(f, "{}\n", self.drawn(diagnostic))?;
+            writeln!(f, "{}\n", self.render(diagnostic))?;
         }
         match self.all.len() {
             1 => write!(f, "1 error in {}", self.name),
@@ -121,7 +121,7 @@ impl Diagnostics {
     }
 
     /// An error as text: its line of the file with carets below, then notes.
-    fn drawn(&self, diagnostic: &Diagnostic) -> String {
+    fn render(&self, diagnostic: &Diagnostic) -> String {
         let Diagnostic { code, span, line, message, help, other, .. } = diagnostic;
         // The renderer gets the one line that is shown: it would number a long file anew for each error.
         let start = self.source[..span.start].rfind('\n').map_or(0, |end| end + 1);
@@ -159,4 +159,9 @@ pub(crate) fn quoted(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Names as code, one after the other: `` `a`, `b` ``.
+pub(crate) fn in_backticks(names: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -2,34 +2,13 @@
 //!
 //! A schema knows forms, not meaning: it lets pass what resolving alone can know, such as whether a name exists.
 
-use super::reference::one_line;
-use crate::syntax::{KeyShape, Presence, Section, SectionShape, Shape, sections};
-use crate::{adaptation, agent, gateway, workload};
+use super::one_line;
+use crate::syntax::{KeyShape, Presence, SectionShape, Shape};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
-/// The JSON Schema of the configuration.
-pub fn json_schema() -> String {
-    schema_of(gateway::file::ConfigurationKeys::shape(), "Plimsoll configuration")
-}
-
-/// The JSON Schema of the workload.
-pub fn workload_schema() -> String {
-    schema_of(workload::keys::WorkloadKeys::shape(), "Plimsoll workload")
-}
-
-/// The JSON Schema of the adapter's policy.
-pub fn adaptation_schema() -> String {
-    schema_of(adaptation::keys::AdaptationKeys::shape(), "Plimsoll adaptation")
-}
-
-/// The JSON Schema of an agent's file.
-pub fn agent_schema() -> String {
-    schema_of(agent::keys::AgentKeys::shape(), "Plimsoll agent")
-}
-
-fn schema_of(file: SectionShape, title: &str) -> String {
-    let all = sections(file);
+/// The schema of a file with these sections, the root first.
+pub(super) fn schema(title: &str, all: &[SectionShape]) -> String {
     let mut schema = section(&all[0]);
     schema.insert("$schema".to_owned(), "https://json-schema.org/draft/2020-12/schema".into());
     schema.insert("title".to_owned(), title.into());
@@ -99,8 +78,10 @@ fn value(shape: &Shape) -> Map<String, Value> {
             json!({ "type": "object", "additionalProperties": value(inner) })
         }
         Shape::Section(section) => reference(*section),
-        Shape::Named(section) => json!({ "type": "object", "additionalProperties": reference(*section) }),
-        Shape::Many(section) => json!({ "type": "array", "items": reference(*section) }),
+        Shape::NamedSections(section) => {
+            json!({ "type": "object", "additionalProperties": reference(*section) })
+        }
+        Shape::Sections(section) => json!({ "type": "array", "items": reference(*section) }),
     };
     match members {
         Value::Object(members) => members,

@@ -1,16 +1,17 @@
-//! Values that are addresses of the network.
+//! Addresses of the network: their types of values, and those that the gateway listens on.
 
-use crate::diagnostic::quoted;
-use crate::syntax::{Refused, TextField, TextShape, bad, texts};
+use super::file::GatewayKeys;
+use crate::diagnostic::{Findings, quoted, refuse};
+use crate::syntax::{Located, Refusal, TextField, TextShape, bad, texts};
 use plimsoll_core::promises::Network;
 use std::net::{IpAddr, SocketAddr};
 
 /// An address to listen on.
 impl TextField for SocketAddr {
     const SHAPE: TextShape =
-        TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None };
+        TextShape { what: "an address with port", example: "127.0.0.1:8080", pattern: None, unit: None };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         if let Ok(address) = text.parse() {
             return Ok(address);
         }
@@ -26,7 +27,7 @@ impl TextField for SocketAddr {
         } else {
             "write an address and a port, such as `\"127.0.0.1:8080\"` or `\"[::]:8080\"`".to_owned()
         };
-        Err(bad(message, help))
+        bad(message, help)
     }
 
     fn show(&self) -> String {
@@ -34,33 +35,18 @@ impl TextField for SocketAddr {
     }
 }
 
-/// The address of the admin listener, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Admin(pub(crate) Option<SocketAddr>);
-
-impl TextField for Admin {
-    const SHAPE: TextShape =
-        TextShape { what: "an address with port, or `off`", example: "127.0.0.1:9090", pattern: None };
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        if text == "off" {
-            Ok(Admin(None))
-        } else {
-            <SocketAddr as TextField>::parse(text).map(|a| Admin(Some(a)))
-        }
-    }
-
-    fn show(&self) -> String {
-        self.0.map_or("off".to_owned(), |address| address.to_string())
-    }
-}
-
 texts! {
+    /// The address of the admin listener, or none.
+    #[derive(Copy)]
+    Admin(Option<SocketAddr>, "an address with port, or `off`", "127.0.0.1:9090", None) = |text| match text {
+        "off" => Ok(None),
+        _ => <SocketAddr as TextField>::parse(text).map(Some),
+    }, show |address| address.map_or("off".to_owned(), |address| address.to_string());
     /// Host and port to connect to; the host is looked up later.
-    HostPort("a host with port", "127.0.0.1:8000", None) = host_with_port;
+    HostPort(String, "a host with port", "127.0.0.1:8000", None) = host_with_port;
 }
 
-fn host_with_port(text: &str) -> Result<String, Refused> {
+fn host_with_port(text: &str) -> Result<String, Refusal> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let rest = rest.split('/').next().unwrap_or(rest);
         let message = format!("`{}` is a URL; this takes host and port", quoted(text));
@@ -69,7 +55,7 @@ fn host_with_port(text: &str) -> Result<String, Refused> {
             _ if rest.contains(':') => format!("write `\"{}\"`", quoted(rest)),
             _ => format!("write `\"{}:80\"`", quoted(rest)),
         };
-        return Err(bad(message, help));
+        return bad(message, help);
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
     let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -87,30 +73,30 @@ fn host_with_port(text: &str) -> Result<String, Refused> {
         }
         _ => "write host and port, such as `\"127.0.0.1:8000\"` or `\"app.internal:8000\"`".to_owned(),
     };
-    Err(bad(format!("`{}` is no host with port", quoted(text)), help))
+    bad(format!("`{}` is no host with port", quoted(text)), help)
 }
 
 /// A network in CIDR form; an address alone is a network of one.
 impl TextField for Network {
-    const SHAPE: TextShape = TextShape { what: "a network", example: "10.0.0.0/8", pattern: None };
+    const SHAPE: TextShape =
+        TextShape { what: "a network", example: "10.0.0.0/8", pattern: None, unit: None };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let (address, bits) =
             text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let help =
             "write an address or a network, such as `\"192.0.2.7\"`, `\"10.0.0.0/8\"` or `\"2001:db8::/32\"`";
         let Ok(address) = address.parse::<IpAddr>() else {
-            return Err(bad(format!("`{}` is no network", quoted(text)), help));
+            return bad(format!("`{}` is no network", quoted(text)), help);
         };
         let most = if address.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = match bits {
+        let prefix_bits = match bits.map(|bits| (bits, bits.parse())) {
             None => most,
-            Some(bits) => bits.parse().ok().filter(|bits| *bits <= most).ok_or_else(|| {
-                bad(
-                    format!("`/{}` is no prefix length of {address}", quoted(bits)),
-                    format!("use /0 to /{most}"),
-                )
-            })?,
+            Some((_, Ok(number))) if number <= most => number,
+            Some((bits, _)) => {
+                let message = format!("`/{}` is no prefix length of {address}", quoted(bits));
+                return bad(message, format!("use /0 to /{most}"));
+            }
         };
         Ok(Network { address, prefix_bits })
     }
@@ -118,4 +104,31 @@ impl TextField for Network {
     fn show(&self) -> String {
         format!("{}/{}", self.address, self.prefix_bits)
     }
+}
+
+/// Refuses two listeners on one address: the kernel would spread connections over both (`SO_REUSEPORT`), so that
+/// every other request of a client would go to the wrong one.
+pub(super) fn check_listeners(keys: &GatewayKeys, findings: &mut Findings) {
+    let mut known: Vec<Located<SocketAddr>> = Vec::new();
+    let listen = keys.listen.iter().flat_map(|listen| listen.value.0.iter().cloned());
+    let admin = keys.admin.value.0.map(|value| Located::sound(value, keys.admin.span.clone()));
+    for address in listen.chain(admin) {
+        if let Some(first) = known.iter().find(|known| overlap(known.value, address.value)) {
+            let message = match first.value == address.value {
+                true => format!("{} is listened on twice", address.value),
+                false => format!("{} and {} overlap", first.value, address.value),
+            };
+            refuse!(findings, Duplicate at &address.span,
+                message, help: "use another port, or keep one of them",
+                beside &first.span => format!("{} is given", first.value));
+        }
+        known.push(address);
+    }
+}
+
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    // Port 0 is a fresh port each time.
+    let same_family = a.is_ipv4() == b.is_ipv4();
+    let covers = a.ip() == b.ip() || same_family && (a.ip().is_unspecified() || b.ip().is_unspecified());
+    a.port() != 0 && a.port() == b.port() && covers
 }

@@ -3,10 +3,10 @@
 use super::deadlines;
 use super::file::unique;
 use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
-use super::response_times::{self, Promised};
+use super::response_times::{self, ResponsePromise};
 use super::sites::{SiteKeys, name_of, text_of};
-use crate::diagnostic::{Code, Complaint, Findings};
-use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Whole, Within, listed, section};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, Name, OneOrMany, Pairs, Percentile, Ratio, Table, Whole, listed, section};
 use plimsoll_core::promises::{Class, Condition, LAST_PRIORITY, Network, Prefer};
 use plimsoll_core::time::Duration;
 
@@ -16,7 +16,7 @@ section! { "[[site.class]]"
         /// The class's name in metrics, headers and logs.
         name: Name, required("give the class a name: `name = \"premium\"`");
         /// Which requests belong to it.
-        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
+        condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/buy/*\" }`");
         /// 1 is the highest. Lower classes of a site are degraded first, then rejected, and wait longer. Absent: 1 if it
         /// has a `delay` or a `deadline`, else after all classes that have one.
         priority: Whole<1, 100>, optional;
@@ -52,18 +52,18 @@ section! { "match"
     }
 }
 
-/// The engine's own classes: what matches no other, and what is exempt.
-const BUILT_IN_CLASSES: [&str; 2] = ["default", "exempt"];
+/// The classes that the engine adds to each site: `default` and `exempt`.
+const BUILT_IN_CLASSES: usize = 2;
 
 /// The engine counts classes in 16 bits, over all sites, with each site's built-in ones.
 pub(super) fn check_count(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     let mut count = 0;
     for site in sites {
-        count += site.value.class.value.0.len() + BUILT_IN_CLASSES.len();
+        count += site.value.class.value.0.len() + BUILT_IN_CLASSES;
         if count > usize::from(u16::MAX) {
-            let message =
-                format!("more than {} classes up to this site, with two of each site's own", u16::MAX);
-            findings.add(Code::TooMany, &site.span, Complaint::new(message, "leave out classes or sites"));
+            refuse!(findings, TooMany at &site.span,
+                format!("more than {} classes up to this site, with two of each site's own", u16::MAX),
+                help: "leave out classes or sites");
             return;
         }
     }
@@ -74,27 +74,22 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     let keys = &site.class.value.0;
     unique(keys.iter().filter_map(|class| name_of(class.value.name.as_ref())), "classes", findings);
     for name in keys.iter().filter_map(|class| class.value.name.as_ref()) {
-        if BUILT_IN_CLASSES.contains(&name.value.0.as_str()) {
-            let instead = match name.value.0.as_str() {
-                "default" => {
-                    "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
-                     `default_ratio`, `default_priority`"
-                }
-                _ => "choose another name, or say under [[site]] who is not controlled: `exempt`",
-            };
-            let complaint =
-                Complaint::new(format!("every site has a class `{}` of its own", name.value.0), instead);
-            findings.add(Code::Duplicate, &name.span, complaint);
-        }
+        let help = match name.value.0.as_str() {
+            "default" => {
+                "choose another name, or promise it to whoever matches no class under [[site]]: `delay` and `percentile`, \
+                 `default_ratio`, `default_priority`"
+            }
+            "exempt" => "choose another name, or say under [[site]] who is not controlled: `exempt`",
+            _ => continue,
+        };
+        refuse!(findings, Duplicate at &name.span,
+            format!("every site has a class `{}` of its own", name.value.0), help: help);
     }
     let class = |Located { value: class, .. }: &Located<ClassKeys>, findings: &mut Findings| {
-        let Promised { delay, ratio } = response_times::of_class(class, site, findings);
+        let ResponsePromise { delay, ratio } = response_times::of_class(class, site, findings);
         Class {
             name: text_of(class.name.as_ref()),
-            condition: class
-                .condition
-                .as_ref()
-                .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+            condition: match_condition(class.condition.as_ref(), findings),
             priority: priority(
                 class.priority.as_ref(),
                 delay.is_some() || class.deadline.is_some() || site.deadline.is_some(),
@@ -108,6 +103,14 @@ pub(super) fn classes(site: &SiteKeys, findings: &mut Findings) -> Vec<Class> {
     keys.iter().map(|keys| class(keys, findings)).collect()
 }
 
+/// What the key `match` of a class or a type says.
+pub(super) fn match_condition(
+    keys: Option<&Located<Table<MatchKeys>>>,
+    findings: &mut Findings,
+) -> Condition {
+    keys.map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings))
+}
+
 /// The condition of a class, type or exemption.
 pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut Findings) -> Condition {
     let given = [
@@ -119,11 +122,9 @@ pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut 
     ];
     // A key that is there but wrong has its finding: then this one would only confuse.
     if !given.contains(&true) && place.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, Unreachable at &place.span,
             "this matches every request",
-            "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway",
-        );
-        findings.add(Code::Unreachable, &place.span, complaint);
+            help: "say which are meant, such as `path = \"/buy/*\"`; what matches no class is in `default` anyway");
     }
     Condition {
         paths: listed(&keys.path, |path| path.0.clone()),
@@ -148,6 +149,6 @@ fn pairs<N>(
 
 /// The configured priority; else a class that was promised a time comes before those that were promised none.
 pub(super) fn priority(keys: Option<&Located<Whole<1, 100>>>, has_promise: bool) -> u8 {
-    let untold = if has_promise { 1 } else { LAST_PRIORITY };
-    keys.map_or(untold, |priority| priority.value.0 as u8)
+    let default = if has_promise { 1 } else { LAST_PRIORITY };
+    keys.map_or(default, |priority| priority.value.0 as u8)
 }

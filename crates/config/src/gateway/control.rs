@@ -3,7 +3,7 @@
 use super::deadlines;
 use super::file::GatewayKeys;
 use super::values::{LawName, LeastToMost};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{GainMargin, OneOrMany, Text, section};
 use plimsoll_core::promises::{Admission, Control, DelayParts, UtilizationLaw};
 use plimsoll_core::time::Duration;
@@ -38,26 +38,20 @@ const GAIN_MARGIN: f64 = 4.0;
 
 pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut Findings) -> Control {
     if let (LawName::FeedForward, Some(margin)) = (keys.law.value, &keys.gain_margin) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &margin.span,
             "`gain_margin` belongs to `law = \"paper\"`",
-            "leave it out: the feed-forward law has its margin built in",
-        );
-        findings.add(Code::Conflict, &margin.span, complaint);
+            help: "leave it out: the feed-forward law has its margin built in");
     }
     let period = &keys.period;
     if !(Duration::from_millis(10)..=Duration::from_secs(60)).contains(&period.value) {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &period.span,
             "a control period this short or long does not work",
-            "write something from `\"10ms\"` to `\"60s\"`; `\"1s\"` is what the loops were tuned with",
-        );
-        findings.add(Code::OutOfRange, &period.span, complaint);
+            help: "write something from `\"10ms\"` to `\"60s\"`; `\"1s\"` is what the loops were tuned with");
     }
     if keys.retry_after.value.subsec_nanos() != 0 {
-        let complaint = Complaint::new(
+        refuse!(findings, BadValue at &keys.retry_after.span,
             "`Retry-After` counts whole seconds",
-            format!("write `\"{}s\"`", keys.retry_after.value.as_secs() + 1),
-        );
-        findings.add(Code::BadValue, &keys.retry_after.span, complaint);
+            help: format!("write `\"{}s\"`", keys.retry_after.value.as_secs() + 1));
     }
     let law = match keys.law.value {
         LawName::FeedForward => UtilizationLaw::FeedForward,
@@ -81,9 +75,8 @@ pub(super) fn trends(keys: &ControlKeys, name: &str, findings: &mut Findings) ->
     let trends = keys.trends.as_ref()?;
     deadlines::belongs_to_budget("trends", &trends.span, keys, findings);
     if trends.value.0.is_empty() {
-        let complaint =
-            Complaint::new("a file without a name", "write one, such as `trends = \"trends.txt\"`");
-        findings.add(Code::BadValue, &trends.span, complaint);
+        refuse!(findings, BadValue at &trends.span,
+            "a file without a name", help: "write one, such as `trends = \"trends.txt\"`");
     }
     Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&trends.value.0))
 }

@@ -1,12 +1,12 @@
 //! Deadlines: what they prefer, and the types that tell requests apart.
 
-use super::classes::{MatchKeys, condition};
+use super::classes::{MatchKeys, match_condition};
 use super::control::ControlKeys;
 use super::file::unique;
-use super::sites::SiteKeys;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Located, Name, Weight, Within, section};
-use plimsoll_core::promises::{Admission, Condition, DEFAULT_TYPES, Prefer, RequestType, Share};
+use super::sites::{SiteKeys, name_of, text_of};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, Name, Table, Weight, section};
+use plimsoll_core::promises::{Admission, DEFAULT_TYPES, Prefer, RequestType, Share};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ section! { "[[site.type]]"
         /// The type's name in status and metrics.
         name: Name, required("give the type a name: `name = \"report\"`");
         /// Which requests belong to it.
-        condition as "match": Within<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
+        condition as "match": Table<MatchKeys>, required("say who belongs to it: `match = { path = \"/reports/*\" }`");
         /// What one costs relative to a small static file, until it is measured. Of the types that need not be told:
         /// `static` 1, `dynamic` 10, `audio` 20, `video` 100.
         cost: Weight, default(Weight(10.0));
@@ -27,11 +27,8 @@ section! { "[[site.type]]"
 pub(super) fn deadline(keys: Option<&Located<Duration>>, findings: &mut Findings) -> Option<Duration> {
     let deadline = keys?;
     if deadline.value.is_zero() {
-        let complaint = Complaint::new(
-            "a deadline that nothing meets",
-            "write something above zero, such as `\"500ms\"`",
-        );
-        findings.add(Code::OutOfRange, &deadline.span, complaint);
+        refuse!(findings, OutOfRange at &deadline.span,
+            "a deadline that nothing meets", help: "write something above zero, such as `\"500ms\"`");
     }
     Some(deadline.value)
 }
@@ -42,11 +39,8 @@ pub(super) fn shares(keys: &ControlKeys, findings: &mut Findings) -> Vec<Share> 
     belongs_to_budget("shares", &shares.span, keys, findings);
     let shares_of: Vec<Share> = shares.value.0.iter().map(|share| share.value.0).collect();
     if shares_of.iter().map(|share| share.least).sum::<f64>() > 1.0 + 1e-9 {
-        let complaint = Complaint::new(
-            "the least shares are more than all there is",
-            "lower them until they add up to 1 at most",
-        );
-        findings.add(Code::OutOfRange, &shares.span, complaint);
+        refuse!(findings, OutOfRange at &shares.span,
+            "the least shares are more than all there is", help: "lower them until they add up to 1 at most");
     }
     shares_of
 }
@@ -54,34 +48,26 @@ pub(super) fn shares(keys: &ControlKeys, findings: &mut Findings) -> Vec<Share> 
 /// What says nothing without a budget.
 pub(super) fn belongs_to_budget(key: &str, span: &Range<usize>, keys: &ControlKeys, findings: &mut Findings) {
     if keys.admission.value != Admission::Budget {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at span,
             format!("`{key}` belongs to `admission = \"budget\"`"),
-            "leave it out, or write that beside it",
-        );
-        findings.add(Code::Conflict, span, complaint);
+            help: "leave it out, or write that beside it");
     }
 }
 
 /// A site's own types.
 pub(super) fn types(site: &SiteKeys, findings: &mut Findings) -> Vec<RequestType> {
     let keys = &site.types.value.0;
-    let names = keys.iter().filter_map(|own| own.value.name.as_ref());
-    unique(names.clone().map(|name| (name.value.0.as_str(), &name.span)), "types", findings);
-    for name in names {
+    unique(keys.iter().filter_map(|own| name_of(own.value.name.as_ref())), "types", findings);
+    for name in keys.iter().filter_map(|own| own.value.name.as_ref()) {
         if DEFAULT_TYPES.iter().any(|(known, _)| *known == name.value.0) {
-            let complaint = Complaint::new(
+            refuse!(findings, Duplicate at &name.span,
                 format!("every site has a type `{}` of its own, by extension", name.value.0),
-                "choose another name",
-            );
-            findings.add(Code::Duplicate, &name.span, complaint);
+                help: "choose another name");
         }
     }
     let own = |Located { value: own, .. }: &Located<TypeKeys>, findings: &mut Findings| RequestType {
-        name: own.name.as_ref().map_or(String::new(), |name| name.value.0.clone()),
-        condition: own
-            .condition
-            .as_ref()
-            .map_or(Condition::default(), |keys| condition(keys, &keys.value.0, findings)),
+        name: text_of(own.name.as_ref()),
+        condition: match_condition(own.condition.as_ref(), findings),
         quantum: own.cost.value.0,
     };
     keys.iter().map(|keys| own(keys, findings)).collect()
@@ -93,19 +79,15 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let classes = &site.class.value.0;
     for class in classes.iter().map(|class| &class.value) {
         if let (Some(prefer), None, None) = (&class.prefer, &class.deadline, &site.deadline) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &prefer.span,
                 "`prefer` says what a deadline prefers, and this class has none",
-                "write the deadline beside it, such as `deadline = \"1s\"`",
-            );
-            findings.add(Code::Conflict, &prefer.span, complaint);
+                help: "write the deadline beside it, such as `deadline = \"1s\"`");
         }
         if let (Some(deadline), Some(ratio)) = (&class.deadline, &class.ratio) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &ratio.span,
                 "a ratio lets a class wait for others, a deadline does not",
-                "keep `deadline` for a time that is kept, `ratio` for one relative to the site's other classes",
-            );
-            let other = Other { span: &deadline.span, what: "`deadline` is given" };
-            findings.add_with(Code::Conflict, &ratio.span, complaint, other);
+                help: "keep `deadline` for a time that is kept, `ratio` for one relative to the site's other classes",
+                beside &deadline.span => "`deadline` is given");
         }
     }
     // Where something was refused, it may be what seems to be missing.
@@ -114,10 +96,8 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
         return;
     }
     if site.prefer.value != Prefer::default() {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &site.prefer.span,
             "`prefer` says what a deadline prefers, and this site has none",
-            "write the deadline beside it, such as `deadline = \"1s\"`",
-        );
-        findings.add(Code::Conflict, &site.prefer.span, complaint);
+            help: "write the deadline beside it, such as `deadline = \"1s\"`");
     }
 }

@@ -9,10 +9,10 @@ use super::control::ControlKeys;
 use super::http::{ContentType, HeaderName};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
-use super::{Gateway, control, listeners, plants, sites, workers};
+use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Many, Named, OneOrMany, Size, Text, Whole, listed, section};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
@@ -28,11 +28,11 @@ section! { "the file"
         /// Where the gateway listens, and whether it acts.
         gateway: GatewayKeys, section;
         /// The servers behind the gateway, by names of your choice.
-        upstream: Named<UpstreamKeys>, default(Named(Vec::new()));
+        upstream: NamedSections<UpstreamKeys>, default(NamedSections(Vec::new()));
         /// Folders that the gateway serves itself, by names of your choice. A folder is controlled like an upstream.
-        folder: Named<FolderKeys>, default(Named(Vec::new()));
+        folder: NamedSections<FolderKeys>, default(NamedSections(Vec::new()));
         /// The virtual servers, matched in order. Absent: one site for every host, on the only upstream or folder.
-        site: Many<SiteKeys>, default(Many(Vec::new()));
+        site: Sections<SiteKeys>, default(Sections(Vec::new()));
         /// The answer to rejected requests.
         rejection: RejectionKeys, section;
         /// The response header that carries level and reason.
@@ -137,14 +137,15 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     workers::set_load_lines(file, &mut plants.plants, &sites, findings);
     let keys = &file.gateway.value;
     let control = control::control(&file.control.value, keys, findings);
-    listeners::check(keys, findings);
+    addresses::check_listeners(keys, findings);
+    let report = &file.report.value;
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
         forwarded: keys.forwarded.value,
-        report: report(file),
+        report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
         timeouts: timeouts(file),
@@ -155,11 +156,6 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let trends = control::trends(&file.control.value, name, findings);
     let gateway = Gateway { settings, backends: plants.backends, trends };
     Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
-}
-
-fn report(file: &ConfigurationKeys) -> Report {
-    let keys = &file.report.value;
-    Report { mode: keys.when.value, name: keys.header.value.0.clone() }
 }
 
 fn rejection(file: &ConfigurationKeys) -> Rejection {
@@ -176,8 +172,8 @@ const LONGEST_HEAD: u64 = 64 << 10;
 
 fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
     if keys.head.value.0 > LONGEST_HEAD {
-        let complaint = Complaint::new("a request's head cannot be this long", "write at most `\"64 KiB\"`");
-        findings.add(Code::OutOfRange, &keys.head.span, complaint);
+        refuse!(findings, OutOfRange at &keys.head.span,
+            "a request's head cannot be this long", help: "write at most `\"64 KiB\"`");
     }
     Limits {
         head_bytes: keys.head.value.0 as usize,
@@ -212,16 +208,10 @@ pub(super) fn unique<'a>(
     for (name, span) in names {
         match known.get(name) {
             Some(first) => {
-                let complaint = Complaint::new(
+                refuse!(findings, Duplicate at span,
                     format!("two {what} are named `{}`", crate::diagnostic::quoted(name)),
-                    "give one of them another name: metrics and headers tell them apart by it",
-                );
-                findings.add_with(
-                    Code::Duplicate,
-                    span,
-                    complaint,
-                    Other { span: first, what: "the first is" },
-                );
+                    help: "give one of them another name: metrics and headers tell them apart by it",
+                    beside first => "the first is");
             }
             None => drop(known.insert(name, span)),
         }

@@ -2,7 +2,7 @@
 
 use super::http::HostPattern;
 use super::sites::SiteKeys;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::Located;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,16 +23,10 @@ pub(super) fn check(sites: &[Located<SiteKeys>], findings: &mut Findings) {
     for (number, site) in sites.iter().enumerate() {
         let hosts = site.value.host.as_ref().map_or(&[][..], |hosts| &hosts.value.0);
         if let Some(every) = every {
-            let complaint = Complaint::new(
+            refuse!(findings, Unreachable at &site.span,
                 "no request reaches this site: one before it takes every host",
-                "move the site without `host` to the end, or give it one",
-            );
-            findings.add_with(
-                Code::Unreachable,
-                &site.span,
-                complaint,
-                Other { span: every, what: "that one is" },
-            );
+                help: "move the site without `host` to the end, or give it one",
+                beside every => "that one is");
         }
         for host in hosts.iter().filter(|_| every.is_none()) {
             host_is_reached(host, number, &mut known, findings);
@@ -52,15 +46,15 @@ fn host_is_reached<'a>(
     let Located { value: HostPattern(name), span, .. } = host;
     let wider = known.patterns.iter().find(|(wide, _, of)| *of != site && covers(wide, name));
     if let Some(first) = known.all.get(name.as_str()) {
-        let message = format!("the host `{name}` is given twice");
-        let complaint = Complaint::new(message, "keep it in one site: the first takes all its requests");
-        findings.add_with(Code::Duplicate, span, complaint, Other { span: first, what: "it is" });
+        refuse!(findings, Duplicate at span,
+            format!("the host `{name}` is given twice"),
+            help: "keep it in one site: the first takes all its requests",
+            beside first => "it is");
     } else if let Some((wide, first, _)) = wider {
-        let message = format!("no request for `{name}` reaches this site");
-        let complaint =
-            Complaint::new(message, "move this site before that one: the first that matches is taken");
-        let what = format!("`{wide}` takes them");
-        findings.add_with(Code::Unreachable, span, complaint, Other { span: first, what: &what });
+        refuse!(findings, Unreachable at span,
+            format!("no request for `{name}` reaches this site"),
+            help: "move this site before that one: the first that matches is taken",
+            beside first => format!("`{wide}` takes them"));
     }
     known.all.insert(name, span);
     if name.contains('*') {

@@ -5,99 +5,94 @@ use crate::syntax::{bad, texts};
 
 texts! {
     /// Text with at most one `*`.
-    Pattern("a pattern", "/buy/*", Some("^[^*]*[*]?[^*]*$")) = |text| {
+    Pattern(String, "a pattern", "/buy/*", Some("^[^*]*[*]?[^*]*$")) = |text| {
         if text.matches('*').count() > 1 {
             let message = format!("the pattern `{}` has more than one `*`", quoted(text));
-            return Err(bad(
+            return bad(
                 message,
                 "keep one `*`, which stands for any run of characters; list several patterns",
-            ));
+            );
         }
         Ok(text.to_owned())
     };
     /// A pattern of paths.
-    PathPattern("a pattern of paths", "/buy/*", Some("^[/*][^*]*[*]?[^*]*$")) = |text| {
+    PathPattern(String, "a pattern of paths", "/buy/*", Some("^[/*][^*]*[*]?[^*]*$")) = |text| {
         if !text.starts_with(['/', '*']) {
             let message = format!("the pattern `{}` matches no path: paths begin with `/`", quoted(text));
-            return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
+            return bad(message, format!("write `\"/{}\"`", quoted(text)));
         }
         if text.contains(['?', '#']) {
             let message =
                 format!("the pattern `{}` matches no path: paths are compared without query", quoted(text));
-            return Err(bad(message, "leave out what follows the `?`"));
+            return bad(message, "leave out what follows the `?`");
         }
         Pattern::parse(text).map(|pattern| pattern.0)
     };
     /// A pattern of hosts, in lower case, without port.
-    HostPattern("a pattern of hosts", "*.shop.example", None) = |text| {
+    HostPattern(String, "a pattern of hosts", "*.shop.example", None) = |text| {
         let message = format!("`{}` is no host", quoted(text));
         if let Some((_, rest)) = text.split_once("://") {
             let host = rest.split(['/', ':']).next().unwrap_or(rest);
-            return Err(bad(message, format!("write the host alone: `\"{}\"`", quoted(host))));
+            return bad(message, format!("write the host alone: `\"{}\"`", quoted(host)));
         }
         let bracketed = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
         if bracketed.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok()) {
             return Ok(text.to_ascii_lowercase());
         }
         if let Some((host, _)) = text.split_once(':') {
-            return Err(bad(message, format!("write it without port: `\"{}\"`", quoted(host))));
+            return bad(message, format!("write it without port: `\"{}\"`", quoted(host)));
         }
         let fits = |c: char| c.is_ascii_alphanumeric() || "-._*".contains(c);
         if text.is_empty() || !text.chars().all(fits) {
             let help = "use letters, digits, `-` and `.`; write international names in their `xn--` form";
-            return Err(bad(message, help));
+            return bad(message, help);
         }
         Pattern::parse(text).map(|pattern| pattern.0.to_ascii_lowercase())
     };
     /// A header's name, in lower case.
-    HeaderName("a header name", "x-plan", None) = |text| {
+    HeaderName(String, "a header name", "x-plan", None) = |text| {
         if is_token(text) {
             return Ok(text.to_ascii_lowercase());
         }
-        Err(bad(
-            format!("`{}` is no header name", quoted(text)),
-            "use letters, digits and `-`, such as `x-plan`",
-        ))
+        bad(format!("`{}` is no header name", quoted(text)), "use letters, digits and `-`, such as `x-plan`")
     };
     /// The name of a header that a level may set.
-    SetHeaderName("a header name", "x-quality", None) = |text| {
+    SetHeaderName(String, "a header name", "x-quality", None) = |text| {
         let name = HeaderName::parse(text)?.0;
         if FRAMING.contains(&name.as_str()) || name.starts_with("x-forwarded-") {
             let message = format!("a level may not set `{name}`: the gateway itself does");
-            return Err((
-                Code::Conflict,
-                Complaint::new(message, "use a header of your own, such as `x-quality`"),
-            ));
+            let help = "use a header of your own, such as `x-quality`";
+            return Err((Code::Conflict, Complaint::new(message, help)));
         }
         Ok(name)
     };
     /// A header's value.
-    HeaderValue("a header value", "low", Some("^[ -~]*$")) = |text| {
+    HeaderValue(String, "a header value", "low", Some("^[ -~]*$")) = |text| {
         if text.chars().all(|c| c == ' ' || c.is_ascii_graphic()) && text.trim() == text {
             return Ok(text.to_owned());
         }
         let message = format!("`{}` cannot be a header's value", quoted(text));
-        Err(bad(message, "use printable ASCII, without line breaks and without spaces at its ends"))
+        bad(message, "use printable ASCII, without line breaks and without spaces at its ends")
     };
     /// A media type.
-    ContentType("a content type", "text/html; charset=utf-8", None) = |text| {
+    ContentType(String, "a content type", "text/html; charset=utf-8", None) = |text| {
         let (kind, subtype) = text.split(';').next().unwrap_or("").split_once('/').unwrap_or(("", ""));
         if is_token(kind) && is_token(subtype.trim_end()) {
             return HeaderValue::parse(text).map(|value| value.0);
         }
         let message = format!("`{}` is no content type", quoted(text));
-        Err(bad(message, format!("write type and subtype, such as `\"{}\"`", "text/html; charset=utf-8")))
+        bad(message, "write type and subtype, such as `\"text/html; charset=utf-8\"`")
     };
     /// A cookie's name.
-    CookieName("a cookie name", "session", None) = |text| {
+    CookieName(String, "a cookie name", "session", None) = |text| {
         if is_token(text) {
             return Ok(text.to_owned());
         }
         let message = format!("`{}` is no cookie name", quoted(text));
-        Err(bad(message, "use letters, digits, `-` and `_`, such as `session`"))
+        bad(message, "use letters, digits, `-` and `_`, such as `session`")
     };
     /// A method, as sent.
-    Method("a method", "POST", Some("^[A-Z][A-Z-]*$")) = |text| {
+    Method(String, "a method", "POST", Some("^[A-Z][A-Z-]*$")) = |text| {
         let fits = |c: char| c.is_ascii_uppercase() || c == '-';
         if !text.is_empty() && text.chars().all(fits) {
             return Ok(text.to_owned());
@@ -107,28 +102,25 @@ texts! {
             true => format!("methods tell upper case from lower: write `\"{}\"`", quoted(&upper)),
             false => "write a method, such as `\"GET\"` or `\"POST\"`".to_owned(),
         };
-        Err(bad(format!("`{}` is no method", quoted(text)), help))
+        bad(format!("`{}` is no method", quoted(text)), help)
     };
     /// A path put before the request's own: a content tree.
-    Prefix("a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
+    Prefix(String, "a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
         let message = format!("`{}` cannot be a prefix", quoted(text));
         let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
-            return Err(bad(message, "leave the key out: without prefix the path stays as it is"));
+            return bad(message, "leave the key out: without prefix the path stays as it is");
         }
         let fits = |c: char| c.is_ascii_graphic() && !"?#\\".contains(c);
         if !parts.iter().all(|part| part.chars().all(fits) && *part != "." && *part != "..") {
-            return Err(bad(
-                message,
-                "write a plain path, such as `\"/light\"`, percent-encoded where needed",
-            ));
+            return bad(message, "write a plain path, such as `\"/light\"`, percent-encoded where needed");
         }
         let plain = format!("/{}", parts.join("/"));
         if plain != text {
-            return Err(bad(
+            return bad(
                 message,
                 format!("write `\"{}\"`: it begins with `/` and does not end with it", quoted(&plain)),
-            ));
+            );
         }
         Ok(plain)
     };

@@ -2,9 +2,9 @@
 
 use super::file::unique;
 use super::http::{HeaderValue, Prefix, SetHeaderName};
-use super::plants::{Plants, ServedBy};
+use super::plants::Plants;
 use super::sites::{name_of, text_of};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Name, Pairs, Share, section};
 use plimsoll_core::promises::{Level, MAX_LEVELS};
 use plimsoll_gateway::settings::Rewrite;
@@ -43,38 +43,31 @@ pub(super) fn levels(
     findings: &mut Findings,
 ) -> (Vec<Level>, Vec<Rewrite>) {
     if keys.is_empty() {
-        return (vec![only_level()], vec![Rewrite::default()]);
+        let only = Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None };
+        return (vec![only], vec![Rewrite::default()]);
     }
     if let Some(first_too_many) = keys.get(MAX_LEVELS) {
-        let message = format!("{} levels, where at most {MAX_LEVELS} may be", keys.len());
-        findings.add(
-            Code::TooMany,
-            &first_too_many.span,
-            Complaint::new(message, "leave out those nearest to another"),
-        );
+        refuse!(findings, TooMany at &first_too_many.span,
+            format!("{} levels, where at most {MAX_LEVELS} may be", keys.len()),
+            help: "leave out those nearest to another");
     }
     unique(keys.iter().filter_map(|level| name_of(level.value.name.as_ref())), "levels", findings);
     if let Some(cost) = keys.last().and_then(|level| level.value.cost.as_ref()) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &cost.span,
             "`cost` compares a level with the one above, and above the last is none",
-            "leave it out here; the lowest quality comes first, the last level is full quality",
-        );
-        findings.add(Code::Conflict, &cost.span, complaint);
+            help: "leave it out here; the lowest quality comes first, the last level is full quality");
     }
     let mut served: Vec<(usize, Rewrite)> = Vec::new();
     let mut levels = Vec::new();
     for Located { value: level, span, sound } in keys {
-        let by = ServedBy { upstream: level.upstream.as_ref(), folder: level.folder.as_ref() };
-        let plant = plants.find(&by, findings);
+        let plant = plants.find(level.upstream.as_ref(), level.folder.as_ref(), findings);
         let this = (plant.unwrap_or(site_plant), rewrite(level));
         let same = served.iter().zip(keys).position(|(known, other)| *known == this && other.sound);
         if let Some(same) = same.filter(|_| *sound) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at span,
                 "this level is served like another: nothing would be saved",
-                "give one of them a `prefix`, another `upstream` or `folder`, or `headers`",
-            );
-            let other = Other { span: &keys[same].span, what: "the other is" };
-            findings.add_with(Code::Conflict, span, complaint, other);
+                help: "give one of them a `prefix`, another `upstream` or `folder`, or `headers`",
+                beside &keys[same].span => "the other is");
         }
         served.push(this);
         let cost_ratio = level.cost.as_ref().map(|cost| cost.value.0);
@@ -112,7 +105,7 @@ fn falls_back(
         ),
         Some(_) => return true,
     };
-    findings.add(Code::Conflict, &level.fallback.span, Complaint::new(what, help));
+    refuse!(findings, Conflict at &level.fallback.span, what, help: help);
     false
 }
 
@@ -123,8 +116,4 @@ fn rewrite(level: &LevelKeys) -> Rewrite {
         headers: headers.map(|(name, value)| (name.value.0.clone(), value.value.0.clone())).collect(),
         falls_back: false,
     }
-}
-
-fn only_level() -> Level {
-    Level { name: ONLY_LEVEL.to_owned(), plant: None, cost_ratio: None }
 }

@@ -12,7 +12,6 @@ pub(crate) mod file;
 mod hosts;
 pub(crate) mod http;
 mod levels;
-mod listeners;
 pub(crate) mod plants;
 mod response_times;
 mod sites;

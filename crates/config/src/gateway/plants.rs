@@ -5,9 +5,9 @@ use super::addresses::HostPort;
 use super::file::{ConfigurationKeys, unique};
 use super::http::HeaderName;
 use super::workers::{CapacityKeys, Workers};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use crate::syntax::{
-    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Text, Whole, Within, nearest, section,
+    Located, Name, OneOrMany, Rate, Seconds, Share, Size, Table, Text, Whole, nearest, section,
 };
 use plimsoll_core::promises::{Costs, Plant, QueueBounds, Sense};
 use plimsoll_core::time::Duration;
@@ -55,7 +55,7 @@ section! { "[folder.NAME]"
         /// The folder. A relative path is taken from the folder of this file.
         root: Text, required("write the folder to serve: `root = \"/srv/www\"`");
         /// What to serve for a folder: the first of these names that exists.
-        index: OneOrMany<Text>, default(default_index());
+        index: OneOrMany<Text>, default(OneOrMany::new(FilesSettings::default().index.into_iter().map(Text)));
         /// Whether links may lead out of the folder.
         follow_symlinks: bool, default(FilesSettings::default().follow_symlinks);
         /// The most memory for small files, per thread.
@@ -71,11 +71,6 @@ section! { "[folder.NAME]"
     }
 }
 
-fn default_index() -> OneOrMany<Text> {
-    let names = FilesSettings::default().index.into_iter();
-    OneOrMany(names.map(|name| Located::sound(Text(name), 0..0)).collect())
-}
-
 section! { "[folder.NAME.capacity]"
     /// What the gateway can carry where it serves files itself.
     FolderCapacityKeys {
@@ -88,93 +83,66 @@ section! { "[folder.NAME.capacity]"
         /// A mean service time over this in one period counts as full load, whatever else is measured.
         response_time_limit: Duration, optional;
         /// What requests cost, if known. Learned from traffic otherwise.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
         /// deadlines are promised.
         ceiling: Share, optional;
     }
 }
 
-/// Whether a plant is a server of its own or the gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Upstream,
-    Folder,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Upstream => "upstream",
-            Kind::Folder => "folder",
-        }
-    }
-}
-
 /// All plants, with what serves them.
+#[derive(Default)]
 pub(super) struct Plants {
     pub(super) plants: Vec<Plant>,
     pub(super) backends: Vec<Backend>,
-    kinds: Vec<Kind>,
-}
-
-/// What a site or level says about the plant that serves it.
-pub(super) struct ServedBy<'a> {
-    pub(super) upstream: Option<&'a Located<Name>>,
-    pub(super) folder: Option<&'a Located<Name>>,
 }
 
 impl Plants {
     pub(super) fn is_folder(&self, plant: usize) -> bool {
-        self.kinds.get(plant) == Some(&Kind::Folder)
+        matches!(self.backends.get(plant), Some(Backend::Files(_)))
     }
 
-    /// The plant that `by` names, if it names one and it exists.
-    pub(super) fn find(&self, by: &ServedBy<'_>, findings: &mut Findings) -> Option<usize> {
-        let (kind, name) = match (by.upstream, by.folder) {
-            (None, None) => return None,
-            (Some(upstream), Some(folder)) => {
-                let complaint = Complaint::new(
-                    "served by an upstream and by a folder at once",
-                    "keep one of `upstream` and `folder`",
-                );
-                let other = Other { span: &upstream.span, what: "`upstream` is given" };
-                findings.add_with(Code::Conflict, &folder.span, complaint, other);
-                return None;
-            }
-            (Some(name), None) => (Kind::Upstream, name),
-            (None, Some(name)) => (Kind::Folder, name),
-        };
-        let index = self.plants.iter().position(|plant| plant.name == name.value.0);
-        if let Some(index) = index.filter(|index| self.kinds[*index] == kind) {
-            return Some(index);
+    /// The plant that a site or a level names as its upstream or folder, if it names one and it exists.
+    pub(super) fn find(
+        &self,
+        upstream: Option<&Located<Name>>,
+        folder: Option<&Located<Name>>,
+        findings: &mut Findings,
+    ) -> Option<usize> {
+        if let (Some(upstream), Some(folder)) = (upstream, folder) {
+            refuse!(findings, Conflict at &folder.span,
+                "served by an upstream and by a folder at once", help: "keep one of `upstream` and `folder`",
+                beside &upstream.span => "`upstream` is given");
+            return None;
         }
-        let message = format!("no {} is named `{}`", kind.word(), quoted(&name.value.0));
-        findings.add(
-            Code::UnknownName,
-            &name.span,
-            Complaint::new(message, self.name_help(kind, &name.value.0)),
-        );
-        None
+        let name = upstream.or(folder)?;
+        let found = self.plants.iter().position(|plant| plant.name == name.value.0);
+        let found = found.filter(|plant| self.is_folder(*plant) == folder.is_some());
+        if found.is_none() {
+            let (kind, other) =
+                if folder.is_some() { ("folder", "upstream") } else { ("upstream", "folder") };
+            refuse!(findings, UnknownName at &name.span,
+                format!("no {kind} is named `{}`", quoted(&name.value.0)),
+                help: self.name_help(kind, other, &name.value.0));
+        }
+        found
     }
 
-    fn name_help(&self, kind: Kind, name: &str) -> String {
-        let named = |kind: Kind| {
-            self.plants
-                .iter()
-                .zip(&self.kinds)
-                .filter(move |(_, k)| **k == kind)
-                .map(|(plant, _)| plant.name.as_str())
-        };
-        let other = if kind == Kind::Upstream { Kind::Folder } else { Kind::Upstream };
-        if named(other).any(|other| other == name) {
-            return format!("`{name}` is the name of another kind: write `{} = \"{name}\"`", other.word());
+    /// What helps where nothing of a kind has this name; `other` is the other kind.
+    fn name_help(&self, kind: &str, other: &str, name: &str) -> String {
+        let all =
+            self.plants.iter().enumerate().map(|(index, plant)| (self.is_folder(index), plant.name.as_str()));
+        let (same, others): (Vec<_>, Vec<_>) =
+            all.partition(|(is_folder, _)| *is_folder == (kind == "folder"));
+        let names = same.iter().map(|(_, name)| *name);
+        if others.iter().any(|(_, known)| *known == name) {
+            return format!("`{name}` is the name of another kind: write `{other} = \"{name}\"`");
         }
-        if let Some(near) = nearest(name, named(kind)) {
+        if let Some(near) = nearest(name, names.clone()) {
             return format!("did you mean `\"{near}\"`?");
         }
-        match named(kind).map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>() {
-            all if all.is_empty() => format!("define it with a section `[{}.{}]`", kind.word(), quoted(name)),
+        match names.map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>() {
+            all if all.is_empty() => format!("define it with a section `[{kind}.{}]`", quoted(name)),
             all => format!("those defined are {}", all.join(", ")),
         }
     }
@@ -182,11 +150,10 @@ impl Plants {
 
 /// The plants of a file, upstreams first.
 pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut Findings) -> Plants {
-    let mut all = Plants { plants: Vec::new(), backends: Vec::new(), kinds: Vec::new() };
+    let mut all = Plants::default();
     for (name, keys) in &file.upstream.value.0 {
         all.plants.push(upstream(&name.value, &keys.value, findings));
         all.backends.push(servers(&keys.value, findings));
-        all.kinds.push(Kind::Upstream);
     }
     // A folder has as many workers as the gateway has threads.
     let threads = file.gateway.value.threads.as_ref().map(|threads| threads.value.0 as u32);
@@ -195,28 +162,25 @@ pub(super) fn resolve(file: &ConfigurationKeys, file_name: &str, findings: &mut 
     for (name, keys) in &file.folder.value.0 {
         all.plants.push(folder(&name.value, &keys.value, threads, findings));
         all.backends.push(files(&keys.value, file_name, findings));
-        all.kinds.push(Kind::Folder);
     }
     let upstreams = file.upstream.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     let folders = file.folder.value.0.iter().map(|(name, _)| (name.value.as_str(), &name.span));
     unique(upstreams.chain(folders), "upstreams or folders", findings);
     if all.plants.is_empty() && file.upstream.sound && file.folder.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "there is nothing to serve from",
-            "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "name a server: `[upstream.app]` with its `address`, or a folder: `[folder.www]` with its `root`");
     }
     all
 }
 
 fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
     let capacity = &keys.capacity.value;
-    let Workers { begin_with, found, max_connections } = Workers::of(keys, findings);
+    let Workers { workers, search, max_connections } = Workers::of(keys, findings);
     Plant {
         name: name.to_owned(),
-        workers: begin_with,
-        find_workers: found,
+        workers,
+        find_workers: search,
         max_connections,
         // `set_load_lines` fills in a load line that is not configured, since it depends on the sites.
         set_point: capacity.load_line.as_ref().map_or(super::workers::LOAD_LINE, |line| line.value.0),
@@ -235,9 +199,8 @@ fn servers(keys: &UpstreamKeys, findings: &mut Findings) -> Backend {
     let mut addresses: Vec<String> = Vec::new();
     for address in keys.address.iter().flat_map(|list| &list.value.0) {
         if addresses.contains(&address.value.0) {
-            let complaint =
-                Complaint::new(format!("`{}` is named twice", quoted(&address.value.0)), "keep one of them");
-            findings.add(Code::Duplicate, &address.span, complaint);
+            refuse!(findings, Duplicate at &address.span,
+                format!("`{}` is named twice", quoted(&address.value.0)), help: "keep one of them");
         }
         addresses.push(address.value.0.clone());
     }
@@ -268,9 +231,8 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
 fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend {
     let root = match &keys.root {
         Some(root) if root.value.0.is_empty() => {
-            let complaint =
-                Complaint::new("an empty path is no folder", "write `\".\"` for the folder of this file");
-            findings.add(Code::BadValue, &root.span, complaint);
+            refuse!(findings, BadValue at &root.span,
+                "an empty path is no folder", help: "write `\".\"` for the folder of this file");
             PathBuf::new()
         }
         Some(root) => Path::new(file_name).parent().unwrap_or(Path::new("")).join(&root.value.0),
@@ -279,12 +241,9 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
     for name in
         keys.index.value.0.iter().filter(|name| name.value.0.is_empty() || name.value.0.contains(['/', '\\']))
     {
-        let message = format!("`{}` is no file's name", quoted(&name.value.0));
-        findings.add(
-            Code::BadValue,
-            &name.span,
-            Complaint::new(message, "write a name alone, such as `\"index.html\"`"),
-        );
+        refuse!(findings, BadValue at &name.span,
+            format!("`{}` is no file's name", quoted(&name.value.0)),
+            help: "write a name alone, such as `\"index.html\"`");
     }
     let index = keys.index.value.0.iter().map(|name| name.value.0.clone()).collect();
     let cache_bytes = usize::try_from(keys.cache.value.0).unwrap_or(usize::MAX);
@@ -295,21 +254,25 @@ fn files(keys: &FolderKeys, file_name: &str, findings: &mut Findings) -> Backend
 fn ceiling(share: Option<&Located<Share>>, findings: &mut Findings) -> Option<f64> {
     let share = share?;
     if share.value.0 >= 1.0 {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &share.span,
             "guarantees cannot take all of a server",
-            "write something below 1, such as `0.85`: chance needs some room too",
-        );
-        findings.add(Code::OutOfRange, &share.span, complaint);
+            help: "write something below 1, such as `0.85`: chance needs some room too");
     }
     Some(share.value.0)
 }
 
+impl CostKeys {
+    /// The costs of requests, if the part that is needed was given.
+    pub(crate) fn costs(&self) -> Option<Costs> {
+        Some(Costs {
+            per_request_seconds: self.request.as_ref()?.value.0,
+            per_byte_seconds: self.byte.value.0,
+            per_rejection_seconds: self.rejection.value.0,
+        })
+    }
+}
+
 /// The configured costs of requests.
-pub(super) fn costs(keys: Option<&Located<Within<CostKeys>>>) -> Option<Costs> {
-    let keys = &keys?.value.0;
-    Some(Costs {
-        per_request_seconds: keys.request.as_ref()?.value.0,
-        per_byte_seconds: keys.byte.value.0,
-        per_rejection_seconds: keys.rejection.value.0,
-    })
+pub(super) fn costs(keys: Option<&Located<Table<CostKeys>>>) -> Option<Costs> {
+    keys.and_then(|keys| keys.value.0.costs())
 }

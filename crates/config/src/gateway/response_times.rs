@@ -2,7 +2,7 @@
 
 use super::classes::ClassKeys;
 use super::sites::SiteKeys;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{Located, Percentile, Whole};
 use plimsoll_core::promises::Delay;
 use plimsoll_core::time::Duration;
@@ -10,34 +10,32 @@ use std::ops::Range;
 
 /// A class's delay or ratio; never both.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Promised {
+pub(super) struct ResponsePromise {
     pub(super) delay: Option<Delay>,
     pub(super) ratio: Option<f64>,
 }
 
 /// The class's own, else its site's delay.
-pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> Promised {
+pub(super) fn of_class(class: &ClassKeys, site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let own = delay(class.delay.as_ref(), class.percentile.as_ref(), findings);
     if let (Some(delay), Some(ratio)) = (&class.delay, &class.ratio) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &ratio.span,
             "a class has a delay or a ratio, not both",
-            "keep `delay` for a time of its own, `ratio` for one relative to the site's other classes",
-        );
-        let other = Other { span: &delay.span, what: "`delay` is given" };
-        findings.add_with(Code::Conflict, &ratio.span, complaint, other);
+            help: "keep `delay` for a time of its own, `ratio` for one relative to the site's other classes",
+            beside &delay.span => "`delay` is given");
     }
     match &class.ratio {
-        Some(ratio) => Promised { delay: None, ratio: Some(ratio.value.0) },
-        None => Promised { delay: own.or(of_site(site)), ratio: None },
+        Some(ratio) => ResponsePromise { delay: None, ratio: Some(ratio.value.0) },
+        None => ResponsePromise { delay: own.or(of_site(site)), ratio: None },
     }
 }
 
 /// What the class `default` was promised: its ratio, else its site's delay.
-pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> Promised {
+pub(super) fn of_default(site: &SiteKeys, findings: &mut Findings) -> ResponsePromise {
     let delay = delay(site.delay.as_ref(), site.percentile.as_ref(), findings);
     match &site.default_ratio {
-        Some(ratio) => Promised { delay: None, ratio: Some(ratio.value.0) },
-        None => Promised { delay, ratio: None },
+        Some(ratio) => ResponsePromise { delay: None, ratio: Some(ratio.value.0) },
+        None => ResponsePromise { delay, ratio: None },
     }
 }
 
@@ -52,23 +50,21 @@ fn delay(
     findings: &mut Findings,
 ) -> Option<Delay> {
     if let (None, Some(percentile)) = (target, percentile) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &percentile.span,
             "a percentile of what?",
-            "write the delay beside it: `delay = \"200ms\"`, and so many of a hundred responses keep it",
-        );
-        findings.add(Code::Conflict, &percentile.span, complaint);
+            help: "write the delay beside it: `delay = \"200ms\"`, and so many of a hundred responses keep it");
     }
     let percentile = percentile.map(|percentile| percentile.value.0);
     target.map(|delay| Delay { target: delay.value, percentile })
 }
 
 /// A ratio, the configured priority beside it, and where the two stand.
-struct Place<'a> {
+struct RatioEntry<'a> {
     span: &'a Range<usize>,
     priority: Option<&'a Located<Whole<1, 100>>>,
 }
 
-impl Place<'_> {
+impl RatioEntry<'_> {
     /// The place of the priority, or of the class that has none.
     fn shown(&self) -> &Range<usize> {
         self.priority.map_or(self.span, |priority| &priority.span)
@@ -85,47 +81,40 @@ pub(super) fn check(keys: &Located<SiteKeys>, findings: &mut Findings) {
     let own = classes.iter().filter(|class| class.value.delay.is_none());
     let own = own.map(|class| (class.value.ratio.as_ref(), class.value.priority.as_ref()));
     let all = own.chain([(site.default_ratio.as_ref(), site.default_priority.as_ref())]);
-    let ratios: Vec<Place<'_>> =
-        all.filter_map(|(ratio, priority)| Some(Place { span: &ratio?.span, priority })).collect();
+    let ratios: Vec<RatioEntry<'_>> =
+        all.filter_map(|(ratio, priority)| Some(RatioEntry { span: &ratio?.span, priority })).collect();
     same_priority(&ratios, findings);
     if !sound {
         return;
     }
     if let [alone] = ratios.as_slice() {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at alone.span,
             "one class alone has a ratio: there is nothing to hold it against",
-            "give another class of the site one, or `default_ratio` to what matches none; for a time of its own write `delay`",
-        );
-        findings.add(Code::Conflict, alone.span, complaint);
+            help: "give another class of the site one, or `default_ratio` to what matches none; for a time of its own write `delay`");
     }
     if ratios.is_empty() && site.strict_ratios.value {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &site.strict_ratios.span,
             "no class of this site has a ratio",
-            "give two of them a `ratio`, or leave `strict_ratios` out",
-        );
-        findings.add(Code::Conflict, &site.strict_ratios.span, complaint);
+            help: "give two of them a `ratio`, or leave `strict_ratios` out");
     }
     let has_own = |class: &Located<ClassKeys>| class.value.delay.is_some() || class.value.ratio.is_some();
     if let (Some(delay), Some(_)) = (&site.delay, &site.default_ratio)
         && classes.iter().all(has_own)
     {
-        let complaint = Complaint::new(
+        refuse!(findings, Unreachable at &delay.span,
             "every class of this site has a delay or a ratio of its own",
-            "leave out either this or `default_ratio`",
-        );
-        findings.add(Code::Unreachable, &delay.span, complaint);
+            help: "leave out either this or `default_ratio`");
     }
 }
 
 /// Refuses two priorities among classes with ratios: the higher would always go first, whatever the ratio.
-fn same_priority(ratios: &[Place<'_>], findings: &mut Findings) {
-    let priority = |place: &Place<'_>| place.priority.map(|priority| priority.value.0);
+fn same_priority(ratios: &[RatioEntry<'_>], findings: &mut Findings) {
+    let priority = |place: &RatioEntry<'_>| place.priority.map(|priority| priority.value.0);
     let Some(first) = ratios.first() else { return };
     let Some(other) = ratios.iter().find(|place| priority(place) != priority(first)) else { return };
-    let complaint = Complaint::new(
-        "classes with a ratio have one priority: the ratio sets them apart",
-        "leave `priority` out of them, or give all of them the same",
-    );
     let what = if first.priority.is_some() { "another priority is given" } else { "one without is given" };
-    findings.add_with(Code::Conflict, other.shown(), complaint, Other { span: first.shown(), what });
+    refuse!(findings, Conflict at other.shown(),
+        "classes with a ratio have one priority: the ratio sets them apart",
+        help: "leave `priority` out of them, or give all of them the same",
+        beside first.shown() => what);
 }

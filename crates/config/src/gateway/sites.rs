@@ -5,13 +5,13 @@ use super::deadlines::TypeKeys;
 use super::file::{ConfigurationKeys, unique};
 use super::http::{HeaderName, HostPattern};
 use super::levels::{LevelKeys, ONLY_LEVEL, levels};
-use super::plants::{CostKeys, Plants, ServedBy, costs};
-use super::response_times::{self, Promised};
+use super::plants::{CostKeys, Plants, costs};
+use super::response_times::{self, ResponsePromise};
 use super::values::ClientIdentity;
 use super::{deadlines, hosts};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use crate::syntax::{
-    Located, Many, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Weight, Whole, Within, listed,
+    Located, Name, OneOrMany, Percentile, Rate, Ratio, RequestRate, Sections, Table, Weight, Whole, listed,
     section,
 };
 use plimsoll_core::promises::{Choice, Guarantee, Identity, Prefer, Site};
@@ -36,7 +36,7 @@ section! { "[[site]]"
         choice: Choice, default(Choice::default());
         /// What it gets at full quality whatever the others do. Absent: best effort, served from what the guarantees of
         /// others leave. A site that asks for more than was guaranteed gets what its guarantee can carry, degraded.
-        guarantee: Within<GuaranteeKeys>, optional;
+        guarantee: Table<GuaranteeKeys>, optional;
         /// The site's share of what no guarantee uses, relative to the other sites'.
         weight: Weight, default(Weight(1.0));
         /// Whether the site may take of what no guarantee uses. `false` holds it to its own, on an idle server too.
@@ -63,15 +63,15 @@ section! { "[[site]]"
         cost_header: HeaderName, optional;
         /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
         /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
-        types as "type": Many<TypeKeys>, default(Many(Vec::new()));
+        types as "type": Sections<TypeKeys>, default(Sections(Vec::new()));
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// Requests that are never degraded nor rejected: health checks.
-        exempt: Many<MatchKeys>, default(Many(Vec::new()));
+        exempt: Sections<MatchKeys>, default(Sections(Vec::new()));
         /// The levels of service, lowest quality first. Absent: one level, `full`, the site as it is.
-        level: Many<LevelKeys>, default(Many(Vec::new()));
+        level: Sections<LevelKeys>, default(Sections(Vec::new()));
         /// Groups of clients or requests, matched in order. What matches none is the class `default`.
-        class: Many<ClassKeys>, default(Many(Vec::new()));
+        class: Sections<ClassKeys>, default(Sections(Vec::new()));
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn resolve(
 ) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     let sites = &file.site.value.0;
     if sites.is_empty() {
-        return implied(plants, findings);
+        return implied_site(plants, findings);
     }
     unique(sites.iter().filter_map(|site| name_of(site.value.name.as_ref())), "sites", findings);
     hosts::check(sites, findings);
@@ -104,13 +104,11 @@ pub(super) fn resolve(
 }
 
 /// The site of a file that lists none.
-fn implied(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
+fn implied_site(plants: &Plants, findings: &mut Findings) -> (Vec<Site>, Vec<Vec<Rewrite>>) {
     if plants.plants.len() > 1 {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "there are several upstreams or folders, and no site says which requests go where",
-            "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "add a section `[[site]]` with a `name`, a `host` and an `upstream` or `folder` for each");
     }
     let name = plants.plants.first().map_or("", |plant| plant.name.as_str());
     let site = Site::new(name, &[ONLY_LEVEL]);
@@ -129,18 +127,17 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
     response_times::check(keys, findings);
     deadlines::check(keys, findings);
     let Located { value: keys, span, sound } = keys;
-    let by = ServedBy { upstream: keys.upstream.as_ref(), folder: keys.folder.as_ref() };
-    if *sound && by.upstream.is_none() && by.folder.is_none() && plants.plants.len() > 1 {
-        let complaint = Complaint::new(
+    let (upstream, folder) = (keys.upstream.as_ref(), keys.folder.as_ref());
+    if *sound && upstream.is_none() && folder.is_none() && plants.plants.len() > 1 {
+        refuse!(findings, MissingKey at span,
             "this site does not say what serves it, and there are several",
-            "add `upstream = \"...\"` or `folder = \"...\"`",
-        );
-        findings.add(Code::MissingKey, span, complaint);
+            help: "add `upstream = \"...\"` or `folder = \"...\"`");
     }
-    let plant = plants.find(&by, findings).unwrap_or(0);
+    let plant = plants.find(upstream, folder, findings).unwrap_or(0);
     let (levels, rewrites) = levels(&keys.level.value.0, plant, plants, findings);
     let exempt = keys.exempt.value.0.iter().map(|keys| condition(keys, &keys.value, findings)).collect();
-    let Promised { delay: default_delay, ratio: default_ratio } = response_times::of_default(keys, findings);
+    let ResponsePromise { delay: default_delay, ratio: default_ratio } =
+        response_times::of_default(keys, findings);
     let site = Site {
         name: text_of(keys.name.as_ref()),
         hosts: listed(&keys.host, |host| host.0.clone()),
@@ -171,31 +168,25 @@ fn site(keys: &Located<SiteKeys>, plants: &Plants, findings: &mut Findings) -> (
 
 /// A site's contract.
 fn guarantee(keys: &SiteKeys, findings: &mut Findings) -> Option<Guarantee> {
-    let Some(Located { value: Within(guarantee), .. }) = &keys.guarantee else {
+    let Some(Located { value: Table(guarantee), .. }) = &keys.guarantee else {
         if !keys.share_excess.value {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &keys.share_excess.span,
                 "a site without a guarantee lives of what others leave: nothing would be served",
-                "add `guarantee = { rate = \"100/s\" }`, or leave this out",
-            );
-            findings.add(Code::Conflict, &keys.share_excess.span, complaint);
+                help: "add `guarantee = { rate = \"100/s\" }`, or leave this out");
         }
         return None;
     };
     let rate = guarantee.rate.as_ref()?;
     if rate.value.0 <= 0.0 {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &rate.span,
             "a guarantee of nothing",
-            "write the most requests that it covers, or leave `guarantee` out: then it is best effort",
-        );
-        findings.add(Code::OutOfRange, &rate.span, complaint);
+            help: "write the most requests that it covers, or leave `guarantee` out: then it is best effort");
     }
     let burst = &guarantee.burst;
     if !(Duration::from_millis(1)..=Duration::from_secs(3600)).contains(&burst.value) {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &burst.span,
             "a burst this short or long does not work",
-            "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance",
-        );
-        findings.add(Code::OutOfRange, &burst.span, complaint);
+            help: "write something from `\"1ms\"` to `\"1h\"`; `\"2s\"` leaves room for chance");
     }
     Some(Guarantee {
         rate: rate.value.0,

@@ -2,72 +2,42 @@
 
 use crate::diagnostic::{Code, Complaint, quoted};
 use crate::gateway::http::{CookieName, HeaderName};
-use crate::syntax::{Refused, TextField, TextShape, bad, words};
+use crate::syntax::{bad, texts, words};
 use plimsoll_core::promises::{Admission, Choice, DelayParts, Identity, Mode, Prefer, Sense, Share};
 use plimsoll_gateway::settings::{ForwardedFields, ReportMode};
 
-/// What a client is: its address, or the value of a header or cookie.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientIdentity(pub(crate) Identity);
-
-impl TextField for ClientIdentity {
-    const SHAPE: TextShape = TextShape {
-        what: "`address`, `header:NAME` or `cookie:NAME`",
-        example: "address",
-        pattern: Some("^(address|header:.+|cookie:.+)$"),
+texts! {
+    /// What a client is: its address, or the value of a header or cookie.
+    ClientIdentity(
+        Identity, "`address`, `header:NAME` or `cookie:NAME`", "address", Some("^(address|header:.+|cookie:.+)$")
+    ) = |text| match text.split_once(':') {
+        None if text == "address" => Ok(Identity::Address),
+        Some(("header", name)) => Ok(Identity::Header(HeaderName::parse(name)?.0)),
+        Some(("cookie", name)) => Ok(Identity::Cookie(CookieName::parse(name)?.0)),
+        _ => Err((Code::UnknownWord, Complaint::new(
+            format!("`{}` does not say what a client is", quoted(text)),
+            "write `\"address\"`, `\"header:x-user\"` or `\"cookie:session\"`, with the name you use",
+        ))),
+    }, show |identity| match identity {
+        Identity::Address => "address".to_owned(),
+        Identity::Header(name) => format!("header:{name}"),
+        Identity::Cookie(name) => format!("cookie:{name}"),
     };
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        let identity = match text.split_once(':') {
-            None if text == "address" => Identity::Address,
-            Some(("header", name)) => Identity::Header(HeaderName::parse(name)?.0),
-            Some(("cookie", name)) => Identity::Cookie(CookieName::parse(name)?.0),
-            _ => {
-                let message = format!("`{}` does not say what a client is", quoted(text));
-                let help =
-                    "write `\"address\"`, `\"header:x-user\"` or `\"cookie:session\"`, with the name you use";
-                return Err((Code::UnknownWord, Complaint::new(message, help)));
-            }
-        };
-        Ok(ClientIdentity(identity))
-    }
-
-    fn show(&self) -> String {
-        match &self.0 {
-            Identity::Address => "address".to_owned(),
-            Identity::Header(name) => format!("header:{name}"),
-            Identity::Cookie(name) => format!("cookie:{name}"),
-        }
-    }
-}
-
-/// A least and a most share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LeastToMost(pub(crate) Share);
-
-impl TextField for LeastToMost {
-    const SHAPE: TextShape = TextShape {
-        what: "a least and a most share",
-        example: "0.2-1",
-        pattern: Some("^(0|1|0?\\.[0-9]+)-(0|1|0?\\.[0-9]+)$"),
-    };
-
-    fn parse(text: &str) -> Result<Self, Refused> {
+    /// A least and a most share.
+    #[derive(Copy)]
+    LeastToMost(
+        Share, "a least and a most share", "0.2-1", Some("^(0|1|0?\\.[0-9]+)-(0|1|0?\\.[0-9]+)$")
+    ) = |text| {
         let read = || {
             let (least, most) = text.split_once('-')?;
             let share = Share { least: least.trim().parse().ok()?, most: most.trim().parse().ok()? };
-            (0.0 <= share.least && share.least <= share.most && share.most <= 1.0)
-                .then_some(LeastToMost(share))
+            (0.0 <= share.least && share.least <= share.most && share.most <= 1.0).then_some(share)
         };
-        read().ok_or_else(|| {
-            let message = format!("`{}` is not a least and a most share", quoted(text));
-            bad(message, "write both from 0 to 1, the least first, such as `\"0.2-1\"`")
-        })
-    }
-
-    fn show(&self) -> String {
-        format!("{}-{}", self.0.least, self.0.most)
-    }
+        read().map_or_else(|| bad(
+            format!("`{}` is not a least and a most share", quoted(text)),
+            "write both from 0 to 1, the least first, such as `\"0.2-1\"`",
+        ), Ok)
+    }, show |share| format!("{}-{}", share.least, share.most);
 }
 
 words!(Mode {

@@ -4,8 +4,8 @@
 use super::file::ConfigurationKeys;
 use super::plants::{CostKeys, UpstreamKeys};
 use crate::agent::HttpUrl;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Located, Rate, Share, Whole, Within, section};
+use crate::diagnostic::{Findings, places, refuse};
+use crate::syntax::{Located, OptionalKey, Rate, Share, Table, Whole, section};
 use plimsoll_core::promises::{Class, Plant, Sense, Site, WorkerBounds};
 use plimsoll_core::time::Duration;
 use std::ops::Range;
@@ -37,7 +37,7 @@ section! { "[upstream.NAME.capacity]"
         /// How utilization is sensed.
         sense: Sense, default(Sense::default());
         /// What requests cost, if known. Learned from traffic otherwise, so leave it out unless you measured.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// Whether the gateway runs on the server's own machine: then rejections cost the server too.
         same_host: bool, default(false);
         /// The most that the sites' guarantees may take of it together, below 1. Default: the load line; at most 0.58 where
@@ -48,21 +48,21 @@ section! { "[upstream.NAME.capacity]"
 
 /// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;
-/// The same where every class was promised a delay or a deadline: how full the server may be follows from those.
+/// The load line where every class was promised a delay or a deadline, from which it follows how full the server may be.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 
-/// What to begin the search for the number of workers with: more than most servers need to be seen at work, few enough
-/// that a small one is not flooded.
-const BEGIN_WITH: u32 = 16;
-/// The most workers to look for, where the file gives no number.
-const MOST: u32 = 1024;
+/// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
+/// small one is not flooded.
+const FIRST_GUESS: u32 = 16;
+/// The most workers that a search looks for where the file gives no number.
+const MOST_WORKERS: u32 = 1024;
 
 /// How many requests an upstream works on at once.
 pub(super) struct Workers {
     /// The configured number of workers, or the first guess.
-    pub(super) begin_with: u32,
+    pub(super) workers: u32,
     /// The bounds of the search, if the number is not configured.
-    pub(super) found: Option<WorkerBounds>,
+    pub(super) search: Option<WorkerBounds>,
     /// The most in service at once.
     pub(super) max_connections: u32,
 }
@@ -78,62 +78,51 @@ impl Workers {
     pub(super) fn of(keys: &UpstreamKeys, findings: &mut Findings) -> Self {
         let capacity = &keys.capacity.value;
         if let Some(workers) = &capacity.workers {
-            told_and_to_be_found(capacity, &workers.span, findings);
-            let begin_with = workers.value.0 as u32;
-            let max_connections = number(&keys.max_connections).unwrap_or(begin_with);
-            return Workers { begin_with, found: None, max_connections };
+            refuse_search_bounds(capacity, &workers.span, findings);
+            let workers = workers.value.0 as u32;
+            let max_connections = number(&keys.max_connections).unwrap_or(workers);
+            return Workers { workers, search: None, max_connections };
         }
         if let (Some(workers), Some(connections)) = (&capacity.max_workers, &keys.max_connections) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &workers.span,
                 "where workers are to be found, this and `max_connections` say the same: the most requests in service",
-                "keep one of them",
-            );
-            let other = Other { span: &connections.span, what: "`max_connections` is given" };
-            findings.add_with(Code::Conflict, &workers.span, complaint, other);
+                help: "keep one of them",
+                beside &connections.span => "`max_connections` is given");
         }
-        let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST);
+        let most = number(&capacity.max_workers).or(number(&keys.max_connections)).unwrap_or(MOST_WORKERS);
         let least = number(&capacity.min_workers).unwrap_or(1);
         if least > most {
-            nothing_between(least, most, keys, findings);
+            refuse_empty_search(least, most, keys, findings);
         }
-        let found = Some(WorkerBounds { least, most });
-        Workers { begin_with: BEGIN_WITH.min(most).max(least), found, max_connections: most }
+        let search = Some(WorkerBounds { least, most });
+        Workers { workers: FIRST_GUESS.min(most).max(least), search, max_connections: most }
     }
 }
 
 /// Refuses bounds of a search beside the number itself.
-fn told_and_to_be_found(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
-    let bounds = [
-        ("min_workers", capacity.min_workers.as_ref().map(|bound| &bound.span)),
-        ("max_workers", capacity.max_workers.as_ref().map(|bound| &bound.span)),
-        ("workers_from", capacity.workers_from.as_ref().map(|page| &page.span)),
-    ];
-    for (name, bound) in bounds {
+fn refuse_search_bounds(capacity: &CapacityKeys, workers: &Range<usize>, findings: &mut Findings) {
+    for (name, bound) in places!(capacity => min_workers, max_workers, workers_from) {
         let Some(bound) = bound else { continue };
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at bound,
             format!("`{name}` is for workers that are to be found, and `workers` tells them"),
-            format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
-        );
-        let other = Other { span: workers, what: "`workers` is given" };
-        findings.add_with(Code::Conflict, bound, complaint, other);
+            help: format!("keep `workers` if you know how many they are; to have them found, keep `{name}`"),
+            beside workers => "`workers` is given");
     }
 }
 
-fn nothing_between(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
+/// Refuses bounds of a search that have no number between them.
+fn refuse_empty_search(least: u32, most: u32, keys: &UpstreamKeys, findings: &mut Findings) {
     let capacity = &keys.capacity.value;
     let Some(min) = &capacity.min_workers else { return };
     let message = format!("no number of workers is at least {least} and at most {most}");
-    let max = capacity.max_workers.as_ref().map(|max| (&max.span, "`max_workers` is given"));
-    let connections = keys.max_connections.as_ref().map(|max| (&max.span, "`max_connections` is given"));
+    let max = capacity.max_workers.span().map(|span| (span, "`max_workers` is given"));
+    let connections = keys.max_connections.span().map(|span| (span, "`max_connections` is given"));
     match max.or(connections) {
-        Some((span, what)) => {
-            let complaint = Complaint::new(message, format!("write at most `{most}`, or raise the other"));
-            findings.add_with(Code::Unreachable, &min.span, complaint, Other { span, what });
-        }
-        None => {
-            let complaint = Complaint::new(message, format!("add `max_workers`: {most} without it"));
-            findings.add(Code::Unreachable, &min.span, complaint);
-        }
+        Some((span, what)) => refuse!(findings, Unreachable at &min.span,
+            message, help: format!("write at most `{most}`, or raise the other"),
+            beside span => what),
+        None => refuse!(findings, Unreachable at &min.span,
+            message, help: format!("add `max_workers`: {most} without it")),
     }
 }
 
@@ -147,18 +136,26 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && only_times(index, sites) {
+        if capacity.load_line.is_none() && promises_only_times(index, sites) {
             plant.set_point = LOAD_LINE_OF_DELAYS;
         }
-        if let Some(most) = &keys.value.max_connections {
-            load_line_is_reachable(plant, &most.span, capacity, findings);
+        // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
+        if let (Some(connections), Some(workers)) = (&keys.value.max_connections, &capacity.workers) {
+            let most = plant.max_connections;
+            let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;
+            if plant.sense == Sense::Gap && most < needed {
+                refuse!(findings, Unreachable at &connections.span,
+                    format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
+                    help: format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
+                    beside &workers.span => "`workers` is given");
+            }
         }
     }
 }
 
 /// Whether the plant serves sites, and all their classes were promised a delay or a deadline; a site that it serves at some
 /// level counts too.
-fn only_times(plant: usize, sites: &[Site]) -> bool {
+fn promises_only_times(plant: usize, sites: &[Site]) -> bool {
     let serves =
         |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
     let promised = |site: &Site| {
@@ -166,24 +163,4 @@ fn only_times(plant: usize, sites: &[Site]) -> bool {
         site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(own))
     };
     sites.iter().any(|site| site.plant == plant) && sites.iter().filter(serves).all(promised)
-}
-
-/// With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
-fn load_line_is_reachable(
-    plant: &Plant,
-    span: &Range<usize>,
-    capacity: &CapacityKeys,
-    findings: &mut Findings,
-) {
-    let Some(workers) = &capacity.workers else { return };
-    let most = plant.max_connections;
-    let needed = (plant.set_point * workers.value.0 as f64).ceil() as u32;
-    if plant.sense == Sense::Gap && most < needed {
-        let complaint = Complaint::new(
-            format!("with {most} connections at most {most} of {} workers are ever busy", workers.value.0),
-            format!("write at least {needed}, or lower `workers` to the share that is the gateway's"),
-        );
-        let other = Other { span: &workers.span, what: "`workers` is given" };
-        findings.add_with(Code::Unreachable, span, complaint, other);
-    }
 }

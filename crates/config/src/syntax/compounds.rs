@@ -3,13 +3,20 @@
 use super::field::{Field, Located, Section, wrong_type};
 use super::shape::Shape;
 use super::text::{TextField, check_name};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Code, Findings, refuse};
 use toml::Spanned;
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 /// One value, or a list of them.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMany<T>(pub(crate) Vec<Located<T>>);
+
+impl<T> OneOrMany<T> {
+    /// A default.
+    pub(crate) fn new(values: impl Iterator<Item = T>) -> Self {
+        OneOrMany(values.map(|value| Located::sound(value, 0..0)).collect())
+    }
+}
 
 impl<T: Field> Field for OneOrMany<T> {
     fn shape() -> Shape {
@@ -24,9 +31,8 @@ impl<T: Field> Field for OneOrMany<T> {
             return read(value, findings).map(|one| OneOrMany(vec![one]));
         };
         if list.is_empty() {
-            let complaint =
-                Complaint::new("an empty list says nothing", "name at least one, or leave the key out");
-            findings.add(Code::BadValue, &value.span(), complaint);
+            refuse!(findings, BadValue at &value.span(),
+                "an empty list says nothing", help: "name at least one, or leave the key out");
             return None;
         }
         Some(OneOrMany(list.iter().filter_map(|item| read(item, findings)).collect()))
@@ -35,10 +41,7 @@ impl<T: Field> Field for OneOrMany<T> {
     fn show(&self) -> String {
         match self.0.as_slice() {
             [one] => one.value.show(),
-            many => {
-                let shown: Vec<String> = many.iter().map(|item| item.value.show()).collect();
-                format!("[{}]", shown.join(", "))
-            }
+            many => format!("[{}]", many.iter().map(|item| item.value.show()).collect::<Vec<_>>().join(", ")),
         }
     }
 }
@@ -48,105 +51,92 @@ pub(crate) fn listed<T, V>(list: &Option<Located<OneOrMany<T>>>, value: impl Fn(
     list.iter().flat_map(|list| &list.value.0).map(|item| value(&item.value)).collect()
 }
 
-/// One value, or a table of keys: `"exponential"`, `{ kind = "pareto", shape = 1.5, ratio = 100 }`.
+/// A simple value, or the tables that say more: `"exponential"` or `{ kind = "pareto", shape = 1.5, ratio = 100 }`,
+/// `"500/s"` or `[{ from = "0s", rate = "500/s" }]`.
 #[derive(Clone, Debug)]
-pub(crate) enum Brief<T, S> {
+pub(crate) enum Either<T, C> {
     /// The value alone.
-    Value(T),
-    /// The table.
-    Table(S),
+    Simple(T),
+    /// A [`Table`], or [`Sections`], of which there is at least one.
+    Detailed(C),
 }
 
-impl<T: Field, S: Section> Field for Brief<T, S> {
+impl<T: Field, C: Field> Field for Either<T, C> {
     fn shape() -> Shape {
-        Shape::Either(Box::new(T::shape()), Box::new(Shape::Section(S::shape)))
+        Shape::Either(Box::new(T::shape()), Box::new(C::shape()))
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Table(table) => Some(Brief::Table(S::read_table(table, value.span(), findings))),
-            _ => T::read(value, findings).map(Brief::Value),
+        match (C::shape(), value.get_ref()) {
+            (Shape::Sections(_), DeValue::Array(list)) if list.is_empty() => {
+                refuse!(findings, BadValue at &value.span(),
+                    "an empty list says nothing", help: "name at least one phase");
+                None
+            }
+            (Shape::Sections(_), DeValue::Array(_)) | (Shape::Section(_), DeValue::Table(_)) => {
+                C::read(value, findings).map(Either::Detailed)
+            }
+            _ => T::read(value, findings).map(Either::Simple),
         }
     }
 
     fn show(&self) -> String {
         match self {
-            Brief::Value(value) => value.show(),
-            Brief::Table(_) => String::new(),
+            Either::Simple(value) => value.show(),
+            Either::Detailed(_) => String::new(),
         }
     }
 }
 
-/// One value for all time, or a list of tables: `"500/s"`, `[{ from = "0s", rate = "500/s" }]`.
-#[derive(Clone, Debug)]
-pub(crate) enum Course<T, S> {
-    /// The value.
-    Steady(T),
-    /// The tables, in the order of the file; at least one.
-    Phases(Vec<Located<S>>),
-}
-
-impl<T: Field, S: Section> Field for Course<T, S> {
-    fn shape() -> Shape {
-        Shape::Either(Box::new(T::shape()), Box::new(Shape::Many(S::shape)))
-    }
-
-    fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Array(list) if list.is_empty() => {
-                let complaint = Complaint::new("an empty list says nothing", "name at least one phase");
-                findings.add(Code::BadValue, &value.span(), complaint);
-                None
-            }
-            DeValue::Array(_) => Many::<S>::read(value, findings).map(|phases| Course::Phases(phases.0)),
-            _ => T::read(value, findings).map(Course::Steady),
-        }
+/// The table that a value is, or a finding.
+fn table<'a, 'i>(
+    value: &'a Spanned<DeValue<'i>>,
+    wanted: &str,
+    help: String,
+    findings: &mut Findings,
+) -> Option<&'a DeTable<'i>> {
+    match value.get_ref() {
+        DeValue::Table(table) => Some(table),
+        _ => wrong_type(value, wanted, help, findings),
     }
 }
 
-/// Sections under names of the user's choice, in the order of the file.
+/// Sections under names of the user's choice, in the order of the file: `[upstream.NAME]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Named<T>(pub(crate) Vec<(Located<String>, Located<T>)>);
+pub(crate) struct NamedSections<T>(pub(crate) Vec<(Located<String>, Located<T>)>);
 
-impl<T: Section> Field for Named<T> {
+impl<T: Section> Field for NamedSections<T> {
     fn shape() -> Shape {
-        Shape::Named(T::shape)
+        Shape::NamedSections(T::shape)
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
         let title = T::shape().title;
-        let DeValue::Table(table) = value.get_ref() else {
-            wrong_type(value, "named sections", format!("write a section `{title}`"), findings);
-            return None;
-        };
+        let help = format!("write a section `{title}`");
         let mut sections = Vec::new();
-        for (key, value) in table.iter() {
-            let DeValue::Table(inner) = value.get_ref() else {
-                let help = format!("write a section `{title}`, with a name of your choice");
-                wrong_type(value, "a section with a name", help, findings);
-                continue;
-            };
+        for (key, value) in table(value, "named sections", help, findings)?.iter() {
+            let help = format!("write a section `{title}`, with a name of your choice");
+            let Some(inner) = table(value, "a section with a name", help, findings) else { continue };
             if let Err(complaint) = check_name(key.get_ref()) {
-                findings.add(Code::BadValue, &key.span(), complaint);
+                findings.add(Code::BadValue, &key.span(), complaint, None);
             }
             let name = Located::sound(key.get_ref().to_string(), key.span());
-            let section = Located::read(key.span(), findings, |findings| {
-                findings.under_name(key.get_ref(), |findings| T::read_table(inner, key.span(), findings))
-            });
+            let section =
+                findings.under_name(key.get_ref(), |findings| T::located(inner, key.span(), findings));
             sections.push((name, section));
         }
         sections.sort_by_key(|(name, _)| name.span.start);
-        Some(Named(sections))
+        Some(NamedSections(sections))
     }
 }
 
 /// A list of sections: `[[site]]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Many<T>(pub(crate) Vec<Located<T>>);
+pub(crate) struct Sections<T>(pub(crate) Vec<Located<T>>);
 
-impl<T: Section> Field for Many<T> {
+impl<T: Section> Field for Sections<T> {
     fn shape() -> Shape {
-        Shape::Many(T::shape)
+        Shape::Sections(T::shape)
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
@@ -157,46 +147,31 @@ impl<T: Section> Field for Many<T> {
             false => "write a list of tables: `[{ ... }]`".to_owned(),
         };
         let DeValue::Array(list) = value.get_ref() else {
-            wrong_type(value, "a list of tables", help(), findings);
-            return None;
+            return wrong_type(value, "a list of tables", help(), findings);
         };
         let mut sections = Vec::new();
         for item in list.iter() {
-            match item.get_ref() {
-                DeValue::Table(table) => {
-                    sections.push(Located::read(item.span(), findings, |findings| {
-                        T::read_table(table, item.span(), findings)
-                    }));
-                }
-                _ => wrong_type(item, "a table", help(), findings),
+            if let Some(section) = table(item, "a table", help(), findings) {
+                sections.push(T::located(section, item.span(), findings));
             }
         }
-        Some(Many(sections))
+        Some(Sections(sections))
     }
 }
 
 /// A section as the value of a key that may be absent.
 #[derive(Clone, Debug)]
-pub(crate) struct Within<T>(pub(crate) T);
+pub(crate) struct Table<T>(pub(crate) T);
 
-impl<T: Section> Field for Within<T> {
+impl<T: Section> Field for Table<T> {
     fn shape() -> Shape {
         Shape::Section(T::shape)
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        match value.get_ref() {
-            DeValue::Table(table) => Some(Within(T::read_table(table, value.span(), findings))),
-            _ => {
-                wrong_type(
-                    value,
-                    "a table",
-                    format!("its keys are those of `{}`", T::shape().title),
-                    findings,
-                );
-                None
-            }
-        }
+        let help = format!("its keys are those of `{}`", T::shape().title);
+        let keys = table(value, "a table", help, findings)?;
+        Some(Table(T::read_table(keys, value.span(), findings)))
     }
 }
 
@@ -210,23 +185,15 @@ impl<N: TextField, T: Field> Field for Pairs<N, T> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        let DeValue::Table(table) = value.get_ref() else {
-            let help = format!("write `{{ {} = ... }}`", N::SHAPE.example);
-            wrong_type(value, "a table of names and values", help, findings);
-            return None;
-        };
+        let help = format!("write `{{ {} = ... }}`", N::SHAPE.example);
         let mut pairs = Vec::new();
-        for (key, value) in table.iter() {
-            let name = match N::parse(key.get_ref()) {
-                Ok(name) => name,
-                Err((code, complaint)) => {
-                    findings.add(code, &key.span(), complaint);
-                    continue;
+        for (key, value) in table(value, "a table of names and values", help, findings)?.iter() {
+            match N::parse(key.get_ref()) {
+                Ok(name) => {
+                    let read = T::read(value, findings).map(|read| Located::sound(read, value.span()));
+                    pairs.extend(read.map(|read| (Located::sound(name, key.span()), read)));
                 }
-            };
-            if let Some(read) = T::read(value, findings) {
-                let value = Located::sound(read, value.span());
-                pairs.push((Located::sound(name, key.span()), value));
+                Err((code, complaint)) => findings.add(code, &key.span(), complaint, None),
             }
         }
         pairs.sort_by_key(|(name, _)| name.span.start);

@@ -1,7 +1,7 @@
 //! The traits that types of values implement, and the value with its place.
 
 use super::shape::{SectionShape, Shape};
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Findings, refuse};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -31,12 +31,29 @@ impl<T> Located<T> {
         let value = read(findings);
         Located { value, span, sound: findings.refused() == before }
     }
+
+    /// Where a key with a default is given, if it is: a default stands at its section.
+    pub(crate) fn span_beside(&self, section: &Range<usize>) -> Option<&Range<usize>> {
+        (self.span != *section).then_some(&self.span)
+    }
 }
 
 impl<T> Located<Option<T>> {
     pub(super) fn transpose(self) -> Option<Located<T>> {
         let Located { value, span, sound } = self;
         value.map(|value| Located { value, span, sound })
+    }
+}
+
+/// A key that may be absent.
+pub(crate) trait OptionalKey {
+    /// Where it is given, if it is.
+    fn span(&self) -> Option<&Range<usize>>;
+}
+
+impl<T> OptionalKey for Option<Located<T>> {
+    fn span(&self) -> Option<&Range<usize>> {
+        self.as_ref().map(|given| &given.span)
     }
 }
 
@@ -56,6 +73,16 @@ pub(crate) trait Field: Sized {
 pub(crate) trait Section: Sized {
     fn shape() -> SectionShape;
     fn read_table(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Self;
+
+    /// The section with its place.
+    fn located(table: &DeTable<'_>, span: Range<usize>, findings: &mut Findings) -> Located<Self> {
+        Located::read(span.clone(), findings, |findings| Self::read_table(table, span, findings))
+    }
+
+    /// The section without any of its keys.
+    fn empty() -> Self {
+        Self::read_table(&DeTable::new(), 0..0, &mut Findings::default())
+    }
 }
 
 /// The type of a value, in words.
@@ -72,7 +99,13 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 /// Adds the finding that a value of another type belongs here.
-pub(crate) fn wrong_type(value: &Spanned<DeValue<'_>>, wanted: &str, help: String, findings: &mut Findings) {
-    let message = format!("this takes {wanted}, not {}", kind(value.get_ref()));
-    findings.add(Code::WrongType, &value.span(), Complaint::new(message, help));
+pub(crate) fn wrong_type<T>(
+    value: &Spanned<DeValue<'_>>,
+    wanted: &str,
+    help: impl Into<String>,
+    findings: &mut Findings,
+) -> Option<T> {
+    refuse!(findings, WrongType at &value.span(),
+        format!("this takes {wanted}, not {}", kind(value.get_ref())), help: help);
+    None
 }

@@ -10,48 +10,51 @@ pub(crate) mod number;
 mod quantity;
 pub(crate) mod section;
 mod shape;
-mod suggestions;
-mod text;
+pub(crate) mod text;
 pub(crate) mod word;
 
-pub(crate) use compounds::{Brief, Course, Many, Named, OneOrMany, Pairs, Within, listed};
-pub(crate) use field::{Field, Located, Section};
+pub(crate) use compounds::{Either, NamedSections, OneOrMany, Pairs, Sections, Table, listed};
+pub(crate) use field::{Field, Located, OptionalKey, Section};
 pub(crate) use number::{GainMargin, Percentile, Ratio, Share, Weight, Whole, numbers};
 pub(crate) use quantity::{DURATION, Rate, RequestRate, Seconds, Size, parse_seconds};
 pub(crate) use section::section;
 pub(crate) use shape::{KeyShape, Presence, SectionShape, Shape, TextShape, sections};
-pub(crate) use suggestions::nearest;
-pub(crate) use text::{Name, Refused, Text, TextField, bad, texts};
-pub(crate) use word::words;
+pub(crate) use text::{Name, Refusal, Text, TextField, bad, texts};
+pub(crate) use word::{nearest, words};
 
-use crate::diagnostic::{Code, Complaint, Diagnostics, Findings};
+use crate::diagnostic::{Code, Complaint, Diagnostics, Findings, refuse};
 use toml::de::DeTable;
 
-/// Reads a file of any format: first its keys, then, if the file is TOML at all, their meaning.
+/// Reads a file of any format: first its keys, then, if the file is TOML at all, their meaning, which is absent only
+/// beside findings.
 ///
 /// The parser is `DeTable::parse_recoverable` of `toml`: it keeps the span of every key and value, and goes on after an
 /// error of syntax. `toml-span` stops at the first error and knows no dates; `toml_edit` keeps comments and layout,
 /// which nothing here needs.
-pub(crate) fn understand<F: Section, T>(
+pub(crate) fn read_file<F: Section, T>(
     source: &str,
     name: &str,
-    resolve: impl FnOnce(&F, &mut Findings) -> T,
+    resolve: impl FnOnce(&F, &mut Findings) -> Option<T>,
 ) -> Result<T, Diagnostics> {
     let mut findings = Findings::of(F::shape);
     let (table, errors) = DeTable::parse_recoverable(source);
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let (code, complaint) = not_toml(error.message());
-        findings.add(code, &span, complaint);
+        findings.add(code, &span, complaint, None);
     }
     let file = F::read_table(table.get_ref(), 0..0, &mut findings);
     if errors.is_empty() {
-        let meaning = resolve(&file, &mut findings);
-        if findings.is_empty() {
-            return Ok(meaning);
+        match resolve(&file, &mut findings) {
+            Some(meaning) if findings.is_empty() => return Ok(meaning),
+            None if findings.is_empty() => {
+                refuse!(findings, MissingKey at &(0..0),
+                    "this file means nothing", help: "start from one of the examples");
+            }
+            _ => {}
         }
     } else {
-        findings.keep_beside_syntax(source);
+        findings.drop_consequences_of_syntax_errors(source);
     }
     Err(findings.into_diagnostics(source, name))
 }

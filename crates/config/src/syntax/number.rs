@@ -2,7 +2,7 @@
 
 use super::field::{Field, wrong_type};
 use super::shape::Shape;
-use crate::diagnostic::{Code, Complaint, Findings};
+use crate::diagnostic::{Code, Complaint, Findings, refuse};
 use std::ops::{Bound, RangeBounds};
 use toml::Spanned;
 use toml::de::{DeInteger, DeValue};
@@ -13,11 +13,10 @@ impl Field for bool {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, findings: &mut Findings) -> Option<Self> {
-        if let DeValue::Boolean(read) = value.get_ref() {
-            return Some(*read);
+        match value.get_ref() {
+            DeValue::Boolean(read) => Some(*read),
+            _ => wrong_type(value, "true or false", "write `true` or `false`, without quotes", findings),
         }
-        wrong_type(value, "true or false", "write `true` or `false`, without quotes".to_owned(), findings);
-        None
     }
 
     fn show(&self) -> String {
@@ -43,16 +42,11 @@ impl<const MIN: u64, const MAX: u64> Field for Whole<MIN, MAX> {
                 }
                 _ => possible,
             };
-            wrong_type(value, "a whole number", help, findings);
-            return None;
+            return wrong_type(value, "a whole number", help, findings);
         };
         let read = whole(number).filter(|read| (MIN..=MAX).contains(read));
         if read.is_none() {
-            findings.add(
-                Code::OutOfRange,
-                &value.span(),
-                Complaint::new("this number is out of range", possible),
-            );
+            refuse!(findings, OutOfRange at &value.span(), "this number is out of range", help: possible);
         }
         read.map(Whole)
     }
@@ -80,21 +74,23 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
 pub(crate) type Bounds = (Bound<f64>, f64);
 
 /// Reads a number within bounds; `outside` is what is wrong with another number.
-fn within(
+fn number_within(
     value: &Spanned<DeValue<'_>>,
     (from, to): Bounds,
     outside: Complaint,
     findings: &mut Findings,
 ) -> Option<f64> {
-    match number(value.get_ref()) {
-        Some(read) if (from, Bound::Included(to)).contains(&read) => return Some(read),
-        Some(_) => findings.add(Code::OutOfRange, &value.span(), outside),
-        None => wrong_type(value, "a number", outside.help, findings),
+    let Some(read) = number(value.get_ref()) else {
+        return wrong_type(value, "a number", outside.help, findings);
+    };
+    if (from, Bound::Included(to)).contains(&read) {
+        return Some(read);
     }
+    findings.add(Code::OutOfRange, &value.span(), outside, None);
     None
 }
 
-/// Reads a number whose type has nothing of its own to say.
+/// Reads a number of a type that has bounds alone.
 pub(crate) fn bounded(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
     let least = match bounds.0 {
         Bound::Included(least) => format!("from {least}"),
@@ -102,7 +98,7 @@ pub(crate) fn bounded(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &m
         Bound::Unbounded => "of any size".to_owned(),
     };
     let help = format!("write a number {least}, at most {}", bounds.1);
-    within(value, bounds, Complaint::new("this number is out of range", help), findings)
+    number_within(value, bounds, Complaint::new("this number is out of range", help), findings)
 }
 
 /// Reads a share of one. A percentage gets the share that it stands for as its help.
@@ -119,7 +115,7 @@ fn share(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) 
         }
         _ => "write a number above 0 and at most 1, such as `0.85`".to_owned(),
     };
-    within(value, bounds, Complaint::new("this is no share of one", help), findings)
+    number_within(value, bounds, Complaint::new("this is no share of one", help), findings)
 }
 
 /// Reads a percentile. A share of one, or text, gets the number that it stands for as its help.
@@ -139,13 +135,13 @@ fn percentile(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findi
         }
         _ => "write a number from 50, at most 99.9, such as `95`".to_owned(),
     };
-    within(value, bounds, Complaint::new("a percentile lies between 50 and 99.9", help), findings)
+    number_within(value, bounds, Complaint::new("a percentile lies between 50 and 99.9", help), findings)
 }
 
 fn gain_margin(value: &Spanned<DeValue<'_>>, bounds: Bounds, findings: &mut Findings) -> Option<f64> {
     let outside =
         Complaint::new("a gain margin is above 1, and at most 1000", "write a number above 1, such as `4`");
-    within(value, bounds, outside, findings)
+    number_within(value, bounds, outside, findings)
 }
 
 /// Makes types of numbers with bounds, `Name: Excluded(1.0), to 1000.0;`, and the function that reads them where it is

@@ -4,7 +4,7 @@
 //! seconds or milliseconds, and the wrong guess is a factor of a thousand.
 
 use super::shape::TextShape;
-use super::text::{Refused, TextField, bad, out_of_range};
+use super::text::{Refusal, TextField, bad, out_of_range, texts};
 use crate::diagnostic::quoted;
 use plimsoll_core::time::Duration;
 
@@ -79,21 +79,21 @@ const REQUEST_RATE: Units = Units {
 
 impl Units {
     /// The number that a text stands for, in the base unit.
-    fn read(&self, text: &str) -> Result<f64, Refused> {
+    fn read(&self, text: &str) -> Result<f64, Refusal> {
         let (what, help) = (self.what, self.help);
         let text = text.trim();
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let Ok(number) = number.replace('_', "").parse::<f64>() else {
-            return Err(bad(format!("this is no {what}: it does not begin with a number"), help));
+            return bad(format!("this is no {what}: it does not begin with a number"), help);
         };
         let unit = unit.trim_start();
         if unit.is_empty() {
-            return Err(bad(format!("a {what} needs a unit"), help));
+            return bad(format!("a {what} needs a unit"), help);
         }
         match self.factors.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => Ok(number * factor),
-            None => Err(bad(format!("`{}` is no unit of a {what}", quoted(unit)), help)),
+            None => bad(format!("`{}` is no unit of a {what}", quoted(unit)), help),
         }
     }
 }
@@ -102,22 +102,22 @@ impl Units {
 pub(crate) const DURATION: &str = "^[0-9][0-9_.]* ?(ns|us|µs|ms|s|m|min|h|d)$";
 
 /// Seconds, of which there may be none.
-pub(crate) fn parse_seconds(text: &str) -> Result<f64, Refused> {
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, Refusal> {
     TIME.read(text)
 }
 
 /// A span of time above zero, up to a year.
 impl TextField for Duration {
-    const SHAPE: TextShape = TextShape { what: "a duration", example: "10s", pattern: Some(DURATION) };
-    const UNIT: Option<&'static str> = Some("s");
+    const SHAPE: TextShape =
+        TextShape { what: "a duration", example: "10s", pattern: Some(DURATION), unit: Some("s") };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let seconds = parse_seconds(text)?;
         // Rounded, so that what is printed as 0.1 s is 100,000,000 ns.
         match Duration::from_nanos((seconds * 1e9).round().min(1e18) as u64) {
-            Duration::ZERO => Err(out_of_range("a duration of nothing", "write at least `\"1ns\"`")),
+            Duration::ZERO => out_of_range("a duration of nothing", "write at least `\"1ns\"`"),
             duration if duration > Duration::from_secs(366 * 86_400) => {
-                Err(out_of_range("longer than a year", "write at most `\"366d\"`"))
+                out_of_range("longer than a year", "write at most `\"366d\"`")
             }
             duration => Ok(duration),
         }
@@ -140,103 +140,41 @@ impl TextField for Duration {
     }
 }
 
-/// A cost in time, which may be a fraction of a nanosecond, or nothing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seconds(pub(crate) f64);
-
-impl TextField for Seconds {
-    const SHAPE: TextShape = TextShape { what: "a duration", example: "1.6ms", pattern: Some(DURATION) };
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        match parse_seconds(text)? {
-            seconds if seconds <= 3600.0 => Ok(Seconds(seconds)),
-            _ => {
-                Err(out_of_range("a cost of more than an hour", "write what one request takes of the server"))
+texts! {
+    /// A cost in time, which may be a fraction of a nanosecond, or nothing.
+    #[derive(Copy)]
+    Seconds(f64, "a duration", "1.6ms", Some(DURATION)) = |text| match parse_seconds(text)? {
+        seconds if seconds <= 3600.0 => Ok(seconds),
+        _ => out_of_range("a cost of more than an hour", "write what one request takes of the server"),
+    }, show |seconds| if *seconds == 0.0 { "0s".to_owned() } else { format!("{}ns", seconds * 1e9) };
+    /// A number of bytes.
+    #[derive(Copy)]
+    Size(u64, "a size", "64 KiB", Some("^[0-9][0-9_.]* ?([kKMGT]i?)?B$"), unit " B") =
+        |text| match SIZE.read(text)? {
+            bytes if bytes < 1.0 => out_of_range("a size of nothing", "write at least `\"1 B\"`"),
+            bytes if bytes > 1e18 => out_of_range("too large a size", "write at most `\"1000000 TB\"`"),
+            bytes => Ok(bytes.round() as u64),
+        }, show |bytes| {
+            let fits = |shift: u32| *bytes >= 1 << shift && bytes.is_multiple_of(1 << shift);
+            match [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)].iter().find(|(_, shift)| fits(*shift)) {
+                Some((unit, shift)) => format!("{} {unit}", bytes >> shift),
+                None => format!("{bytes} B"),
             }
-        }
-    }
-
-    fn show(&self) -> String {
-        if self.0 == 0.0 { "0s".to_owned() } else { format!("{}ns", self.0 * 1e9) }
-    }
-}
-
-/// A number of bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Size(pub(crate) u64);
-
-impl TextField for Size {
-    const SHAPE: TextShape =
-        TextShape { what: "a size", example: "64 KiB", pattern: Some("^[0-9][0-9_.]* ?([kKMGT]i?)?B$") };
-    const UNIT: Option<&'static str> = Some(" B");
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        match SIZE.read(text)? {
-            bytes if bytes < 1.0 => Err(out_of_range("a size of nothing", "write at least `\"1 B\"`")),
-            bytes if bytes > 1e18 => Err(out_of_range("too large a size", "write at most `\"1000000 TB\"`")),
-            bytes => Ok(Size(bytes.round() as u64)),
-        }
-    }
-
-    fn show(&self) -> String {
-        let bytes = self.0;
-        let fits = |shift: u32| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift);
-        match [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)].iter().find(|(_, shift)| fits(*shift)) {
-            Some((unit, shift)) => format!("{} {unit}", bytes >> shift),
-            None => format!("{bytes} B"),
-        }
-    }
-}
-
-/// Bytes per second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rate(pub(crate) f64);
-
-impl TextField for Rate {
-    const SHAPE: TextShape = TextShape {
-        what: "a rate",
-        example: "100 Mbit/s",
-        pattern: Some("^[0-9][0-9_.]* ?([kMG]?bit|([kMG]|[KMG]i)?B)/s$"),
-    };
-    const UNIT: Option<&'static str> = Some(" Mbit/s");
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        let rate = BYTE_RATE.read(text)?;
-        if (1.0..=1e15).contains(&rate) {
-            return Ok(Rate(rate));
-        }
-        Err(out_of_range("not a rate of a link", "write what the link carries, such as `\"1 Gbit/s\"`"))
-    }
-
-    fn show(&self) -> String {
-        format!("{} B/s", self.0)
-    }
-}
-
-/// Requests per second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestRate(pub(crate) f64);
-
-impl TextField for RequestRate {
-    const SHAPE: TextShape = TextShape {
-        what: "a rate of requests",
-        example: "500/s",
-        pattern: Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"),
-    };
-    const UNIT: Option<&'static str> = Some("/s");
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        match REQUEST_RATE.read(text)? {
-            rate if rate <= 1e9 => Ok(RequestRate(rate)),
-            _ => {
-                Err(out_of_range("more than a billion requests a second", "write at most `\"1000000000/s\"`"))
-            }
-        }
-    }
-
-    fn show(&self) -> String {
-        format!("{}/s", self.0)
-    }
+        };
+    /// Bytes per second.
+    #[derive(Copy)]
+    Rate(f64, "a rate", "100 Mbit/s", Some("^[0-9][0-9_.]* ?([kMG]?bit|([kMG]|[KMG]i)?B)/s$"), unit " Mbit/s") =
+        |text| match BYTE_RATE.read(text)? {
+            rate if (1.0..=1e15).contains(&rate) => Ok(rate),
+            _ => out_of_range("not a rate of a link", "write what the link carries, such as `\"1 Gbit/s\"`"),
+        }, show |rate| format!("{rate} B/s");
+    /// Requests per second.
+    #[derive(Copy)]
+    RequestRate(f64, "a rate of requests", "500/s", Some("^[0-9][0-9_.]* ?/(s|min|h|d)$"), unit "/s") =
+        |text| match REQUEST_RATE.read(text)? {
+            rate if rate <= 1e9 => Ok(rate),
+            _ => out_of_range("more than a billion requests a second", "write at most `\"1000000000/s\"`"),
+        }, show |rate| format!("{rate}/s");
 }
 
 #[cfg(test)]
@@ -264,7 +202,7 @@ mod tests {
 
     #[test]
     fn refuses_other_text_with_the_reason() {
-        let message = |read: Result<f64, Refused>| read.expect_err("no quantity").1.message;
+        let message = |read: Result<f64, Refusal>| read.expect_err("no quantity").1.message;
         let (no_unit, no_number) =
             ("a duration needs a unit", "this is no duration: it does not begin with a number");
         assert_eq!(message(parse_seconds("10")), no_unit);

@@ -4,9 +4,9 @@
 //! `flatten` and `untagged` lose every span. Why not a table of strings beside the structs: the two drift apart.
 
 use super::field::{Field, Located, Section, wrong_type};
-use super::shape::{KeyShape, Presence, SectionShape, Shape};
-use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use super::shape::SectionShape;
+use super::word::nearest;
+use crate::diagnostic::{Code, Complaint, Findings, in_backticks, quoted, refuse};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -28,7 +28,7 @@ impl<'a, 'i> Keys<'a, 'i> {
         for (key, _) in table.iter() {
             if shape.keys.iter().all(|known| known.name != key.get_ref()) {
                 let complaint = unknown_key(key.get_ref(), shape, findings);
-                findings.add(Code::UnknownKey, &key.span(), complaint);
+                findings.add(Code::UnknownKey, &key.span(), complaint, None);
             }
         }
         Keys { table, title: shape.title, span }
@@ -48,8 +48,8 @@ impl<'a, 'i> Keys<'a, 'i> {
         findings: &mut Findings,
     ) -> Option<Located<T>> {
         if !self.table.contains_key(name) {
-            let message = format!("`{}` needs the key `{name}`", findings.title(self.title));
-            findings.add(Code::MissingKey, &self.span, Complaint::new(message, help));
+            refuse!(findings, MissingKey at &self.span,
+                format!("`{}` needs the key `{name}`", findings.title(self.title)), help: help);
         }
         self.optional(name, findings)
     }
@@ -62,20 +62,15 @@ impl<'a, 'i> Keys<'a, 'i> {
 
     /// A section that counts as empty where it is absent.
     pub(crate) fn section<T: Section>(&self, name: &str, findings: &mut Findings) -> Located<T> {
-        let (span, empty) = (self.span.clone(), DeTable::new());
-        match self.table.get(name) {
-            Some(value) => match value.get_ref() {
-                DeValue::Table(table) => Located::read(value.span(), findings, |findings| {
-                    T::read_table(table, value.span(), findings)
-                }),
-                _ => {
-                    let title = findings.title(T::shape().title);
-                    wrong_type(value, "a table", format!("write a section `{title}`"), findings);
-                    // The required keys of the section are not what is wrong: the defaults alone are read.
-                    Located::sound(T::read_table(&empty, span.clone(), &mut Findings::default()), span)
-                }
-            },
-            None => Located::read(span.clone(), findings, |findings| T::read_table(&empty, span, findings)),
+        match self.table.get(name).map(|value| (value, value.get_ref())) {
+            Some((value, DeValue::Table(table))) => T::located(table, value.span(), findings),
+            Some((value, _)) => {
+                let title = findings.title(T::shape().title);
+                wrong_type::<()>(value, "a table", format!("write a section `{title}`"), findings);
+                // The required keys of the section are not what is wrong: the defaults alone are read.
+                Located::sound(T::empty(), self.span.clone())
+            }
+            None => T::located(&DeTable::new(), self.span.clone(), findings),
         }
     }
 }
@@ -91,18 +86,10 @@ fn unknown_key(key: &str, shape: &SectionShape, findings: &Findings) -> Complain
         Some(known) => format!("did you mean `{known}`?"),
         None => match findings.section_with(key) {
             Some(section) => format!("`{}` belongs to `{section}`", quoted(key)),
-            None => {
-                let known: Vec<String> = shape.keys.iter().map(|key| format!("`{}`", key.name)).collect();
-                format!("its keys are {}", known.join(", "))
-            }
+            None => format!("its keys are {}", in_backticks(shape.keys.iter().map(|key| key.name))),
         },
     };
     Complaint::new(message, help)
-}
-
-/// The description of one key.
-pub(crate) fn key_shape(name: &'static str, doc: &'static str, described: (Presence, Shape)) -> KeyShape {
-    KeyShape { name, doc, presence: described.0, shape: described.1 }
 }
 
 /// Makes a section's struct, its reading and its description from one table of keys.
@@ -125,11 +112,12 @@ macro_rules! section {
                     title: $title,
                     doc: concat!($($doc, "\n"),+),
                     keys: vec![$(
-                        crate::syntax::section::key_shape(
-                            section!(@word $key $($word)?),
-                            concat!($($key_doc, "\n"),+),
-                            section!(@describe $presence $kind $(, $argument)?),
-                        ),
+                        crate::syntax::KeyShape {
+                            name: section!(@word $key $($word)?),
+                            doc: concat!($($key_doc, "\n"),+),
+                            presence: section!(@presence $presence $kind $(, $argument)?),
+                            shape: section!(@shape $presence $kind),
+                        },
                     )+],
                 }
             }
@@ -151,23 +139,14 @@ macro_rules! section {
     (@type optional $kind:ty) => { Option<crate::syntax::Located<$kind>> };
     (@type default $kind:ty) => { crate::syntax::Located<$kind> };
     (@type section $kind:ty) => { crate::syntax::Located<$kind> };
-    (@describe required $kind:ty, $help:expr) => {
-        (crate::syntax::Presence::Required, <$kind as crate::syntax::Field>::shape())
+    (@presence required $kind:ty, $help:expr) => { crate::syntax::Presence::Required };
+    (@presence optional $kind:ty) => { crate::syntax::Presence::Optional };
+    (@presence default $kind:ty, $default:expr) => {
+        crate::syntax::Presence::Default(<$kind as crate::syntax::Field>::show(&$default))
     };
-    (@describe optional $kind:ty) => {
-        (crate::syntax::Presence::Optional, <$kind as crate::syntax::Field>::shape())
-    };
-    (@describe default $kind:ty, $default:expr) => {{
-        let default: $kind = $default;
-        let shown = crate::syntax::Field::show(&default);
-        (crate::syntax::Presence::Default(shown), <$kind as crate::syntax::Field>::shape())
-    }};
-    (@describe section $kind:ty) => {
-        (
-            crate::syntax::Presence::Implied,
-            crate::syntax::Shape::Section(<$kind as crate::syntax::Section>::shape),
-        )
-    };
+    (@presence section $kind:ty) => { crate::syntax::Presence::Implied };
+    (@shape section $kind:ty) => { crate::syntax::Shape::Section(<$kind as crate::syntax::Section>::shape) };
+    (@shape $presence:ident $kind:ty) => { <$kind as crate::syntax::Field>::shape() };
     (@read $keys:ident, $findings:ident, ($word:expr), required, $help:expr) => {
         $keys.required($word, $help, $findings)
     };

@@ -34,16 +34,18 @@ pub(crate) enum Shape {
     /// A table of known keys.
     Section(fn() -> SectionShape),
     /// A table from names that the user chooses to sections: `[upstream.NAME]`.
-    Named(fn() -> SectionShape),
+    NamedSections(fn() -> SectionShape),
     /// A list of sections: `[[site]]`.
-    Many(fn() -> SectionShape),
+    Sections(fn() -> SectionShape),
 }
 
 impl Shape {
     /// The sections within.
     pub(crate) fn sections(&self) -> Vec<SectionShape> {
         match self {
-            Shape::Section(section) | Shape::Named(section) | Shape::Many(section) => vec![section()],
+            Shape::Section(section) | Shape::NamedSections(section) | Shape::Sections(section) => {
+                vec![section()]
+            }
             Shape::OneOrMany(inner) => inner.sections(),
             Shape::Either(one, other) => one.sections().into_iter().chain(other.sections()).collect(),
             _ => Vec::new(),
@@ -60,6 +62,8 @@ pub(crate) struct TextShape {
     pub(crate) example: &'static str,
     /// For the JSON Schema: the regular expression of the form, where there is one worth having.
     pub(crate) pattern: Option<&'static str>,
+    /// The unit to propose where a bare number stands.
+    pub(crate) unit: Option<&'static str>,
 }
 
 /// A table of known keys.

@@ -7,14 +7,13 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 /// Why a text is refused.
-pub(crate) type Refused = (Code, Complaint);
+pub(crate) type Refusal = (Code, Complaint);
 
 /// A value written as text.
 pub(crate) trait TextField: Sized {
     const SHAPE: TextShape;
-    /// The unit to propose where a bare number stands.
-    const UNIT: Option<&'static str> = None;
-    fn parse(text: &str) -> Result<Self, Refused>;
+    fn parse(text: &str) -> Result<Self, Refusal>;
+    /// The value as it would be written; only defaults are shown.
     fn show(&self) -> String;
 }
 
@@ -27,19 +26,18 @@ impl<T: TextField> Field for T {
         let number = match value.get_ref() {
             DeValue::String(text) => {
                 return T::parse(text)
-                    .map_err(|(code, complaint)| findings.add(code, &value.span(), complaint))
+                    .map_err(|(code, complaint)| findings.add(code, &value.span(), complaint, None))
                     .ok();
             }
             DeValue::Integer(number) => Some(number.to_string()),
             DeValue::Float(number) => Some(number.to_string()),
             _ => None,
         };
-        let help = match (number, T::UNIT) {
+        let help = match (number, T::SHAPE.unit) {
             (Some(number), Some(unit)) => format!("write it with its unit, such as `\"{number}{unit}\"`"),
             _ => format!("write text, such as `\"{}\"`", T::SHAPE.example),
         };
-        wrong_type(value, T::SHAPE.what, help, findings);
-        None
+        wrong_type(value, T::SHAPE.what, help, findings)
     }
 
     fn show(&self) -> String {
@@ -47,46 +45,59 @@ impl<T: TextField> Field for T {
     }
 }
 
-/// Makes types of text that are a string: `Name("what", "example", Some("pattern")) = parse;`, where `parse` gives the
-/// string to keep.
+/// Makes types of text: `Name(Type, "what", "example", Some("pattern"), unit "s") = parse, show |value| text;`, where
+/// `parse` gives the value to keep. A pattern may be `None`; a type without a unit, or shown as it prints, leaves these out.
 macro_rules! texts {
-    ($($(#[doc = $doc:literal])+ $name:ident($what:literal, $example:literal, $pattern:expr) = $parse:expr;)+) => { $(
-        $(#[doc = $doc])+
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub(crate) struct $name(pub(crate) String);
+    ($(
+        $(#[$attribute:meta])+
+        $name:ident($kind:ty, $what:literal, $example:literal, $pattern:expr $(, unit $unit:literal)?)
+            = $parse:expr $(, show $show:expr)?;
+    )+) => { $(
+        $(#[$attribute])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub(crate) struct $name(pub(crate) $kind);
 
         impl crate::syntax::TextField for $name {
-            const SHAPE: crate::syntax::TextShape =
-                crate::syntax::TextShape { what: $what, example: $example, pattern: $pattern };
+            const SHAPE: crate::syntax::TextShape = crate::syntax::TextShape {
+                what: $what,
+                example: $example,
+                pattern: $pattern,
+                unit: crate::syntax::text::texts!(@unit $($unit)?),
+            };
 
-            fn parse(text: &str) -> Result<Self, crate::syntax::Refused> {
-                let parse: fn(&str) -> Result<String, crate::syntax::Refused> = $parse;
+            fn parse(text: &str) -> Result<Self, crate::syntax::Refusal> {
+                let parse: fn(&str) -> Result<$kind, crate::syntax::Refusal> = $parse;
                 parse(text).map($name)
             }
 
             fn show(&self) -> String {
-                self.0.clone()
+                let show: fn(&$kind) -> String = crate::syntax::text::texts!(@show $($show)?);
+                show(&self.0)
             }
         }
     )+ };
+    (@unit) => { None };
+    (@unit $unit:literal) => { Some($unit) };
+    (@show) => { ToString::to_string };
+    (@show $show:expr) => { $show };
 }
 pub(crate) use texts;
 
-/// A text that cannot be read.
-pub(crate) fn bad(message: impl Into<String>, help: impl Into<String>) -> Refused {
-    (Code::BadValue, Complaint::new(message, help))
+/// Refuses a text that cannot be read.
+pub(crate) fn bad<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::BadValue, Complaint::new(message, help)))
 }
 
-/// A text whose value is too small or too large.
-pub(crate) fn out_of_range(message: impl Into<String>, help: impl Into<String>) -> Refused {
-    (Code::OutOfRange, Complaint::new(message, help))
+/// Refuses a text whose value is too small or too large.
+pub(crate) fn out_of_range<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refusal> {
+    Err((Code::OutOfRange, Complaint::new(message, help)))
 }
 
 texts! {
     /// Any text.
-    Text("text", "text", None) = |text| Ok(text.to_owned());
+    Text(String, "text", "text", None) = |text| Ok(text.to_owned());
     /// A name that metrics, headers and logs can carry as it is.
-    Name("a name", "shop", Some("^[A-Za-z0-9_.-]{1,64}$")) =
+    Name(String, "a name", "shop", Some("^[A-Za-z0-9_.-]{1,64}$")) =
         |text| check_name(text).map(|()| text.to_owned()).map_err(|complaint| (Code::BadValue, complaint));
 }
 

@@ -1,8 +1,7 @@
-//! Values that are words of a fixed list.
+//! Values that are words of a fixed list, and the nearest known word to one that is not known, by edit distance.
 
 use super::field::wrong_type;
-use super::suggestions::nearest;
-use crate::diagnostic::{Code, Complaint, Findings, quoted};
+use crate::diagnostic::{Findings, quoted, refuse};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -25,10 +24,7 @@ macro_rules! words {
                 value: &toml::Spanned<toml::de::DeValue<'_>>,
                 findings: &mut crate::diagnostic::Findings,
             ) -> Option<Self> {
-                match crate::syntax::word::read_word(value, &[$($word),+], findings)? {
-                    $($word => Some($name::$variant),)+
-                    _ => None,
-                }
+                crate::syntax::word::read_word(value, &[$(($word, $name::$variant)),+], findings)
             }
 
             fn show(&self) -> String {
@@ -39,26 +35,61 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// The word of the list that is written, or a finding.
-pub(crate) fn read_word<'a>(
+/// What the word that is written stands for, or a finding.
+pub(crate) fn read_word<T: Copy>(
     value: &Spanned<DeValue<'_>>,
-    words: &[&'a str],
+    words: &[(&str, T)],
     findings: &mut Findings,
-) -> Option<&'a str> {
-    let all: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+) -> Option<T> {
+    let all: Vec<String> = words.iter().map(|(word, _)| format!("`\"{word}\"`")).collect();
     let all = all.join(" or ");
     let DeValue::String(text) = value.get_ref() else {
-        wrong_type(value, "a word", format!("write {all}"), findings);
-        return None;
+        return wrong_type(value, "a word", format!("write {all}"), findings);
     };
-    if let Some(word) = words.iter().find(|word| **word == text.as_ref()) {
-        return Some(word);
+    if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text.as_ref()) {
+        return Some(*meant);
     }
-    let help = match nearest(text, words.iter().copied()) {
+    let help = match nearest(text, words.iter().map(|(word, _)| *word)) {
         Some(word) => format!("did you mean `\"{word}\"`?"),
         None => format!("write {all}"),
     };
-    let complaint = Complaint::new(format!("`{}` is none of the words known here", quoted(text)), help);
-    findings.add(Code::UnknownWord, &value.span(), complaint);
+    refuse!(findings, UnknownWord at &value.span(),
+        format!("`{}` is none of the words known here", quoted(text)), help: help);
     None
+}
+
+/// Words longer than this are never a slip of a known word; the bound keeps the quadratic time small.
+const LONGEST: usize = 64;
+
+/// The candidate nearest to `word`, if any is near enough; the first of equally near ones. A swap of neighbours counts as
+/// one edit. A candidate further away than a third of its length would be a guess, and a wrong guess misleads the reader.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.chars().count() > LONGEST {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let distance = |candidate: &str| strsim::osa_distance(&word, &candidate.to_lowercase());
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_only_what_is_near() {
+        let known = ["listen", "admin", "mode", "max_wait"];
+        assert_eq!(nearest("lisen", known), Some("listen"));
+        assert_eq!(nearest("Mode", known), Some("mode"));
+        assert_eq!(nearest("mdoe", known), Some("mode"), "a swap is one edit");
+        assert_eq!(nearest("max_wiat", known), Some("max_wait"));
+        assert_eq!(nearest("kitten", ["sitting"]), None, "three edits in seven letters");
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!(nearest(&"x".repeat(1000), known), None);
+    }
 }

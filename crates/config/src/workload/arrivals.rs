@@ -4,75 +4,66 @@ use super::bursts::with_bursts;
 use super::keys::StreamKeys;
 use super::laws;
 use super::requests::{format, input};
-use super::resolve::{Scene, conflict, exclusive, within, written};
+use super::resolve::{StreamContext, check_begins_before_end};
 use super::values::{End, Moment};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Course, Located};
+use crate::diagnostic::{Findings, exclusive, in_backticks, places, refuse};
+use crate::syntax::{Either, Located, OptionalKey, Sections, Text};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Arrivals, Content, Phase, Replay};
 use std::ops::Range;
 
-/// The most requests per second that make sense: one a nanosecond.
+/// The highest rate in requests per second: one request a nanosecond.
 const FASTEST: f64 = 1e9;
 
 /// When requests come.
 pub(super) fn resolve(
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> Arrivals {
     let keys = &section.value;
-    let sources = [
-        ("rate", keys.rate.as_ref().map(|key| &key.span)),
-        ("load", keys.load.as_ref().map(|key| &key.span)),
-        ("counts", keys.counts.as_ref().map(|key| &key.span)),
-        ("log", keys.log.as_ref().map(|key| &key.span)),
-    ];
-    exclusive(
-        &sources,
-        "keep the one that says when requests come, or add a section `[[stream]]` for each",
-        findings,
-    );
+    let sources = places!(keys => rate, load, counts, log);
+    let help = "keep the one that says when requests come, or add a section `[[stream]]` for each";
+    exclusive(&sources, help, findings);
     let chosen = sources.iter().find_map(|(name, span)| span.map(|span| (*name, span)));
     match chosen {
-        Some(chosen) => misplaced(section, chosen, findings),
+        Some(chosen) => refuse_unrelated_keys(section, chosen, findings),
         None if section.sound => {
-            let complaint = Complaint::new(
+            refuse!(findings, MissingKey at &section.span,
                 "this stream does not say when requests come",
-                "write one of `rate = \"500/s\"`, `load = 3.0`, `counts = \"FILE\"` and `log = \"FILE\"`",
-            );
-            findings.add(Code::MissingKey, &section.span, complaint);
+                help: "write one of `rate = \"500/s\"`, `load = 3.0`, `counts = \"FILE\"` and `log = \"FILE\"`");
         }
         None => {}
     }
     let replay = Replay { speed: keys.speed.value.0, scale: keys.scale.value.0 };
-    if let Some(counts) = keys.counts.as_ref().filter(|_| matches!(chosen, Some(("counts", _)))) {
-        if keys.every.is_none() && section.sound {
-            let complaint = Complaint::new(
-                "`counts` needs the length of its intervals",
-                "write `every = \"1s\"` or `every = \"1min\"`",
-            );
-            findings.add(Code::MissingKey, &counts.span, complaint);
+    let input =
+        |path: &Located<Text>, findings: &mut Findings| input(path, context.inputs.file_name, findings);
+    match (chosen, &keys.counts, &keys.log) {
+        (Some(("counts", span)), Some(counts), _) => {
+            if keys.every.is_none() && section.sound {
+                refuse!(findings, MissingKey at span,
+                    "`counts` needs the length of its intervals",
+                    help: "write `every = \"1s\"` or `every = \"1min\"`");
+            }
+            let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
+            Arrivals::Counts { input: input(counts, findings), every, replay }
         }
-        let every = keys.every.as_ref().map_or(Duration::from_secs(1), |every| every.value);
-        return Arrivals::Counts { input: input(counts, scene.given.file_name, findings), every, replay };
-    }
-    if let Some(log) = keys.log.as_ref().filter(|_| matches!(chosen, Some(("log", _)))) {
-        let format = format(section, findings);
-        return Arrivals::Log { input: input(log, scene.given.file_name, findings), format, replay };
-    }
-    Arrivals::Process {
-        process: laws::process(&keys.process, findings),
-        rate: rate(section, content, scene, findings),
+        (Some(("log", _)), _, Some(log)) => {
+            Arrivals::Log { input: input(log, findings), format: format(section, findings), replay }
+        }
+        _ => Arrivals::Process {
+            process: laws::process(&keys.process, findings),
+            rate: rate(section, content, context, findings),
+        },
     }
 }
 
-/// A key, where it was written if it was, and the keys beside which it means something.
-type Belongs<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
+/// A key, its place if it is given, and the keys beside which it means something.
+type KeyWithCompanions<'a> = (&'a str, Option<&'a Range<usize>>, &'a [&'a str]);
 
 /// Refuses the keys that mean nothing beside the one that says when requests come.
-fn misplaced(
+fn refuse_unrelated_keys(
     section: &Located<StreamKeys>,
     (chosen, chosen_span): (&str, &Range<usize>),
     findings: &mut Findings,
@@ -80,35 +71,32 @@ fn misplaced(
     let Located { value: keys, span: place, .. } = section;
     let (computed, replayed, own) = (["rate", "load"], ["counts", "log"], ["rate", "load", "counts"]);
     let of_logs: &[&str] = if keys.pages_from.is_some() { &own } else { &["log"] };
-    let all: [Belongs<'_>; 12] = [
-        ("process", written(&keys.process, place), &computed),
-        ("bursts", keys.bursts.as_ref().map(|key| &key.span), &computed),
-        ("every", keys.every.as_ref().map(|key| &key.span), &["counts"]),
-        ("format", written(&keys.format, place), of_logs),
-        ("fields", keys.fields.as_ref().map(|key| &key.span), of_logs),
-        ("speed", written(&keys.speed, place), &replayed),
-        ("scale", written(&keys.scale, place), &replayed),
-        ("page", written(&keys.page, place), &own),
-        ("pages_from", keys.pages_from.as_ref().map(|key| &key.span), &own),
-        ("clients", written(&keys.clients, place), &own),
-        ("skew", written(&keys.skew, place), &own),
-        ("first_client", written(&keys.first_client, place), &own),
+    let all: [KeyWithCompanions<'_>; 12] = [
+        ("process", keys.process.span_beside(place), &computed),
+        ("bursts", keys.bursts.span(), &computed),
+        ("every", keys.every.span(), &["counts"]),
+        ("format", keys.format.span_beside(place), of_logs),
+        ("fields", keys.fields.span(), of_logs),
+        ("speed", keys.speed.span_beside(place), &replayed),
+        ("scale", keys.scale.span_beside(place), &replayed),
+        ("page", keys.page.span_beside(place), &own),
+        ("pages_from", keys.pages_from.span(), &own),
+        ("clients", keys.clients.span_beside(place), &own),
+        ("skew", keys.skew.span_beside(place), &own),
+        ("first_client", keys.first_client.span_beside(place), &own),
     ];
     for (name, span, beside) in all {
         if let Some(span) = span.filter(|_| !beside.contains(&chosen)) {
-            let beside: Vec<String> = beside.iter().map(|name| format!("`{name}`")).collect();
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at span,
                 format!("`{name}` means nothing beside `{chosen}`"),
-                format!("leave it out; it belongs to {}", beside.join(", ")),
-            );
-            let what = format!("`{chosen}` is given");
-            conflict(span, complaint, Other { span: chosen_span, what: &what }, findings);
+                help: format!("leave it out; it belongs to {}", in_backticks(beside)),
+                beside chosen_span => format!("`{chosen}` is given"));
         }
     }
 }
 
-/// A phase as it was written, in requests per second or in capacities.
-struct Step {
+/// A phase as the file has it, in requests per second or in multiples of the capacity.
+struct WrittenPhase {
     from: Located<Duration>,
     value: f64,
     to: Option<Located<f64>>,
@@ -118,7 +106,7 @@ struct Step {
 fn rate(
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> Vec<Phase> {
     let keys = &section.value;
@@ -129,7 +117,7 @@ fn rate(
         (None, Some(load)) => (
             steps(&load.value, |load| load.0, |keys| (&keys.from, &keys.load, &keys.to)),
             &load.span,
-            capacity(&load.span, section, content, scene, findings),
+            capacity(&load.span, section, content, context, findings),
         ),
         (None, None) => return Vec::new(),
     };
@@ -138,8 +126,8 @@ fn rate(
     if !sound || steps.is_empty() {
         return Vec::new();
     }
-    check_order(&steps, scene.duration, findings);
-    check_end(&steps, span, scene.duration, findings);
+    check_order(&steps, context.duration, findings);
+    check_end(&steps, span, context.duration, findings);
     let phases: Vec<Phase> = steps
         .iter()
         .map(|step| Phase {
@@ -149,101 +137,93 @@ fn rate(
         })
         .collect();
     let phases = match &keys.bursts {
-        Some(bursts) => with_bursts(phases, bursts, scene.duration, findings),
+        Some(bursts) => with_bursts(phases, bursts, context.duration, findings),
         None => phases,
     };
     let rates = phases.iter().flat_map(|phase| [Some(phase.rate), phase.to].into_iter().flatten());
     if rates.fold(0.0, f64::max) > FASTEST {
-        let complaint = Complaint::new("more than a billion requests a second", "write a lower one");
-        findings.add(Code::OutOfRange, span, complaint);
+        refuse!(findings, OutOfRange at span,
+            "more than a billion requests a second", help: "write a lower one");
     }
     phases
 }
 
 /// The keys of a phase: its beginning, its value, and the value that it reaches.
-type Parts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
+type PhaseParts<'a, T> = (&'a Option<Located<Moment>>, &'a Option<Located<T>>, &'a Option<Located<T>>);
 
 fn steps<T: Copy, S>(
-    course: &Course<T, S>,
+    course: &Either<T, Sections<S>>,
     number: fn(T) -> f64,
-    parts: for<'a> fn(&'a S) -> Parts<'a, T>,
-) -> Vec<Step> {
+    parts: for<'a> fn(&'a S) -> PhaseParts<'a, T>,
+) -> Vec<WrittenPhase> {
     let step = |keys: &Located<S>| {
         let (from, value, to) = parts(&keys.value);
         let from = from.as_ref()?;
         let to = to.as_ref().map(|to| Located::sound(number(to.value), to.span.clone()));
         let value = number(value.as_ref()?.value);
-        Some(Step { from: Located::sound(from.value.0, from.span.clone()), value, to })
+        Some(WrittenPhase { from: Located::sound(from.value.0, from.span.clone()), value, to })
     };
     match course {
-        Course::Steady(value) => {
-            vec![Step { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
+        Either::Simple(value) => {
+            vec![WrittenPhase { from: Located::sound(Duration::ZERO, 0..0), value: number(*value), to: None }]
         }
-        Course::Phases(phases) => phases.iter().filter_map(step).collect(),
+        Either::Detailed(Sections(phases)) => phases.iter().filter_map(step).collect(),
     }
 }
 
-/// Requests per second at load 1. Where it is not known another finding says so, if not this one.
+/// The rate in requests per second at load 1. Where it is not known there is a finding, from here or from the servers.
 fn capacity(
     load: &Range<usize>,
     section: &Located<StreamKeys>,
     content: &Content,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> f64 {
     match (content, &section.value.pages_from) {
-        (Content::Pages(pages), _) => scene.truth.capacity(pages).unwrap_or(1.0),
+        (Content::Pages(pages), _) => context.truth.capacity(pages).unwrap_or(1.0),
         (Content::Log(..), log) => {
-            let complaint = Complaint::new(
-                "`load` compares with what the pages take, and those of a log are not known beforehand",
-                "write `rate = \"500/s\"`, or list pages with `[[stream.page]]`",
-            );
             let span = log.as_ref().map_or(load, |log| &log.span);
-            conflict(load, complaint, Other { span, what: "`pages_from` is given" }, findings);
+            refuse!(findings, Conflict at load,
+                "`load` compares with what the pages take, and those of a log are not known beforehand",
+                help: "write `rate = \"500/s\"`, or list pages with `[[stream.page]]`",
+                beside span => "`pages_from` is given");
             1.0
         }
     }
 }
 
-/// Phases come in order, begin before everything ends, and a ramp leads somewhere.
-fn check_order(steps: &[Step], duration: &Located<End>, findings: &mut Findings) {
+/// Refuses phases out of order, phases that begin after the end, and a last ramp, whose end no phase gives.
+fn check_order(steps: &[WrittenPhase], duration: &Located<End>, findings: &mut Findings) {
     for (before, step) in steps.iter().zip(&steps[1..]) {
         if step.from.value <= before.from.value {
-            let complaint = Complaint::new(
+            refuse!(findings, OutOfRange at &step.from.span,
                 "this phase does not begin after the one before it",
-                "write the phases in order of time, each with a later `from`",
-            );
-            let other = Other { span: &before.from.span, what: "that one begins" };
-            findings.add_with(Code::OutOfRange, &step.from.span, complaint, other);
+                help: "write the phases in order of time, each with a later `from`",
+                beside &before.from.span => "that one begins");
         }
     }
     for step in steps.iter().filter(|step| step.from.span != (0..0)) {
-        within(step.from.value, &step.from.span, duration, findings);
+        check_begins_before_end(step.from.value, &step.from.span, duration, findings);
     }
     if let Some(to) = steps.last().and_then(|last| last.to.as_ref()) {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &to.span,
             "this ramp has no end: it would be reached when the next phase begins, and there is none",
-            "add a phase after it that says when, such as `{ from = \"60s\", ... }`, or leave `to` out",
-        );
-        findings.add(Code::MissingKey, &to.span, complaint);
+            help: "add a phase after it that says when, such as `{ from = \"60s\", ... }`, or leave `to` out");
     }
 }
 
-/// A stream ends, and has at least one request.
-fn check_end(steps: &[Step], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
-    let comes = |step: &Step| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
+/// Refuses a stream that never ends, and one that has no request.
+fn check_end(steps: &[WrittenPhase], span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
+    let comes = |step: &WrittenPhase| step.value > 0.0 || step.to.as_ref().is_some_and(|to| to.value > 0.0);
     if !steps.iter().any(comes) {
-        let complaint =
-            Complaint::new("no request ever comes", "write a rate above 0, or leave the stream out");
-        findings.add(Code::Unreachable, span, complaint);
+        refuse!(findings, Unreachable at span,
+            "no request ever comes", help: "write a rate above 0, or leave the stream out");
     } else if duration.value.0.is_none()
         && duration.sound
         && steps.last().is_some_and(|last| last.value > 0.0)
     {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at span,
             "this stream never ends",
-            "write `duration = \"60s\"` at the top of the file, or a last phase whose rate is 0",
-        );
-        findings.add(Code::MissingKey, span, complaint);
+            help: "write `duration = \"60s\"` at the top of the file, or a last phase whose rate is 0");
     }
 }

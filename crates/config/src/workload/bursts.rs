@@ -2,10 +2,10 @@
 //! them. A ramp stays a ramp: each piece begins and ends on the line, times the burst's factor.
 
 use super::keys::BurstKeys;
-use super::resolve::within;
+use super::resolve::check_begins_before_end;
 use super::values::End;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Located, Within};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Located, Table};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::Phase;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const MOST_BURSTS: u128 = 100_000;
 /// The same rate with bursts on top: phases are cut where bursts begin and end.
 pub(super) fn with_bursts(
     phases: Vec<Phase>,
-    section: &Located<Within<BurstKeys>>,
+    section: &Located<Table<BurstKeys>>,
     duration: &Located<End>,
     findings: &mut Findings,
 ) -> Vec<Phase> {
@@ -25,35 +25,28 @@ pub(super) fn with_bursts(
         return phases;
     };
     if length.value >= every.value {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &length.span,
             "a burst is still going on when the next begins",
-            "write a shorter `length`; a rate that stays high is a phase of `rate`",
-        );
-        let other = Other { span: &every.span, what: "`every` is given" };
-        findings.add_with(Code::OutOfRange, &length.span, complaint, other);
+            help: "write a shorter `length`; a rate that stays high is a phase of `rate`",
+            beside &every.span => "`every` is given");
         return phases;
     }
     let Some(end) = duration.value.0 else {
         if !duration.sound {
             return phases;
         }
-        let complaint = Complaint::new(
-            "bursts need to know when they end",
-            "write `duration = \"60s\"` at the top of the file",
-        );
-        findings.add(Code::MissingKey, &section.span, complaint);
+        refuse!(findings, MissingKey at &section.span,
+            "bursts need to know when they end", help: "write `duration = \"60s\"` at the top of the file");
         return phases;
     };
     if end.as_nanos() / every.value.as_nanos() > MOST_BURSTS {
-        let complaint = Complaint::new(
+        refuse!(findings, TooMany at &every.span,
             format!("more than {MOST_BURSTS} bursts"),
-            "write a longer `every`, or `process = { kind = \"modulated\", ... }`",
-        );
-        let other = Other { span: &duration.span, what: "`duration` is given" };
-        findings.add_with(Code::TooMany, &every.span, complaint, other);
+            help: "write a longer `every`, or `process = { kind = \"modulated\", ... }`",
+            beside &duration.span => "`duration` is given");
         return phases;
     }
-    within(every.value, &every.span, duration, findings);
+    check_begins_before_end(every.value, &every.span, duration, findings);
     cut(&phases, Bursts { every: every.value, length: length.value, factor: factor.value.0 }, end)
 }
 
@@ -89,7 +82,7 @@ fn cut(phases: &[Phase], bursts: Bursts, end: Duration) -> Vec<Phase> {
             index += 1;
         }
         let Some(phase) = phases.get(index).filter(|phase| phase.from <= from) else { continue };
-        let line = Line { phase, until: phases.get(index + 1).map(|next| next.from) };
+        let line = PhaseSpan { phase, until: phases.get(index + 1).map(|next| next.from) };
         let factor = bursts.factor_at(from);
         pieces.push(Phase {
             from,
@@ -101,12 +94,12 @@ fn cut(phases: &[Phase], bursts: Bursts, end: Duration) -> Vec<Phase> {
 }
 
 /// A phase and where it ends.
-struct Line<'a> {
+struct PhaseSpan<'a> {
     phase: &'a Phase,
     until: Option<Duration>,
 }
 
-impl Line<'_> {
+impl PhaseSpan<'_> {
     fn at(&self, time: Duration) -> f64 {
         let Phase { from, rate, to } = *self.phase;
         match (to, self.until) {

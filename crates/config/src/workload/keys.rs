@@ -7,8 +7,8 @@ use super::values::{
 use crate::gateway::http::{HeaderName, HeaderValue, Method};
 use crate::gateway::plants::CostKeys;
 use crate::syntax::{
-    Brief, Course, Many, Named, OneOrMany, Pairs, RequestRate, Seconds, Share, Size, Text, Weight, Whole,
-    Within, section,
+    Either, NamedSections, OneOrMany, Pairs, RequestRate, Seconds, Sections, Share, Size, Table, Text,
+    Weight, Whole, section,
 };
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
@@ -19,11 +19,11 @@ section! { "the file"
         /// When the simulation ends. Absent: when the streams have ended and every request was answered.
         duration: End, default(End(None));
         /// What arrives. Several streams come together, in order of time.
-        stream: Many<StreamKeys>, default(Many(Vec::new()));
+        stream: Sections<StreamKeys>, default(Sections(Vec::new()));
         /// The servers as they truly are, by the names of the configuration's upstreams and folders.
-        plant: Named<PlantKeys>, default(Named(Vec::new()));
+        plant: NamedSections<PlantKeys>, default(NamedSections(Vec::new()));
         /// What the levels of service truly take, by the names of the configuration's sites.
-        site: Named<VersionsKeys>, default(Named(Vec::new()));
+        site: NamedSections<VersionsKeys>, default(NamedSections(Vec::new()));
     }
 }
 
@@ -33,10 +33,10 @@ section! { "[[stream]]"
         /// The stream's name in messages. Default: its number.
         name: Text, optional;
         /// How many requests come: one rate for all time, or phases.
-        rate: Course<RequestRate, RatePhaseKeys>, optional;
+        rate: Either<RequestRate, Sections<RatePhaseKeys>>, optional;
         /// The rate as a multiple of what the server of these pages carries at full quality: `3.0` is three times as
         /// much as it can do. One for all time, or phases.
-        load: Course<Load, LoadPhaseKeys>, optional;
+        load: Either<Load, Sections<LoadPhaseKeys>>, optional;
         /// A file with the number of requests in each interval, one a line (a number alone, or the last column of a
         /// CSV), plain or compressed by gzip; `-` is standard input. A relative path is taken from the folder of this
         /// file.
@@ -44,21 +44,21 @@ section! { "[[stream]]"
         /// An access log, plain or compressed by gzip; `-` is standard input. It brings its own pages and clients.
         log: Text, optional;
         /// How arrivals vary around `rate` or `load`.
-        process: Brief<ProcessKind, ProcessKeys>, default(Brief::Value(ProcessKind::Poisson));
+        process: Either<ProcessKind, Table<ProcessKeys>>, default(Either::Simple(ProcessKind::Poisson));
         /// Short bursts on top of `rate` or `load`. They need the file's `duration`.
-        bursts: Within<BurstKeys>, optional;
+        bursts: Table<BurstKeys>, optional;
         /// The length of an interval of `counts`.
         every: Duration, optional;
         /// The format of `log` or `pages_from`.
         format: FormatKind, default(FormatKind::Auto);
         /// The names of the fields of JSON lines, where they are not those in common use.
-        fields: Within<FieldKeys>, optional;
+        fields: Table<FieldKeys>, optional;
         /// `counts` and `log`: time passes so many times as fast.
         speed: Multiple, default(Multiple(1.0));
         /// `counts` and `log`: each request comes so many times, from as many clients; a fraction is drawn by chance.
         scale: Multiple, default(Multiple(1.0));
         /// What is asked for. Absent: the page `/` of 8 KiB on the first site.
-        page: Many<PageKeys>, default(Many(Vec::new()));
+        page: Sections<PageKeys>, default(Sections(Vec::new()));
         /// Or an access log, each of whose requests is as likely as another.
         pages_from: Text, optional;
         /// How many clients share the stream, each at an address of its own.
@@ -70,7 +70,7 @@ section! { "[[stream]]"
         /// A client leaves when it has waited this long without its answer. Absent: never.
         patience: Duration, optional;
         /// A client that was turned away, failed or lost its patience tries again. Absent: it does not.
-        retry: Within<RetryKeys>, optional;
+        retry: Table<RetryKeys>, optional;
     }
 }
 
@@ -170,12 +170,12 @@ section! { "[[stream.page]]"
         /// Body bytes of the response at full quality, on average.
         bytes: Size, default(Size(8 << 10));
         /// How they vary around it.
-        bytes_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
+        bytes_law: Either<LawKind, Table<LawKeys>>, default(Either::Simple(LawKind::Deterministic));
         /// One worker's time for it at full quality, on average, where it is not what the server takes for any request
         /// of so many bytes.
         service: Duration, optional;
         /// How that varies, where it is not as the server's does.
-        service_law: Brief<LawKind, LawKeys>, optional;
+        service_law: Either<LawKind, Table<LawKeys>>, optional;
     }
 }
 
@@ -224,9 +224,9 @@ section! { "[plant.NAME]"
         /// One worker's time for each KiB of the response.
         service_per_kib: Seconds, optional;
         /// Or both as the configuration has them, in time of all workers together.
-        costs: Within<CostKeys>, optional;
+        costs: Table<CostKeys>, optional;
         /// How service times vary.
-        service_law: Brief<LawKind, LawKeys>, default(Brief::Value(LawKind::Deterministic));
+        service_law: Either<LawKind, Table<LawKeys>>, default(Either::Simple(LawKind::Deterministic));
         /// The server's network link, which a response passes after its service, shared by all. Default: the configured
         /// `bandwidth`.
         link: crate::syntax::Rate, optional;
@@ -237,7 +237,7 @@ section! { "[plant.NAME]"
         /// Whether it reports its own utilization. Default: where the configuration relies on it.
         reports: bool, optional;
         /// What goes wrong, and when.
-        fault: Many<FaultKeys>, default(Many(Vec::new()));
+        fault: Sections<FaultKeys>, default(Sections(Vec::new()));
     }
 }
 
@@ -263,7 +263,7 @@ section! { "[site.NAME]"
     /// What the levels of a site truly take.
     VersionsKeys {
         /// Levels, by their names in the configuration. The last one is full quality and needs nothing.
-        level: Named<VersionKeys>, default(Named(Vec::new()));
+        level: NamedSections<VersionKeys>, default(NamedSections(Vec::new()));
     }
 }
 

@@ -1,10 +1,9 @@
 //! Distributions and processes: a name alone, or a table with the numbers that it takes.
 
 use super::keys::{LawKeys, ProcessKeys};
-use super::resolve::conflict;
 use super::values::{LawKind, ProcessKind};
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::syntax::{Brief, Field, Located};
+use crate::diagnostic::{Findings, refuse};
+use crate::syntax::{Either, Field, Located, OptionalKey, Section, Table};
 use plimsoll_core::time::Duration;
 use plimsoll_sim::workload::{Law, Process};
 use std::ops::Range;
@@ -22,69 +21,76 @@ struct Parameter<'a, K> {
     given: Option<&'a Range<usize>>,
 }
 
-/// A kind as it was chosen.
-struct Chosen<'a, K> {
+/// A kind as it was chosen, and the numbers beside it.
+struct ChosenKind<'a, K, S> {
     kind: K,
     span: &'a Range<usize>,
+    keys: &'a S,
     /// Nothing in the table was refused: what is absent is meant to be absent.
     sound: bool,
-    /// A text that is right.
-    example: &'static str,
 }
 
-fn span<T>(value: &Option<Located<T>>) -> Option<&Range<usize>> {
-    value.as_ref().map(|value| &value.span)
+impl<'a, K: Copy, S> ChosenKind<'a, K, S> {
+    /// What the file says; `alone` are the numbers of a kind that is given without any.
+    fn new(
+        given: &'a Located<Either<K, Table<S>>>,
+        alone: &'a S,
+        kind_of: fn(&S) -> &Option<Located<K>>,
+    ) -> Option<Self> {
+        let (kind, span, keys) = match &given.value {
+            Either::Simple(kind) => (*kind, &given.span, alone),
+            Either::Detailed(Table(keys)) => {
+                let kind = kind_of(keys).as_ref()?;
+                (kind.value, &kind.span, keys)
+            }
+        };
+        Some(ChosenKind { kind, span, keys, sound: given.sound })
+    }
 }
 
-/// Refuses the numbers that the kind does not take, and misses those that it needs.
-fn check<K: Field + PartialEq + Copy>(
-    chosen: &Chosen<'_, K>,
+/// Refuses the numbers that the kind does not take, and misses those that it needs; `example` is a text that has them.
+fn check<K: Field + PartialEq + Copy, S>(
+    chosen: &ChosenKind<'_, K, S>,
     parameters: &[Parameter<'_, K>],
+    example: &str,
     findings: &mut Findings,
 ) {
     let kind = chosen.kind.show();
     for Parameter { name, of, given, .. } in parameters {
         if let Some(given) = given.filter(|_| *of != chosen.kind) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at given,
                 format!("`{name}` belongs to `kind = {}`", of.show()),
-                format!("leave it out, or write `kind = {}`", of.show()),
-            );
-            let what = format!("`{kind}` is given");
-            conflict(given, complaint, Other { span: chosen.span, what: &what }, findings);
+                help: format!("leave it out, or write `kind = {}`", of.show()),
+                beside chosen.span => format!("`{kind}` is given"));
         }
     }
     let missing = parameters.iter().filter(|p| p.of == chosen.kind && p.needed && p.given.is_none());
     let missing: Vec<String> = missing.map(|parameter| format!("`{}`", parameter.name)).collect();
     if !missing.is_empty() && chosen.sound {
-        let message = format!("`{kind}` needs {}", missing.join(" and "));
-        let help = format!("write `{{ kind = {kind}, {} }}`", chosen.example);
-        findings.add(Code::MissingKey, chosen.span, Complaint::new(message, help));
+        let help = format!("write `{{ kind = {kind}, {example} }}`");
+        refuse!(findings, MissingKey at chosen.span,
+            format!("`{kind}` needs {}", missing.join(" and ")), help: help);
     }
 }
 
 /// The form of a distribution.
-pub(super) fn law(given: &Located<Brief<LawKind, LawKeys>>, findings: &mut Findings) -> Law {
-    let none = LawKeys { kind: None, shape: None, ratio: None, variation: None, values: None };
-    let (kind, span_of_kind, keys) = match &given.value {
-        Brief::Value(kind) => (*kind, &given.span, &none),
-        Brief::Table(keys) => match &keys.kind {
-            Some(kind) => (kind.value, &kind.span, keys),
-            None => return Law::Deterministic,
-        },
-    };
+pub(super) fn law(given: &Located<Either<LawKind, Table<LawKeys>>>, findings: &mut Findings) -> Law {
+    let alone = LawKeys::empty();
+    let Some(chosen) = ChosenKind::new(given, &alone, |keys| &keys.kind) else { return Law::Deterministic };
+    let ChosenKind { kind, keys, .. } = chosen;
     let parameter = |name, of, given| Parameter { name, of, needed: true, given };
     let parameters = [
-        parameter("shape", LawKind::Pareto, span(&keys.shape)),
-        parameter("ratio", LawKind::Pareto, span(&keys.ratio)),
-        parameter("variation", LawKind::Lognormal, span(&keys.variation)),
-        parameter("values", LawKind::Empirical, span(&keys.values)),
+        parameter("shape", LawKind::Pareto, keys.shape.span()),
+        parameter("ratio", LawKind::Pareto, keys.ratio.span()),
+        parameter("variation", LawKind::Lognormal, keys.variation.span()),
+        parameter("values", LawKind::Empirical, keys.values.span()),
     ];
     let example = match kind {
         LawKind::Lognormal => "variation = 2.0",
         LawKind::Empirical => "values = [1, 2, 7]",
         _ => "shape = 1.5, ratio = 1000",
     };
-    check(&Chosen { kind, span: span_of_kind, sound: given.sound, example }, &parameters, findings);
+    check(&chosen, &parameters, example, findings);
     let (shape, ratio) = (keys.shape.as_ref(), keys.ratio.as_ref());
     match kind {
         LawKind::Deterministic => Law::Deterministic,
@@ -104,44 +110,34 @@ fn empirical(keys: &LawKeys, findings: &mut Findings) -> Law {
     let Some(values) = &keys.values else { return Law::Deterministic };
     let samples: Vec<f64> = values.value.0.iter().map(|sample| sample.value.0).collect();
     if values.sound && samples.iter().all(|sample| *sample == 0.0) {
-        let complaint = Complaint::new("nothing but zeros has no mean", "write at least one value above 0");
-        findings.add(Code::BadValue, &values.span, complaint);
+        refuse!(findings, BadValue at &values.span,
+            "nothing but zeros has no mean", help: "write at least one value above 0");
     }
     Law::Empirical(samples.into())
 }
 
 /// How arrivals vary.
-pub(super) fn process(given: &Located<Brief<ProcessKind, ProcessKeys>>, findings: &mut Findings) -> Process {
-    let none = ProcessKeys {
-        kind: None,
-        shape: None,
-        hurst: None,
-        sources: None,
-        ratio: None,
-        burst: None,
-        calm: None,
-    };
-    let (kind, span_of_kind, keys) = match &given.value {
-        Brief::Value(kind) => (*kind, &given.span, &none),
-        Brief::Table(keys) => match &keys.kind {
-            Some(kind) => (kind.value, &kind.span, keys),
-            None => return Process::Poisson,
-        },
-    };
+pub(super) fn process(
+    given: &Located<Either<ProcessKind, Table<ProcessKeys>>>,
+    findings: &mut Findings,
+) -> Process {
+    let alone = ProcessKeys::empty();
+    let Some(chosen) = ChosenKind::new(given, &alone, |keys| &keys.kind) else { return Process::Poisson };
+    let ChosenKind { kind, keys, .. } = chosen;
     let parameter = |name, of, needed, given| Parameter { name, of, needed, given };
     let parameters = [
-        parameter("shape", ProcessKind::Pareto, true, span(&keys.shape)),
-        parameter("hurst", ProcessKind::SelfSimilar, false, span(&keys.hurst)),
-        parameter("sources", ProcessKind::SelfSimilar, false, span(&keys.sources)),
-        parameter("ratio", ProcessKind::Modulated, true, span(&keys.ratio)),
-        parameter("burst", ProcessKind::Modulated, true, span(&keys.burst)),
-        parameter("calm", ProcessKind::Modulated, true, span(&keys.calm)),
+        parameter("shape", ProcessKind::Pareto, true, keys.shape.span()),
+        parameter("hurst", ProcessKind::SelfSimilar, false, keys.hurst.span()),
+        parameter("sources", ProcessKind::SelfSimilar, false, keys.sources.span()),
+        parameter("ratio", ProcessKind::Modulated, true, keys.ratio.span()),
+        parameter("burst", ProcessKind::Modulated, true, keys.burst.span()),
+        parameter("calm", ProcessKind::Modulated, true, keys.calm.span()),
     ];
     let example = match kind {
         ProcessKind::Modulated => "ratio = 10, burst = \"2s\", calm = \"20s\"",
         _ => "shape = 1.5",
     };
-    check(&Chosen { kind, span: span_of_kind, sound: given.sound, example }, &parameters, findings);
+    check(&chosen, &parameters, example, findings);
     let time =
         |time: &Option<Located<Duration>>| time.as_ref().map_or(Duration::from_secs(1), |time| time.value);
     match kind {

@@ -2,30 +2,29 @@
 //!
 //! Costs belong to the workers beside which they stand: the configuration's are in time of all its workers together,
 //! so one worker's time is cost times workers, and stays that if the file gives the server other workers. Where the
-//! configuration leaves the workers to be found, a workload must tell the truth that there is to find.
+//! configuration leaves the number of workers to be found, the workload must give it.
 
 use super::keys::{FaultKeys, PlantKeys, WorkloadKeys};
 use super::laws;
-use super::resolve::{conflict, exclusive, unknown_name, within};
+use super::resolve::{check_begins_before_end, unknown_name};
 use super::values::End;
-use crate::diagnostic::{Code, Complaint, Findings, Other};
-use crate::gateway::plants::CostKeys;
+use crate::diagnostic::{Findings, exclusive, places, refuse};
 use crate::syntax::Located;
 use plimsoll_core::promises::{self, Promises, Sense};
 use plimsoll_core::time::Duration;
-use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Law, Page, Plant};
+use plimsoll_sim::workload::{Discipline, Fault, FaultKind, Page, Plant};
 
 /// Apache's `ListenBacklog` where nothing is set.
 pub(super) const LISTEN_QUEUE: u64 = 511;
 
-/// A server, with what is known of it.
-pub(super) struct Known {
+/// A server as it truly is.
+pub(super) struct TrueServer {
     pub(super) plant: Plant,
-    /// What was written of it, or perhaps of it, was refused: whether it has a time is not known.
+    /// A key that is, or may be, about this server was refused, so whether it has a service time is not known.
     doubtful: bool,
 }
 
-impl Known {
+impl TrueServer {
     /// Whether the service time is given.
     pub(super) fn timed(&self) -> bool {
         self.doubtful || self.plant.service > Duration::ZERO || self.plant.service_per_byte > 0.0
@@ -38,32 +37,25 @@ impl Known {
     }
 }
 
-/// The plants of the promises, as they promise to be.
-pub(super) fn as_promised(promises: &Promises) -> Vec<Known> {
+/// One server for each plant of the promises, as the configuration describes it.
+pub(super) fn as_promised(promises: &Promises) -> Vec<TrueServer> {
     promises.plants.iter().map(promised).collect()
 }
 
-fn promised(promise: &promises::Plant) -> Known {
+fn promised(promise: &promises::Plant) -> TrueServer {
     let mut plant = Plant {
-        discipline: Discipline::Workers(promise.workers),
-        listen_queue: LISTEN_QUEUE as usize,
-        service: Duration::ZERO,
-        service_per_byte: 0.0,
-        law: Law::Deterministic,
         link: promise.bandwidth_bytes_per_second,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
         reports: promise.sense == Sense::Reported,
+        ..Plant::new(Discipline::Workers(promise.workers), LISTEN_QUEUE as usize, Duration::ZERO)
     };
     if let Some(costs) = promise.costs {
-        charge(&mut plant, costs, promise.workers);
+        apply_costs(&mut plant, costs, promise.workers);
     }
-    Known { plant, doubtful: false }
+    TrueServer { plant, doubtful: false }
 }
 
-/// Costs in time of so many workers together, as one worker's time.
-fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
+/// Sets one worker's time from costs that are in time of so many workers together.
+fn apply_costs(plant: &mut Plant, costs: promises::Costs, workers: u32) {
     let workers = f64::from(workers);
     plant.service = Duration::from_secs_f64(costs.per_request_seconds * workers);
     plant.service_per_byte = costs.per_byte_seconds * workers;
@@ -71,7 +63,7 @@ fn charge(plant: &mut Plant, costs: promises::Costs, workers: u32) {
 }
 
 /// The true servers, one for each of the promises' plants.
-pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<Known> {
+pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) -> Vec<TrueServer> {
     let names: Vec<&str> = promises.plants.iter().map(|plant| plant.name.as_str()).collect();
     let mut plants = as_promised(promises);
     let mut is_known = file.plant.sound;
@@ -79,8 +71,10 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
         match names.iter().position(|known| *known == name.value) {
             Some(index) => {
                 let configured = &promises.plants[index];
-                correct(&mut plants[index].plant, configured, keys, findings);
-                plants[index].plant.faults = faults(keys, &file.duration, findings);
+                apply_keys(&mut plants[index].plant, configured, keys, findings);
+                let faults = keys.value.fault.value.0.iter();
+                plants[index].plant.faults =
+                    faults.filter_map(|fault| self::fault(fault, &file.duration, findings)).collect();
                 plants[index].doubtful |= !keys.sound;
             }
             None => {
@@ -91,12 +85,12 @@ pub(super) fn resolve(file: &WorkloadKeys, promises: &Promises, findings: &mut F
         }
     }
     if is_known {
-        workers_are_told(file, promises, findings);
+        check_workers_given(file, promises, findings);
     }
     plants
 }
 
-/// Where there is no file to tell it: the guess that the gateway begins with is taken for the truth, and said so.
+/// What is assumed where no workload file gives a number of workers: the gateway's first guess is taken for the true one.
 pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = String> {
     let guessed = promises.plants.iter().filter(|promise| promise.find_workers.is_some());
     guessed.map(|promise| {
@@ -108,7 +102,8 @@ pub(super) fn guessed_workers(promises: &Promises) -> impl Iterator<Item = Strin
     })
 }
 
-fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
+/// Refuses a file without the number of workers of a plant whose configuration leaves it to be found.
+fn check_workers_given(file: &WorkloadKeys, promises: &Promises, findings: &mut Findings) {
     for promise in promises.plants.iter().filter(|promise| promise.find_workers.is_some()) {
         let section = file.plant.value.0.iter().find(|(name, _)| name.value == promise.name);
         let keys = section.map(|(_, keys)| &keys.value);
@@ -116,18 +111,14 @@ fn workers_are_told(file: &WorkloadKeys, promises: &Promises, findings: &mut Fin
             continue;
         }
         let name = &promise.name;
-        let complaint = Complaint::new(
-            format!(
-                "how many workers `{name}` truly has is not told: the configuration leaves it to be found"
-            ),
-            format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"),
-        );
-        findings.add(Code::MissingKey, section.map_or(&(0..0), |(_, keys)| &keys.span), complaint);
+        refuse!(findings, MissingKey at section.map_or(&(0..0), |(_, keys)| &keys.span),
+            format!("how many workers `{name}` truly has is not told: the configuration leaves it to be found"),
+            help: format!("write `workers = 8`, or `cores`, under `[plant.{name}]`"));
     }
 }
 
-/// What the file says of one server.
-fn correct(
+/// Applies a section of the file to its server.
+fn apply_keys(
     plant: &mut Plant,
     configured: &promises::Plant,
     section: &Located<PlantKeys>,
@@ -151,17 +142,15 @@ fn correct(
 }
 
 fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let given = [
-        ("workers", keys.workers.as_ref().map(|w| &w.span)),
-        ("cores", keys.cores.as_ref().map(|c| &c.span)),
-    ];
-    exclusive(&given, "a server has workers of its own, or cores that all share", findings);
+    exclusive(
+        &places!(keys => workers, cores),
+        "a server has workers of its own, or cores that all share",
+        findings,
+    );
     if let (Some(connections), None) = (&keys.connections, &keys.cores) {
-        let complaint = Complaint::new(
+        refuse!(findings, Conflict at &connections.span,
             "`connections` belongs to `cores`: a worker has one request each",
-            "add `cores`, or leave it out",
-        );
-        findings.add(Code::Conflict, &connections.span, complaint);
+            help: "add `cores`, or leave it out");
     }
     if let Some(workers) = &keys.workers {
         plant.discipline = Discipline::Workers(workers.value.0 as u32);
@@ -170,30 +159,26 @@ fn discipline(plant: &mut Plant, configured: &promises::Plant, keys: &PlantKeys,
         let most = keys.connections.as_ref().map_or(configured.max_connections, |most| most.value.0 as u32);
         let cores_number = cores.value.0 as u32;
         if let Some(connections) = keys.connections.as_ref().filter(|_| most < cores_number) {
-            let message = format!(
-                "with {most} requests in service at most {most} of {cores_number} cores are ever busy"
-            );
-            let complaint = Complaint::new(message, format!("write at least {cores_number}"));
-            let other = Other { span: &cores.span, what: "`cores` is given" };
-            findings.add_with(Code::Unreachable, &connections.span, complaint, other);
+            refuse!(findings, Unreachable at &connections.span,
+                format!("with {most} requests in service at most {most} of {cores_number} cores are ever busy"),
+                help: format!("write at least {cores_number}"),
+                beside &cores.span => "`cores` is given");
         }
         plant.discipline = Discipline::Sharing { cores: cores_number, most: most.max(cores_number) };
     }
 }
 
 fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
-    let own = [
-        ("service", keys.service.as_ref().map(|service| &service.span)),
-        ("service_per_kib", keys.service_per_kib.as_ref().map(|service| &service.span)),
-    ];
+    let own = places!(keys => service, service_per_kib);
     if let Some(costs) = &keys.costs {
         let help = "keep `costs`, in time of all workers, or the others, in time of one";
         for (name, span) in own.iter().filter_map(|(name, span)| span.map(|span| (name, span))) {
-            let complaint = Complaint::new(format!("`costs` and `{name}` say the same"), help);
-            conflict(span, complaint, Other { span: &costs.span, what: "`costs` is given" }, findings);
+            refuse!(findings, Conflict at span,
+                format!("`costs` and `{name}` say the same"), help: help,
+                beside &costs.span => "`costs` is given");
         }
-        if let Some(given) = given_costs(&costs.value.0) {
-            charge(plant, given, plant.discipline.servers());
+        if let Some(given) = costs.value.0.costs() {
+            apply_costs(plant, given, plant.discipline.servers());
         }
     } else if own.iter().any(|(_, span)| span.is_some()) {
         plant.service = keys.service.as_ref().map_or(Duration::ZERO, |service| service.value);
@@ -202,56 +187,31 @@ fn service(plant: &mut Plant, keys: &PlantKeys, findings: &mut Findings) {
     }
 }
 
-fn given_costs(keys: &CostKeys) -> Option<promises::Costs> {
-    Some(promises::Costs {
-        per_request_seconds: keys.request.as_ref()?.value.0,
-        per_byte_seconds: keys.byte.value.0,
-        per_rejection_seconds: keys.rejection.value.0,
-    })
-}
-
-fn faults(keys: &Located<PlantKeys>, duration: &Located<End>, findings: &mut Findings) -> Vec<Fault> {
-    let faults = &keys.value.fault.value.0;
-    faults.iter().filter_map(|keys| fault(keys, duration, findings)).collect()
-}
-
 fn fault(section: &Located<FaultKeys>, duration: &Located<End>, findings: &mut Findings) -> Option<Fault> {
     let keys = &section.value;
     let kind = fault_kind(section, findings);
     let (from, until) = (keys.from.as_ref()?, keys.until.as_ref()?);
     if until.value.0 <= from.value.0 {
-        let complaint = Complaint::new("this ends before it begins", "write a time after `from`");
-        findings.add_with(
-            Code::OutOfRange,
-            &until.span,
-            complaint,
-            Other { span: &from.span, what: "`from` is given" },
-        );
+        refuse!(findings, OutOfRange at &until.span,
+            "this ends before it begins", help: "write a time after `from`",
+            beside &from.span => "`from` is given");
     }
-    within(from.value.0, &from.span, duration, findings);
+    check_begins_before_end(from.value.0, &from.span, duration, findings);
     Some(Fault { from: from.value.0, until: until.value.0, kind: kind? })
 }
 
 fn fault_kind(section: &Located<FaultKeys>, findings: &mut Findings) -> Option<FaultKind> {
     let keys = &section.value;
-    let given = [
-        ("slower", keys.slower.as_ref().map(|key| &key.span)),
-        ("pause", keys.pause.as_ref().map(|key| &key.span)),
-        ("takes", keys.takes.as_ref().map(|key| &key.span)),
-        ("fails", keys.fails.as_ref().map(|key| &key.span)),
-    ];
+    let given = places!(keys => slower, pause, takes, fails);
     exclusive(&given, "one thing goes wrong at a time: add a section for each", findings);
     if given.iter().all(|(_, span)| span.is_none()) && section.sound {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &section.span,
             "this does not say what goes wrong",
-            "write one of `slower = 2.0`, `pause = true`, `takes = \"8s\"` and `fails = \"1ms\"`",
-        );
-        findings.add(Code::MissingKey, &section.span, complaint);
+            help: "write one of `slower = 2.0`, `pause = true`, `takes = \"8s\"` and `fails = \"1ms\"`");
     }
     if let Some(pause) = keys.pause.as_ref().filter(|pause| !pause.value) {
-        let complaint =
-            Complaint::new("a fault that is none", "write `pause = true`, or leave the section out");
-        findings.add(Code::BadValue, &pause.span, complaint);
+        refuse!(findings, BadValue at &pause.span,
+            "a fault that is none", help: "write `pause = true`, or leave the section out");
     }
     let slower = keys.slower.as_ref().map(|factor| FaultKind::Slower(factor.value.0));
     let pause = keys.pause.as_ref().map(|_| FaultKind::Slower(f64::INFINITY));

@@ -2,71 +2,56 @@
 
 use super::keys::{FieldKeys, PageKeys, StreamKeys};
 use super::laws;
-use super::resolve::{Scene, exclusive, written};
-use super::values::{FormatKind, filled};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
-use crate::syntax::{Located, OneOrMany, Text, Within};
-use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, Law, LogFormat, Page};
+use super::resolve::StreamContext;
+use super::values::{FormatKind, host_matching};
+use crate::diagnostic::{Findings, exclusive, in_backticks, quoted, refuse};
+use crate::syntax::{Located, OptionalKey, Section, Table, Text, listed};
+use plimsoll_sim::workload::{Clients, Content, Input, JsonFields, LogFormat, Page};
 use std::path::Path;
 
-/// Body bytes of a page where nothing is said.
-const PAGE_BYTES: f64 = 8192.0;
-
 /// What a stream's requests ask for.
-pub(super) fn content(section: &Located<StreamKeys>, scene: &Scene<'_>, findings: &mut Findings) -> Content {
+pub(super) fn content(
+    section: &Located<StreamKeys>,
+    context: &StreamContext<'_>,
+    findings: &mut Findings,
+) -> Content {
     let keys = &section.value;
-    let pages_given = written(&keys.page, &section.span);
-    let given = [("page", pages_given), ("pages_from", keys.pages_from.as_ref().map(|log| &log.span))];
+    let pages_given = keys.page.span_beside(&section.span);
+    let given = [("page", pages_given), ("pages_from", keys.pages_from.span())];
     exclusive(&given, "pages are listed, or taken from a log", findings);
-    let pages: Vec<Page> = keys.page.value.0.iter().map(|page| self::page(page, scene, findings)).collect();
+    let pages: Vec<Page> =
+        keys.page.value.0.iter().map(|page| self::page(&page.value, context, findings)).collect();
     match &keys.pages_from {
-        Some(log) => Content::Log(input(log, scene.given.file_name, findings), format(section, findings)),
-        // A log brings its own.
+        Some(log) => Content::Log(input(log, context.inputs.file_name, findings), format(section, findings)),
+        // A log brings its own pages.
         None if keys.log.is_some() => Content::Pages(Vec::new()),
-        None if pages.is_empty() => Content::Pages(vec![default_page(scene)]),
+        None if pages.is_empty() => Content::Pages(vec![self::page(&PageKeys::empty(), context, findings)]),
         None => Content::Pages(pages),
     }
 }
 
-fn default_page(scene: &Scene<'_>) -> Page {
-    Page {
-        method: "GET".to_owned(),
-        host: default_host(scene),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-        weight: 1.0,
-        bytes: PAGE_BYTES,
-        bytes_law: Law::Deterministic,
-        service: None,
-        service_law: None,
-    }
-}
-
 /// A host that the first site takes; empty where it takes every host.
-fn default_host(scene: &Scene<'_>) -> String {
-    let first = scene.truth.promises.sites.first().and_then(|site| site.hosts.first());
-    first.map_or(String::new(), |host| filled(host))
+fn default_host(context: &StreamContext<'_>) -> String {
+    let first = context.truth.promises.sites.first().and_then(|site| site.hosts.first());
+    first.map_or(String::new(), |host| host_matching(host))
 }
 
-fn page(section: &Located<PageKeys>, scene: &Scene<'_>, findings: &mut Findings) -> Page {
-    let keys = &section.value;
-    let host = keys.host.as_ref().map_or_else(|| default_host(scene), |host| host.value.0.clone());
-    if let Some(given) =
-        keys.host.as_ref().filter(|_| !scene.given.reading.compared && scene.truth.site_of(&host).is_none())
+fn page(keys: &PageKeys, context: &StreamContext<'_>, findings: &mut Findings) -> Page {
+    let host = keys.host.as_ref().map_or_else(|| default_host(context), |host| host.value.0.clone());
+    if let Some(given) = keys
+        .host
+        .as_ref()
+        .filter(|_| !context.inputs.reading.compared && context.truth.site_of(&host).is_none())
     {
-        let hosts = scene.truth.promises.sites.iter().flat_map(|site| &site.hosts);
-        let known: Vec<String> = hosts.map(|host| format!("`{host}`")).collect();
-        let complaint = Complaint::new(
+        let hosts = context.truth.promises.sites.iter().flat_map(|site| &site.hosts);
+        refuse!(findings, UnknownName at &given.span,
             format!("no site of the configuration takes `{}`", quoted(&host)),
-            format!("its hosts are {}", known.join(", ")),
-        );
-        findings.add(Code::UnknownName, &given.span, complaint);
+            help: format!("its hosts are {}", in_backticks(hosts)));
     }
     let headers = keys.headers.iter().flat_map(|headers| &headers.value.0);
     for (name, _) in headers.clone().filter(|(name, _)| name.value.0 == "host") {
-        let complaint =
-            Complaint::new("the host asked for has a key of its own", "write `host = \"shop.example\"`");
-        findings.add(Code::Conflict, &name.span, complaint);
+        refuse!(findings, Conflict at &name.span,
+            "the host asked for has a key of its own", help: "write `host = \"shop.example\"`");
     }
     Page {
         method: keys.method.value.0.clone(),
@@ -86,12 +71,10 @@ pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) ->
     let keys = &section.value;
     let (count, first_address) = (keys.clients.value.0 as u32, u32::from(keys.first_client.value));
     if first_address.checked_add(count - 1).is_none() {
-        let complaint = Complaint::new(
+        refuse!(findings, OutOfRange at &keys.first_client.span,
             format!("{count} clients from this address on are more than there are addresses"),
-            "write a lower one, such as `\"10.0.0.0\"`",
-        );
-        let other = Other { span: &keys.clients.span, what: "`clients` is given" };
-        findings.add_with(Code::OutOfRange, &keys.first_client.span, complaint, other);
+            help: "write a lower one, such as `\"10.0.0.0\"`",
+            beside &keys.clients.span => "`clients` is given");
     }
     Clients { count, skew: keys.skew.value.0, first_address }
 }
@@ -100,8 +83,8 @@ pub(super) fn clients(section: &Located<StreamKeys>, findings: &mut Findings) ->
 pub(super) fn input(path: &Located<Text>, file_name: &str, findings: &mut Findings) -> Input {
     let text = path.value.0.as_str();
     if text.is_empty() {
-        let complaint = Complaint::new("an empty path is no file", "name a file, or `-` for standard input");
-        findings.add(Code::BadValue, &path.span, complaint);
+        refuse!(findings, BadValue at &path.span,
+            "an empty path is no file", help: "name a file, or `-` for standard input");
     }
     match text {
         "-" => Input::File("-".into()),
@@ -120,23 +103,18 @@ pub(super) fn format(section: &Located<StreamKeys>, findings: &mut Findings) -> 
             LogFormat::Json(Box::new(self::fields(fields)))
         }
         (FormatKind::Common, Some(fields)) => {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &fields.span,
                 "only JSON lines have fields with names",
-                "leave one of them out, or write `format = \"json\"`",
-            );
-            let other = Other { span: &keys.format.span, what: "`format` is given" };
-            super::resolve::conflict(&fields.span, complaint, other, findings);
+                help: "leave one of them out, or write `format = \"json\"`",
+                beside &keys.format.span => "`format` is given");
             LogFormat::Common
         }
     }
 }
 
-fn fields(keys: &Located<Within<FieldKeys>>) -> JsonFields {
+fn fields(keys: &Located<Table<FieldKeys>>) -> JsonFields {
     let keys = &keys.value.0;
-    let names = |names: &Option<Located<OneOrMany<Text>>>| {
-        let names = names.iter().flat_map(|names| &names.value.0);
-        names.map(|name| name.value.0.clone()).collect()
-    };
+    let names = |names| listed(names, |name: &Text| name.0.clone());
     JsonFields {
         time: names(&keys.time),
         client: names(&keys.client),

@@ -2,10 +2,10 @@
 //! read beside findings is thrown away.
 
 use super::keys::{StreamKeys, WorkloadKeys};
-use super::truth::Truth;
+use super::truth::TrueServers;
 use super::values::End;
-use super::{Reading, Understood, arrivals, plants, requests, versions};
-use crate::diagnostic::{Code, Complaint, Findings, Other, quoted};
+use super::{ParsedWorkload, Reading, arrivals, plants, requests, versions};
+use crate::diagnostic::{Findings, in_backticks, quoted, refuse};
 use crate::syntax::{Located, nearest};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
@@ -13,65 +13,67 @@ use plimsoll_sim::workload::{Arrivals, Content, LogFormat, Retry, Stream, Worklo
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a file is read with.
+/// What a workload file is read with.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct WorkloadInputs<'a> {
     pub(super) file_name: &'a str,
     pub(super) promises: &'a Promises,
     pub(super) reading: Reading<'a>,
 }
 
-/// What a stream is read against.
-pub(super) struct Scene<'a> {
-    pub(super) truth: Truth<'a>,
+/// What a stream's keys are resolved with.
+pub(super) struct StreamContext<'a> {
+    pub(super) truth: TrueServers<'a>,
     pub(super) duration: &'a Located<End>,
-    pub(super) given: Given<'a>,
+    pub(super) inputs: WorkloadInputs<'a>,
 }
 
 /// The workload that `file` means. Not to be used if there are findings.
-pub(super) fn resolve(file: &WorkloadKeys, given: Given<'_>, findings: &mut Findings) -> Understood {
-    let Given { promises, reading, .. } = given;
+pub(super) fn resolve(
+    file: &WorkloadKeys,
+    inputs: WorkloadInputs<'_>,
+    findings: &mut Findings,
+) -> ParsedWorkload {
+    let WorkloadInputs { promises, reading, .. } = inputs;
     let plants = plants::resolve(file, promises, findings);
-    let (versions, assumptions) = versions::resolve(file, given, findings);
-    let truth = Truth { promises, plants: &plants };
-    let scene = Scene { truth, duration: &file.duration, given };
-    let (mut streams, mut untimed) = streams(file, &scene, findings);
+    let (versions, assumptions) = versions::resolve(file, inputs, findings);
+    let truth = TrueServers { promises, plants: &plants };
+    let context = StreamContext { truth, duration: &file.duration, inputs };
+    let (mut streams, mut untimed) = streams(file, &context, findings);
     if let Some((log, replay)) = reading.log {
-        streams = vec![super::recorded(log, replay)];
-        untimed = scene.truth.untimed_by_logs();
+        streams = vec![super::log_stream(log, replay)];
+        untimed = context.truth.untimed_by_logs();
     }
-    let untimed = untimed.into_iter().map(|plant| scene.truth.untimed(plant)).collect();
+    let untimed = untimed.into_iter().map(|plant| context.truth.untimed(plant)).collect();
     let plants = plants.into_iter().map(|known| known.plant).collect();
     let duration = file.duration.value.0;
-    Understood { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
+    ParsedWorkload { workload: Workload { streams, plants, versions, duration }, assumptions, untimed }
 }
 
 /// The streams, and the plants that are without a time unless a log's lines bring it.
 fn streams(
     file: &WorkloadKeys,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> (Vec<Stream>, BTreeSet<usize>) {
     let sections = &file.stream.value.0;
-    let replaced = scene.given.reading.log.is_some();
+    let replaced = context.inputs.reading.log.is_some();
     if sections.is_empty() && file.stream.sound && !replaced {
-        let complaint = Complaint::new(
+        refuse!(findings, MissingKey at &(0..0),
             "nothing arrives",
-            "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`",
-        );
-        findings.add(Code::MissingKey, &(0..0), complaint);
+            help: "add a section `[[stream]]` with one of `rate`, `load`, `counts` and `log`");
     }
     let mut streams = Vec::new();
     let mut untimed = BTreeSet::new();
     let mut reported = BTreeSet::new();
     for (section, number) in sections.iter().zip(1..) {
-        let stream = stream(section, number, scene, findings);
-        let (needed, perhaps) = untimed_by(&stream, &scene.truth);
+        let stream = stream(section, number, context, findings);
+        let (needed, perhaps) = untimed_by(&stream, &context.truth);
         untimed.extend(perhaps);
         for plant in needed {
             if section.sound && !replaced && reported.insert(plant) {
-                let untimed = scene.truth.untimed(plant);
-                findings.add(Code::MissingKey, &section.span, Complaint::new(untimed.message, untimed.help));
+                let untimed = context.truth.untimed(plant);
+                refuse!(findings, MissingKey at &section.span, untimed.message, help: untimed.help);
             }
         }
         streams.push(stream);
@@ -83,14 +85,14 @@ fn streams(
 fn stream(
     section: &Located<StreamKeys>,
     number: usize,
-    scene: &Scene<'_>,
+    context: &StreamContext<'_>,
     findings: &mut Findings,
 ) -> Stream {
     let keys = &section.value;
-    let content = requests::content(section, scene, findings);
+    let content = requests::content(section, context, findings);
     Stream {
         name: keys.name.as_ref().map_or_else(|| format!("stream {number}"), |name| name.value.0.clone()),
-        arrivals: arrivals::resolve(section, &content, scene, findings),
+        arrivals: arrivals::resolve(section, &content, context, findings),
         content,
         clients: requests::clients(section, findings),
         patience: keys.patience.as_ref().map(|patience| patience.value),
@@ -102,7 +104,7 @@ fn stream(
 }
 
 /// The plants that need a time for this stream, and those that need one unless each line of its log brings one.
-fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
+fn untimed_by(stream: &Stream, truth: &TrueServers<'_>) -> (BTreeSet<usize>, BTreeSet<usize>) {
     let format = match (&stream.arrivals, &stream.content) {
         (Arrivals::Log { format, .. }, _) | (_, Content::Log(_, format)) => format,
         (_, Content::Pages(pages)) => {
@@ -119,7 +121,7 @@ fn untimed_by(stream: &Stream, truth: &Truth<'_>) -> (BTreeSet<usize>, BTreeSet<
     }
 }
 
-/// Standard input is read once, by one stream.
+/// Refuses a second key that names standard input, which can be read once only.
 fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings) {
     let mut first: Option<&Range<usize>> = None;
     for keys in sections.iter().map(|section| &section.value) {
@@ -127,10 +129,9 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
         for input in inputs.into_iter().flatten().filter(|input| input.value.0 == "-") {
             match first {
                 Some(first) => {
-                    let complaint =
-                        Complaint::new("standard input can be read only once", "name a file for one of them");
-                    let other = Other { span: first, what: "the other is" };
-                    findings.add_with(Code::Duplicate, &input.span, complaint, other);
+                    refuse!(findings, Duplicate at &input.span,
+                        "standard input can be read only once", help: "name a file for one of them",
+                        beside first => "the other is");
                 }
                 None => first = Some(&input.span),
             }
@@ -138,48 +139,26 @@ fn standard_input_once(sections: &[Located<StreamKeys>], findings: &mut Findings
     }
 }
 
-/// Refuses what contradicts another place.
-pub(super) fn conflict(span: &Range<usize>, complaint: Complaint, other: Other<'_>, findings: &mut Findings) {
-    findings.add_with(Code::Conflict, span, complaint, other);
-}
-
-/// Refuses all but the first of keys that exclude each other.
-pub(super) fn exclusive(given: &[(&str, Option<&Range<usize>>)], help: &str, findings: &mut Findings) {
-    let mut given = given.iter().filter_map(|(name, span)| span.map(|span| (name, span)));
-    let Some((first, first_span)) = given.next() else { return };
-    for (name, span) in given {
-        let complaint = Complaint::new(format!("`{first}` and `{name}` exclude each other"), help);
-        let what = format!("`{first}` is given");
-        conflict(span, complaint, Other { span: first_span, what: &what }, findings);
-    }
-}
-
-/// Where a key with a default was written, if it was: a default stands at its section.
-pub(super) fn written<'a, T>(value: &'a Located<T>, section: &Range<usize>) -> Option<&'a Range<usize>> {
-    (value.span != *section).then_some(&value.span)
-}
-
 /// Refuses a name that the configuration does not have. `what` is what it would name.
 pub(super) fn unknown_name(name: &Located<String>, what: &str, known: &[&str], findings: &mut Findings) {
-    let message = format!("the configuration has no {what} named `{}`", quoted(&name.value));
     let help = match nearest(&name.value, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            let all: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("those that it has are {}", all.join(", "))
-        }
+        None => format!("those that it has are {}", in_backticks(known)),
     };
-    findings.add(Code::UnknownName, &name.span, Complaint::new(message, help));
+    refuse!(findings, UnknownName at &name.span,
+        format!("the configuration has no {what} named `{}`", quoted(&name.value)), help: help);
 }
 
-/// Refuses what begins when everything is over.
-pub(super) fn within(from: Duration, span: &Range<usize>, duration: &Located<End>, findings: &mut Findings) {
+/// Refuses what begins after the simulation has ended.
+pub(super) fn check_begins_before_end(
+    from: Duration,
+    span: &Range<usize>,
+    duration: &Located<End>,
+    findings: &mut Findings,
+) {
     if duration.value.0.is_some_and(|end| from >= end) {
-        let complaint = Complaint::new(
-            "this begins when the simulation has ended",
-            "lengthen `duration`, or leave it out",
-        );
-        let other = Other { span: &duration.span, what: "`duration` is given" };
-        findings.add_with(Code::Unreachable, span, complaint, other);
+        refuse!(findings, Unreachable at span,
+            "this begins when the simulation has ended", help: "lengthen `duration`, or leave it out",
+            beside &duration.span => "`duration` is given");
     }
 }

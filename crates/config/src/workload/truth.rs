@@ -1,19 +1,19 @@
 //! What requests take of which server: the route from a host to a plant, the capacity for a mix of pages, and which
 //! plants that have no time.
 
-use super::Untimed;
-use super::plants::Known;
+use super::UntimedPlant;
+use super::plants::TrueServer;
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::workload::Page;
 use std::collections::BTreeSet;
 
 /// The servers as they truly are, and which requests are sent to them.
-pub(super) struct Truth<'a> {
+pub(super) struct TrueServers<'a> {
     pub(super) promises: &'a Promises,
-    pub(super) plants: &'a [Known],
+    pub(super) plants: &'a [TrueServer],
 }
 
-impl Truth<'_> {
+impl TrueServers<'_> {
     /// The site that takes requests for a host: the first whose host matches, as the engine has it.
     pub(super) fn site_of(&self, host: &str) -> Option<usize> {
         let takes = |pattern: &String| matches(pattern, host);
@@ -32,7 +32,7 @@ impl Truth<'_> {
             demand.bytes += page.weight * page.bytes;
             weights += page.weight;
         }
-        let full = |(demand, known): (&Demand, &Known)| {
+        let full = |(demand, known): (&Demand, &TrueServer)| {
             let servers = f64::from(known.plant.discipline.servers());
             (demand.seconds / servers).max(known.plant.link.map_or(0.0, |link| demand.bytes / link))
         };
@@ -53,9 +53,9 @@ impl Truth<'_> {
     }
 
     /// What to say of a plant without a time.
-    pub(super) fn untimed(&self, plant: usize) -> Untimed {
+    pub(super) fn untimed(&self, plant: usize) -> UntimedPlant {
         let name = self.promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
-        Untimed {
+        UntimedPlant {
             plant,
             message: format!("nobody says what a request takes of `{name}`"),
             help: format!(

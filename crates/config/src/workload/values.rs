@@ -3,7 +3,7 @@
 use crate::diagnostic::{Findings, quoted};
 use crate::gateway::http::{HostPattern, PathPattern};
 use crate::syntax::{
-    DURATION, Field, Refused, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
+    DURATION, Field, Refusal, Shape, TextField, TextShape, bad, numbers, parse_seconds, texts, words,
 };
 use plimsoll_core::time::Duration;
 use std::net::Ipv4Addr;
@@ -31,27 +31,7 @@ numbers! {
     BytesRatio: Excluded(0.0), to 1000.0;
 }
 
-/// A time from the beginning, which may be the beginning itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment(pub(crate) Duration);
-
-impl TextField for Moment {
-    const SHAPE: TextShape = TextShape { what: "a time", example: "30s", pattern: Some(DURATION) };
-    const UNIT: Option<&'static str> = Some("s");
-
-    fn parse(text: &str) -> Result<Self, Refused> {
-        match parse_seconds(text)? {
-            0.0 => Ok(Moment(Duration::ZERO)),
-            _ => <Duration as TextField>::parse(text).map(Moment),
-        }
-    }
-
-    fn show(&self) -> String {
-        if self.0.is_zero() { "0s".to_owned() } else { TextField::show(&self.0) }
-    }
-}
-
-/// When everything ends, if that is said.
+/// The end of the simulation, if the file gives one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End(pub(crate) Option<Duration>);
 
@@ -66,31 +46,37 @@ impl Field for End {
 }
 
 texts! {
+    /// A time from the beginning, which may be the beginning itself.
+    #[derive(Copy)]
+    Moment(Duration, "a time", "30s", Some(DURATION), unit "s") = |text| match parse_seconds(text)? {
+        0.0 => Ok(Duration::ZERO),
+        _ => <Duration as TextField>::parse(text),
+    }, show |time| if time.is_zero() { "0s".to_owned() } else { TextField::show(time) };
     /// The path of a page, with at most one `*`.
-    PagePath("a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
+    PagePath(String, "a path", "/page/*", Some("^/[^*?#]*[*]?[^*?#]*$")) = |text| {
         if !text.starts_with('/') {
             let message = format!("`{}` is no path: paths begin with `/`", quoted(text));
-            return Err(bad(message, format!("write `\"/{}\"`", quoted(text))));
+            return bad(message, format!("write `\"/{}\"`", quoted(text)));
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             let message = format!("`{}` is no path: no request could carry it", quoted(text));
-            return Err(bad(message, "percent-encode what is not printable"));
+            return bad(message, "percent-encode what is not printable");
         }
         PathPattern::parse(text).map(|pattern| pattern.0)
     };
     /// A host that a request names.
-    Host("a host", "shop.example", Some("^[^*]+$")) = |text| {
+    Host(String, "a host", "shop.example", Some("^[^*]+$")) = |text| {
         let host = HostPattern::parse(text)?.0;
         if host.contains('*') {
             let message = format!("`{}` is a pattern: a request names one host", quoted(text));
-            return Err(bad(message, format!("write one, such as `\"{}\"`", quoted(&filled(&host)))));
+            return bad(message, format!("write one, such as `\"{}\"`", quoted(&host_matching(&host))));
         }
         Ok(host)
     };
 }
 
 /// A host that a pattern matches.
-pub(crate) fn filled(pattern: &str) -> String {
+pub(crate) fn host_matching(pattern: &str) -> String {
     match pattern.split_once('*') {
         Some(("", "")) => "www.example".to_owned(),
         Some((before, "")) => format!("{before}example"),
@@ -101,11 +87,12 @@ pub(crate) fn filled(pattern: &str) -> String {
 
 /// The address of a stream's first client.
 impl TextField for Ipv4Addr {
-    const SHAPE: TextShape = TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None };
+    const SHAPE: TextShape =
+        TextShape { what: "an IPv4 address", example: "10.0.0.0", pattern: None, unit: None };
 
-    fn parse(text: &str) -> Result<Self, Refused> {
+    fn parse(text: &str) -> Result<Self, Refusal> {
         let message = format!("`{}` is no IPv4 address", quoted(text));
-        text.parse().map_err(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
+        text.parse().or_else(|_| bad(message, "write one, such as `\"10.0.0.0\"`"))
     }
 
     fn show(&self) -> String {
@@ -150,10 +137,10 @@ mod tests {
 
     #[test]
     fn patterns_are_filled_with_a_host_that_they_match() {
-        assert_eq!(filled("shop.example"), "shop.example");
-        assert_eq!(filled("*.shop.example"), "www.shop.example");
-        assert_eq!(filled("api.*"), "api.example");
-        assert_eq!(filled("*"), "www.example");
+        assert_eq!(host_matching("shop.example"), "shop.example");
+        assert_eq!(host_matching("*.shop.example"), "www.shop.example");
+        assert_eq!(host_matching("api.*"), "api.example");
+        assert_eq!(host_matching("*"), "www.example");
     }
 
     #[test]

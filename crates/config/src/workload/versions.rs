@@ -4,9 +4,8 @@
 //! the top down.
 
 use super::keys::{VersionKeys, VersionsKeys, WorkloadKeys};
-use super::resolve::{Given, unknown_name};
-use crate::diagnostic::{Code, Complaint, Findings};
-use crate::syntax::Located;
+use super::resolve::{WorkloadInputs, unknown_name};
+use crate::diagnostic::{Findings, refuse};
 use plimsoll_core::promises::{Level, Promises, Site};
 use plimsoll_sim::workload::Version;
 
@@ -24,10 +23,10 @@ pub(super) fn as_promised(promises: &Promises) -> (Vec<Vec<Version>>, Vec<String
 /// The levels as they truly are, one list for each of the promises' sites, and what was assumed.
 pub(super) fn resolve(
     file: &WorkloadKeys,
-    given: Given<'_>,
+    inputs: WorkloadInputs<'_>,
     findings: &mut Findings,
 ) -> (Vec<Vec<Version>>, Vec<String>) {
-    let Given { promises, reading, .. } = given;
+    let WorkloadInputs { promises, reading, .. } = inputs;
     let sites: Vec<&str> = promises.sites.iter().map(|site| site.name.as_str()).collect();
     for (name, keys) in file.site.value.0.iter().filter(|_| !reading.compared) {
         match promises.sites.iter().find(|site| site.name == name.value) {
@@ -49,11 +48,9 @@ fn levels_exist(site: &Site, keys: &VersionsKeys, findings: &mut Findings) {
         if !levels.contains(&name.value.as_str()) {
             unknown_name(name, "level of this site", &levels, findings);
         } else if levels.last() == Some(&name.value.as_str()) {
-            let complaint = Complaint::new(
+            refuse!(findings, Conflict at &level.span,
                 "the last level is full quality: the others are compared with it",
-                "leave it out; `[[stream.page]]` says how large pages are, `[plant.NAME]` what they take",
-            );
-            findings.add(Code::Conflict, &level.span, complaint);
+                help: "leave it out; `[[stream.page]]` says how large pages are, `[plant.NAME]` what they take");
         }
     }
 }
@@ -71,8 +68,10 @@ fn of_site(
     for (level, above) in site.levels.iter().rev().skip(1).zip(site.levels.iter().rev()) {
         let given =
             keys.and_then(|keys| keys.level.value.0.iter().find(|(name, _)| name.value == level.name));
-        let said = Said { site, level, above, given: given.map(|(_, keys)| keys) };
-        let ratio = said.ratio(promises, assumptions);
+        let (ratio, assumption) = relative(level, above, given.map(|(_, keys)| &keys.value), site, promises);
+        assumptions.extend(
+            assumption.map(|what| format!("site {}: level {} is assumed {what}", site.name, level.name)),
+        );
         let bytes = versions.last().map_or(1.0, |version| version.bytes) * ratio.bytes;
         cost *= ratio.cost.unwrap_or(1.0);
         versions.push(Version { cost: ratio.cost.map(|_| cost), bytes });
@@ -81,55 +80,41 @@ fn of_site(
     versions
 }
 
-/// What both files say of one level.
-struct Said<'a> {
-    site: &'a Site,
-    level: &'a Level,
-    above: &'a Level,
-    given: Option<&'a Located<VersionKeys>>,
-}
-
-impl Said<'_> {
-    /// The level relative to the one above.
-    fn ratio(&self, promises: &Promises, assumptions: &mut Vec<String>) -> Version {
-        let Said { site, level, above, given } = self;
-        let (site, name, above) = (&site.name, &level.name, &above.name);
-        let cost =
-            given.and_then(|keys| keys.value.cost.as_ref()).map(|cost| cost.value.0).or(level.cost_ratio);
-        let bytes = given.and_then(|keys| keys.value.bytes.as_ref()).map(|bytes| bytes.value.0);
-        match (cost, bytes, level.plant) {
-            (Some(cost), Some(bytes), _) => Version { cost: Some(cost), bytes },
-            (Some(cost), None, _) => {
-                assumptions.push(format!(
-                    "site {site}: level {name} is assumed to save bytes as it saves time, down to {cost} of level \
-                     {above}"
-                ));
-                Version { cost: Some(cost), bytes: cost }
-            }
-            // Another server takes its own time: that is what the level is for.
-            (None, Some(bytes), Some(_)) => Version { cost: None, bytes },
-            (None, Some(bytes), None) => {
-                assumptions.push(format!(
-                    "site {site}: level {name} is assumed to take what the server takes for its bytes, as no cost of it \
-                     is given"
-                ));
-                Version { cost: None, bytes }
-            }
-            (None, None, Some(plant)) => {
-                let plant = promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
-                assumptions.push(format!(
-                    "site {site}: level {name} is assumed to have the bytes of level {above}, and to take what {plant} \
-                     takes for them"
-                ));
-                Version { cost: None, bytes: 1.0 }
-            }
-            (None, None, None) => {
-                assumptions.push(format!(
-                    "site {site}: level {name} is assumed to take {ASSUMED} of the time and of the bytes of level \
-                     {above}; say what it takes in `[site.{site}.level.{name}]`"
-                ));
-                Version { cost: Some(ASSUMED), bytes: ASSUMED }
-            }
+/// A level relative to the one above, and what had to be assumed.
+fn relative(
+    level: &Level,
+    above: &Level,
+    keys: Option<&VersionKeys>,
+    site: &Site,
+    promises: &Promises,
+) -> (Version, Option<String>) {
+    let (site, name, above) = (&site.name, &level.name, &above.name);
+    let cost = keys.and_then(|keys| keys.cost.as_ref()).map(|cost| cost.value.0).or(level.cost_ratio);
+    let bytes = keys.and_then(|keys| keys.bytes.as_ref()).map(|bytes| bytes.value.0);
+    let (cost, bytes, assumption) = match (cost, bytes, level.plant) {
+        (Some(cost), Some(bytes), _) => (Some(cost), bytes, None),
+        (Some(cost), None, _) => {
+            let what = format!("to save bytes as it saves time, down to {cost} of level {above}");
+            (Some(cost), cost, Some(what))
         }
-    }
+        // Another server takes its own time: that is what the level is for.
+        (None, Some(bytes), Some(_)) => (None, bytes, None),
+        (None, Some(bytes), None) => {
+            let what = "to take what the server takes for its bytes, as no cost of it is given";
+            (None, bytes, Some(what.to_owned()))
+        }
+        (None, None, Some(plant)) => {
+            let plant = promises.plants.get(plant).map_or("", |plant| plant.name.as_str());
+            let what = format!("to have the bytes of level {above}, and to take what {plant} takes for them");
+            (None, 1.0, Some(what))
+        }
+        (None, None, None) => {
+            let what = format!(
+                "to take {ASSUMED} of the time and of the bytes of level {above}; say what it takes in \
+                 `[site.{site}.level.{name}]`"
+            );
+            (Some(ASSUMED), ASSUMED, Some(what))
+        }
+    };
+    (Version { cost, bytes }, assumption)
 }

@@ -13,23 +13,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 use tempfile::TempDir;
 
 const DECODER: &str = "avifdec";
 const ENCODER: &str = "avifenc";
 /// Quantizers that are tried, from coarse to fine: 63 is the coarsest, 0 without loss.
 const QUANTIZER: std::ops::RangeInclusive<usize> = 8..=58;
-/// Faster is worse, slower hardly better.
+/// A faster setting writes worse files, a slower one hardly better files.
 const SPEED: &str = "8";
 /// Transfer characteristics of high dynamic range (ITU-T H.273, table 3).
 const HIGH_RANGE: [u16; 2] = [16, 18];
 
-/// Whether a file begins as one; as a picture that moves, too.
-pub(super) fn is_avif(bytes: &[u8]) -> bool {
-    bytes.get(4..8) == Some(b"ftyp") && [Some(&b"avif"[..]), Some(b"avis")].contains(&bytes.get(8..12))
-}
-
-/// What stands after each box of this name, before the pixels begin (ISO/IEC 23008-12, 6.5: item properties).
+/// The bytes after each box of this name, before the pixels begin (ISO/IEC 23008-12, 6.5: item properties).
 fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [u8]> {
     let end = bytes.windows(4).position(|four| four == b"mdat").unwrap_or(bytes.len());
     let head = &bytes[..end];
@@ -39,24 +35,16 @@ fn boxes<'a>(bytes: &'a [u8], name: &'static [u8]) -> impl Iterator<Item = &'a [
         .map(move |(at, _)| &head[at + name.len()..])
 }
 
-/// Width and height: those of the largest picture in it, the others are its parts and previews.
-pub(super) fn dimensions(bytes: &[u8]) -> Option<(usize, usize)> {
-    let side =
-        |from: &[u8], at: usize| Some(u32::from_be_bytes(from.get(at..at + 4)?.try_into().ok()?) as usize);
-    let sizes = boxes(bytes, b"ispe").filter_map(|from| Some((side(from, 4)?, side(from, 8)?)));
-    sizes.max_by_key(|(width, height)| width.saturating_mul(*height))
-}
-
-/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if it says them.
+/// Colour primaries, transfer characteristics, matrix (ITU-T H.273), if the file says them.
 fn colour(bytes: &[u8]) -> Option<[u16; 3]> {
     let from = boxes(bytes, b"colrnclx").next()?.first_chunk::<6>()?;
     Some([0, 2, 4].map(|at| u16::from_be_bytes([from[at], from[at + 1]])))
 }
 
-/// Whether the programs are there.
+/// Checks that the programs are there.
 ///
 /// # Errors
-/// What to do.
+/// How to install them.
 pub(crate) fn check() -> Result<(), String> {
     for program in [DECODER, ENCODER] {
         run(Command::new(program).arg("--version"))
@@ -65,7 +53,6 @@ pub(crate) fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// Runs it to its end.
 fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
     if output.status.success() {
@@ -92,88 +79,77 @@ impl Bench {
         run(command.arg("--").arg(&from).arg(&to))?;
         Ok(to)
     }
-}
 
-/// The qualities of one AVIF image.
-pub(super) struct AvifQualities {
-    bench: Bench,
-    picture: PathBuf,
-    colour: Option<[u16; 3]>,
-    original: Original,
+    /// The file that `picture` makes with a quantizer, in a colour space.
+    fn encoded(&self, picture: &Path, quantizer: usize, colour: Option<[u16; 3]>) -> Option<Vec<u8>> {
+        let (quantizer, to) = (quantizer.to_string(), self.0.path().join("out.avif"));
+        let mut command = Command::new(ENCODER);
+        command.args(["--jobs", "1", "--speed", SPEED, "--yuv", "420", "--ignore-exif", "--ignore-xmp"]);
+        for bound in ["--min", "--max", "--minalpha", "--maxalpha"] {
+            command.args([bound, &quantizer]);
+        }
+        if let Some([primaries, transfer, matrix]) = colour {
+            // Colours without a matrix (0) cannot be subsampled, so they get the matrix of JPEG.
+            let matrix = if matrix == 0 { 6 } else { matrix };
+            command.arg("--cicp").arg(format!("{primaries}/{transfer}/{matrix}"));
+        }
+        run(command.arg("--").arg(picture).arg(&to)).ok()?;
+        fs::read(to).ok()
+    }
 }
 
 fn read(path: &Path) -> Result<Raster, String> {
     png::read(&fs::read(path).map_err(|error| error.to_string())?)
 }
 
-impl AvifQualities {
-    pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
-        if bytes.get(8..12) == Some(b"avis") {
-            return Err("an animated AVIF is not reduced".to_owned());
-        }
-        if [&b"irot"[..], b"imir", b"clap"].into_iter().any(|name| boxes(bytes, name).next().is_some()) {
-            return Err("an AVIF that is turned or cropped is not reduced".to_owned());
-        }
-        let colour = colour(bytes);
-        if colour.is_some_and(|[_, transfer, _]| HIGH_RANGE.contains(&transfer)) {
-            return Err("an AVIF of high dynamic range is not reduced".to_owned());
-        }
-        let bench = Bench::new().map_err(|error| error.to_string())?;
-        let picture = bench.decoded(bytes, "picture.png")?;
-        let original = Original::of(&read(&picture)?);
-        Ok(AvifQualities { bench, picture, colour, original })
+/// The qualities of one AVIF image.
+///
+/// # Errors
+/// The image cannot be read, or is of a kind that is not reduced.
+pub(super) fn ladder(bytes: &[u8]) -> Result<Ladder, String> {
+    if bytes.get(8..12) == Some(b"avis") {
+        return Err("an animated AVIF is not reduced".to_owned());
     }
-}
-
-impl Ladder for AvifQualities {
-    fn sizes(&self) -> usize {
-        1
+    if [&b"irot"[..], b"imir", b"clap"].into_iter().any(|name| boxes(bytes, name).next().is_some()) {
+        return Err("an AVIF that is turned or cropped is not reduced".to_owned());
     }
-
-    fn steps(&self) -> usize {
-        QUANTIZER.end() - QUANTIZER.start() + 1
+    let colour = colour(bytes);
+    if colour.is_some_and(|[_, transfer, _]| HIGH_RANGE.contains(&transfer)) {
+        return Err("an AVIF of high dynamic range is not reduced".to_owned());
     }
-
-    fn contented(&self) -> usize {
-        0
-    }
-
-    fn write(&mut self, _: usize, step: usize) -> Option<Vec<u8>> {
-        let (quantizer, to) = ((QUANTIZER.end() - step).to_string(), self.bench.0.path().join("out.avif"));
-        let mut command = Command::new(ENCODER);
-        command.args(["--jobs", "1", "--speed", SPEED, "--yuv", "420", "--ignore-exif", "--ignore-xmp"]);
-        for bound in ["--min", "--max", "--minalpha", "--maxalpha"] {
-            command.args([bound, &quantizer]);
-        }
-        if let Some([primaries, transfer, matrix]) = self.colour {
-            // Colours as they are, with no matrix, cannot be subsampled: then that of JPEG.
-            let matrix = if matrix == 0 { 6 } else { matrix };
-            command.arg("--cicp").arg(format!("{primaries}/{transfer}/{matrix}"));
-        }
-        run(command.arg("--").arg(&self.picture).arg(&to)).ok()?;
-        fs::read(to).ok()
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        let raster = self.bench.decoded(written, "seen.png").and_then(|path| read(&path));
-        raster.map_or(0.0, |raster| self.original.similarity(&raster))
-    }
+    let bench = Rc::new(Bench::new().map_err(|error| error.to_string())?);
+    let picture = bench.decoded(bytes, "picture.png")?;
+    let original = Original::of(&read(&picture)?);
+    let seen = Rc::clone(&bench);
+    Ok(Ladder {
+        sizes: 1,
+        steps: QUANTIZER.count(),
+        contented: 0,
+        write: Box::new(move |_, step| bench.encoded(&picture, QUANTIZER.end() - step, colour)),
+        similarity: original.judge(move |written| read(&seen.decoded(written, "seen.png")?)),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::dimensions;
     use super::*;
 
     /// The head of a picture with a preview, as encoders write it.
     fn head(brand: &[u8], properties: &[u8]) -> Vec<u8> {
         let sizes = b"\0\0\0\x14ispe\0\0\0\0\0\0\0\x40\0\0\0\x30\0\0\0\x14ispe\0\0\0\0\0\0\x05\0\0\0\x03\0";
-        [b"\0\0\0\x20ftyp", brand, b"\0\0\0\0mif1miaf", sizes, properties, b"\0\0\0\x09mdatispe"].concat()
+        let boxed =
+            |name: &[u8], inside: &[u8]| [&(8 + inside.len() as u32).to_be_bytes(), name, inside].concat();
+        let properties = boxed(b"iprp", &boxed(b"ipco", &[sizes, properties].concat()));
+        let kind = boxed(b"ftyp", &[brand, b"\0\0\0\0mif1miaf"].concat());
+        [kind, boxed(b"meta", &[&[0; 4], properties.as_slice()].concat()), boxed(b"mdat", b"ispe")].concat()
     }
 
     #[test]
     fn the_head_says_the_size_of_the_picture_itself() {
         let bytes = head(b"avif", b"");
-        assert!(is_avif(&bytes) && is_avif(&head(b"avis", b"")) && !is_avif(&head(b"heic", b"")));
+        assert_eq!(dimensions(&head(b"avis", b"")), Some((1280, 768)));
+        assert_eq!(dimensions(&head(b"heic", b"")), None, "not an AVIF");
         assert_eq!(dimensions(&bytes), Some((1280, 768)));
         for end in 0..bytes.len() {
             dimensions(&bytes[..end]);
@@ -183,8 +159,7 @@ mod tests {
 
     #[test]
     fn what_a_png_would_lose_is_left_alone() {
-        let wrong =
-            |brand: &[u8], properties: &[u8]| AvifQualities::new(&head(brand, properties)).err().unwrap();
+        let wrong = |brand: &[u8], properties: &[u8]| ladder(&head(brand, properties)).err().unwrap();
         assert!(wrong(b"avis", b"").contains("animated"));
         for name in [b"irot", b"imir", b"clap"] {
             assert!(wrong(b"avif", &[b"\0\0\0\x09", &name[..], b"\x01"].concat()).contains("turned"));

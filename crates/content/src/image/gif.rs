@@ -11,21 +11,19 @@ use super::similarity::Original;
 use super::within_bounds;
 use gif::{ColorOutput, DecodeOptions, DisposalMethod, Encoder, Frame, Repeat};
 
-/// One picture of a GIF.
+/// One picture of a GIF, as a viewer shows it.
 struct Shown {
     raster: Raster,
-    /// For so long (1/100 s).
+    /// How long it is shown (1/100 s).
     delay: u16,
 }
 
-/// An image that was read.
-pub(super) struct Gif {
+struct Gif {
     frames: Vec<Shown>,
     repeat: Repeat,
 }
 
-/// Reads it.
-pub(super) fn read(bytes: &[u8]) -> Result<Gif, String> {
+fn read(bytes: &[u8]) -> Result<Gif, String> {
     let wrong = |error: gif::DecodingError| error.to_string();
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
@@ -61,52 +59,31 @@ fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -
     }
 }
 
-/// The colours of a still image, or the frames of a moving one; in two sizes or one.
-pub(super) struct Reductions {
-    original: Original,
-    sizes: Vec<Gif>,
-    moves: bool,
-}
-
-/// A moving image with every n-th frame and at most so many colours. 0 is the first frame alone.
+/// The steps of a moving image: it keeps every n-th frame (0: the first alone) and at most this number of colours.
 const MOVING: [(usize, usize); 7] = [(0, 32), (0, 128), (8, 64), (4, 64), (2, 64), (2, 128), (1, 128)];
 
-impl Reductions {
-    pub(super) fn new(gif: Gif, resizable: bool) -> Self {
-        let original = Original::of(&gif.frames[0].raster);
-        let moves = gif.frames.len() > 1;
-        let half = |shown: &Shown| {
-            let raster = &shown.raster;
-            let raster = raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2));
-            Shown { raster, delay: shown.delay }
-        };
-        let smaller =
-            resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
-        Reductions { original, sizes: [Some(gif), smaller].into_iter().flatten().collect(), moves }
-    }
-}
-
-impl Ladder for Reductions {
-    fn sizes(&self) -> usize {
-        self.sizes.len()
-    }
-
-    fn steps(&self) -> usize {
-        COLORS.len()
-    }
-
-    fn contented(&self) -> usize {
-        COLORS.len() - 1
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        let (every, colors) = if self.moves { MOVING[step] } else { (1, COLORS[step]) };
-        write(&self.sizes[size], every, colors).ok()
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        read(written).map_or(0.0, |gif| self.original.similarity(&gif.frames[0].raster))
-    }
+/// The colours of a still image, or the frames and colours of a moving one; in two sizes or one.
+///
+/// # Errors
+/// The image cannot be read.
+pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+    let gif = read(bytes)?;
+    let original = Original::of(&gif.frames[0].raster);
+    let moves = gif.frames.len() > 1;
+    let half = |shown: &Shown| Shown { raster: shown.raster.half(), delay: shown.delay };
+    let smaller =
+        resizable.then(|| Gif { frames: gif.frames.iter().map(half).collect(), repeat: gif.repeat });
+    let sizes: Vec<Gif> = std::iter::once(gif).chain(smaller).collect();
+    Ok(Ladder {
+        sizes: sizes.len(),
+        steps: COLORS.len(),
+        contented: COLORS.len() - 1,
+        write: Box::new(move |size, step| {
+            let (every, colors) = if moves { MOVING[step] } else { (1, COLORS[step]) };
+            write(&sizes[size], every, colors).ok()
+        }),
+        similarity: original.judge(|written| Ok(read(written)?.frames.swap_remove(0).raster)),
+    })
 }
 
 fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::EncodingError> {
@@ -121,7 +98,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
             .collect(),
     };
     let first = kept[0].0;
-    // GIF has one transparent place, and nothing between; frames after the first need it for what stays.
+    // A pixel of a GIF is opaque or transparent. Frames after the first use the transparent colour for pixels that stay.
     let opaque: Vec<Vec<u8>> = kept.iter().map(|(raster, _)| hardened(&raster.samples)).collect();
     let moves = kept.len() > 1;
     let histogram = Histogram::of(opaque.iter().map(Vec::as_slice));
@@ -136,7 +113,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
         }
         None => None,
     };
-    // Where a later frame is transparent, what stays would show through: such frames begin on an empty canvas.
+    // Through a transparent pixel of a later frame the frame before would show, so such frames begin on an empty canvas.
     let shows_through = moves && opaque.iter().any(|samples| samples.as_chunks::<4>().0.contains(&[0; 4]));
     let mut written = Vec::new();
     let mut encoder = Encoder::new(&mut written, first.width as u16, first.height as u16, &table)?;
@@ -170,7 +147,7 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
     Ok(written)
 }
 
-/// Wholly opaque or wholly transparent.
+/// The pixels made wholly opaque or wholly transparent.
 fn hardened(samples: &[u8]) -> Vec<u8> {
     let harden = |pixel: &[u8; 4]| if pixel[3] < 128 { [0; 4] } else { [pixel[0], pixel[1], pixel[2], 255] };
     samples.as_chunks::<4>().0.iter().flat_map(harden).collect()

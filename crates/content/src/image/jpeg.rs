@@ -8,7 +8,6 @@ use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 pub(super) const CODEC: Codec = Codec { qualities: 10..=92, read, write };
 
-/// Reads it.
 fn read(bytes: &[u8]) -> Result<Picture, String> {
     if !is_complete(bytes) {
         return Err("it is cut short".to_owned());
@@ -26,8 +25,8 @@ fn read(bytes: &[u8]) -> Result<Picture, String> {
     Ok(Picture { raster: Raster { width, height, channels, samples }, metadata })
 }
 
-/// Whether its end is there: a decoder may fill what is missing with gray. In what follows the start of the scan, only
-/// the end has this marker.
+/// Whether the end of the image is there; a decoder may fill what is missing with gray. After the start of the scan, only
+/// the end has the marker that is looked for.
 fn is_complete(bytes: &[u8]) -> bool {
     let mut at = 2;
     while let Some(&[0xff, marker, high, low]) = bytes.get(at..at + 4) {

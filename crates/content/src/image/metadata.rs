@@ -1,12 +1,11 @@
 //! What a viewer needs of a photo's metadata, and no more: the orientation, and a colour profile other than sRGB. Camera,
 //! place and preview are not kept.
 
-/// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Metadata {
-    /// Where it is not the usual one.
+    /// The Exif orientation, where it is not the usual one.
     pub(super) orientation: Option<u8>,
-    /// Where it is not sRGB's.
+    /// The colour profile, where it is not sRGB's.
     pub(super) profile: Option<Vec<u8>>,
 }
 
@@ -40,7 +39,7 @@ fn orientation(exif: &[u8]) -> Option<u8> {
     (2..=8).contains(&value).then_some(value)
 }
 
-/// A profile that says what viewers assume without one.
+/// Whether the profile says what viewers assume without one.
 fn is_srgb(profile: &[u8]) -> bool {
     let wide: Vec<u8> = b"sRGB".iter().flat_map(|&letter| [0, letter]).collect();
     [b"sRGB".as_slice(), &wide].iter().any(|name| profile.windows(name.len()).any(|part| part == *name))

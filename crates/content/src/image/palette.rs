@@ -14,7 +14,7 @@ pub(super) type Color = [u8; 4];
 const MOST_COLORS: usize = 1 << 15;
 const ROUNDS: usize = 3;
 
-/// How often each colour is in the pixels, the coarser the more there are.
+/// How often each colour is in the pixels; the more colours there are, the coarser they are counted.
 pub(super) struct Histogram {
     counts: Vec<(Color, u32)>,
     mask: u8,
@@ -102,12 +102,12 @@ impl Histogram {
     }
 }
 
-/// Transparent is transparent whatever its colour; else without the last bits.
+/// The colour without its last bits; all transparent pixels count as one colour.
 fn masked(pixel: Color, mask: u8) -> Color {
     if pixel[3] == 0 {
         return [0; 4];
     }
-    // Opaque stays opaque, or every picture would become a transparent one.
+    // The mask must not make an opaque pixel transparent.
     let opacity = if pixel[3] == 255 { 255 } else { pixel[3] & mask };
     [pixel[0] & mask, pixel[1] & mask, pixel[2] & mask, opacity]
 }
@@ -140,7 +140,7 @@ fn nearest(colors: &[Color], to: Color) -> usize {
     places.min_by_key(|&(_, distance)| distance).map_or(0, |(place, _)| place)
 }
 
-/// The colours, and which of them each of the pixels gets.
+/// The colours of a palette, and the place in it of each counted colour.
 pub(super) struct Palette {
     pub(super) colors: Vec<Color>,
     places: BTreeMap<Color, u8>,
@@ -148,7 +148,7 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// The pixels as places in the palette.
+    /// The place in the palette of each pixel.
     pub(super) fn indices(&self, samples: &[u8]) -> Vec<u8> {
         let (mut last, mut place) = ([0; 4], None);
         let index = |pixel: &Color| {

@@ -8,10 +8,10 @@ use super::within_bounds;
 use png::{BitDepth, ColorType, Decoder, Encoder, Filter, Transformations};
 use std::io::Cursor;
 
-/// Colours, from step to step.
+/// The number of colours in each step.
 pub(super) const COLORS: [usize; 7] = [4, 8, 16, 32, 64, 128, 256];
 
-/// Reads it, whatever it is, as red, green, blue and opacity.
+/// Reads a PNG of any sort as red, green, blue and opacity.
 pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
     let mut decoder = Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
@@ -38,43 +38,25 @@ pub(super) fn read(bytes: &[u8]) -> Result<Raster, String> {
 }
 
 /// The palettes of an image, in two sizes or one.
-pub(super) struct Palettes {
-    original: Original,
-    rasters: Vec<Raster>,
-    histograms: Vec<Histogram>,
-}
-
-impl Palettes {
-    pub(super) fn new(raster: Raster, resizable: bool) -> Self {
-        let original = Original::of(&raster);
-        let half = resizable.then(|| raster.reduced(raster.width.div_ceil(2), raster.height.div_ceil(2)));
-        let rasters: Vec<Raster> = [Some(raster), half].into_iter().flatten().collect();
-        let of = |raster: &Raster| Histogram::of([raster.samples.as_slice()].into_iter());
-        let histograms = rasters.iter().map(of).collect();
-        Palettes { original, rasters, histograms }
-    }
-}
-
-impl Ladder for Palettes {
-    fn sizes(&self) -> usize {
-        self.rasters.len()
-    }
-
-    fn steps(&self) -> usize {
-        COLORS.len()
-    }
-
-    fn contented(&self) -> usize {
-        COLORS.len() - 1
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        write(&self.rasters[size], &self.histograms[size].palette(COLORS[step])).ok()
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        read(written).map_or(0.0, |raster| self.original.similarity(&raster))
-    }
+///
+/// # Errors
+/// The image cannot be read.
+pub(super) fn ladder(bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+    let raster = read(bytes)?;
+    let original = Original::of(&raster);
+    let half = resizable.then(|| raster.half());
+    let counted = |raster: Raster| (Histogram::of(std::iter::once(raster.samples.as_slice())), raster);
+    let sizes: Vec<(Histogram, Raster)> = std::iter::once(raster).chain(half).map(counted).collect();
+    Ok(Ladder {
+        sizes: sizes.len(),
+        steps: COLORS.len(),
+        contented: COLORS.len() - 1,
+        write: Box::new(move |size, step| {
+            let (histogram, raster) = &sizes[size];
+            write(raster, &histogram.palette(COLORS[step])).ok()
+        }),
+        similarity: original.judge(read),
+    })
 }
 
 fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingError> {
@@ -103,7 +85,7 @@ fn write(raster: &Raster, palette: &Palette) -> Result<Vec<u8>, png::EncodingErr
     Ok(written)
 }
 
-/// Several places in a byte, each row from a byte of its own.
+/// Packs indices of `bits` each into bytes; each row begins with a byte of its own.
 fn packed(indices: &[u8], width: usize, bits: u8) -> Vec<u8> {
     let per_byte = usize::from(8 / bits);
     let byte = |places: &[u8]| {

@@ -4,13 +4,11 @@ use super::metadata::Metadata;
 use super::raster::Raster;
 use super::search::Ladder;
 use super::similarity::Original;
-use super::sizes::Sizes;
 use std::ops::RangeInclusive;
 
 /// At this quality a smaller size is not better.
 const GOOD: usize = 45;
 
-/// An image that was read.
 pub(super) struct Picture {
     pub(super) raster: Raster,
     pub(super) metadata: Metadata,
@@ -19,50 +17,34 @@ pub(super) struct Picture {
 /// How such a format is read and written.
 #[derive(Clone)]
 pub(super) struct Codec {
-    /// Qualities that are tried: below, blocks show; above, nothing is gained.
+    /// The qualities that are tried. Below the lowest, blocks show; above the highest, nothing is gained.
     pub(super) qualities: RangeInclusive<usize>,
     pub(super) read: fn(&[u8]) -> Result<Picture, String>,
-    /// The image in a quality; `None` if it cannot be written so.
+    /// Writes the image in a quality; `None` if it cannot be written so.
     pub(super) write: fn(&Raster, usize, &Metadata) -> Option<Vec<u8>>,
 }
 
-/// One image in such a format.
-pub(super) struct Qualities {
-    codec: Codec,
-    sizes: Sizes,
-    metadata: Metadata,
-    original: Original,
-}
-
-impl Qualities {
+impl Codec {
+    /// One image of such a format in each of its qualities; in smaller sizes, too, where it is `resizable`.
+    ///
     /// # Errors
-    /// If it cannot be read.
-    pub(super) fn new(codec: Codec, bytes: &[u8], resizable: bool) -> Result<Self, String> {
-        let Picture { raster, metadata } = (codec.read)(bytes)?;
+    /// The image cannot be read.
+    pub(super) fn ladder(self, bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+        let Codec { qualities, read, write } = self;
+        let Picture { raster, metadata } = read(bytes)?;
         let original = Original::of(&raster);
-        Ok(Qualities { codec, sizes: Sizes::new(raster, resizable), metadata, original })
-    }
-}
-
-impl Ladder for Qualities {
-    fn sizes(&self) -> usize {
-        self.sizes.count()
-    }
-
-    fn steps(&self) -> usize {
-        self.codec.qualities.clone().count()
-    }
-
-    fn contented(&self) -> usize {
-        GOOD - self.codec.qualities.start()
-    }
-
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-        (self.codec.write)(self.sizes.get(size), self.codec.qualities.start() + step, &self.metadata)
-    }
-
-    fn similarity(&mut self, written: &[u8]) -> f64 {
-        (self.codec.read)(written).map_or(0.0, |picture| self.original.similarity(&picture.raster))
+        let quarters = |side: usize, quarters: usize| (side * quarters / 4).max(1);
+        let smaller = |n| raster.reduced(quarters(raster.width, n), quarters(raster.height, n));
+        let smaller: Vec<Raster> = if resizable { vec![smaller(3), smaller(2)] } else { Vec::new() };
+        let sizes: Vec<Raster> = std::iter::once(raster).chain(smaller).collect();
+        let lowest = *qualities.start();
+        Ok(Ladder {
+            sizes: sizes.len(),
+            steps: qualities.count(),
+            contented: GOOD - lowest,
+            write: Box::new(move |size, step| write(&sizes[size], lowest + step, &metadata)),
+            similarity: original.judge(move |written| Ok(read(written)?.raster)),
+        })
     }
 }
 
@@ -78,15 +60,15 @@ mod tests {
         let raster = Raster { width: 96, height: 64, channels: 3, samples };
         for codec in [jpeg::CODEC, webp::CODEC] {
             let read = (codec.write)(&raster, 92, &Metadata::default()).unwrap();
-            let mut qualities = Qualities::new(codec, &read, true).unwrap();
-            let best = qualities.steps() - 1;
+            let mut ladder = codec.ladder(&read, true).unwrap();
+            let best = ladder.steps - 1;
             let similar = [0, best / 2, best].map(|step| {
-                let written = qualities.write(0, step).unwrap();
-                qualities.similarity(&written)
+                let written = (ladder.write)(0, step).unwrap();
+                (ladder.similarity)(&written)
             });
             assert!(0.2 < similar[0] && similar[0] < similar[1] && similar[1] < similar[2], "{similar:?}");
             assert!(similar[2] > 0.97, "{similar:?}");
-            let half = qualities.write(2, best).unwrap();
+            let half = (ladder.write)(2, best).unwrap();
             assert_eq!(dimensions(&half), Some((48, 32)));
         }
     }

@@ -42,17 +42,16 @@ impl Raster {
         Raster { width, height, channels, samples }
     }
 
+    /// Half as wide and half as high.
+    pub(crate) fn half(&self) -> Raster {
+        self.reduced(self.width.div_ceil(2), self.height.div_ceil(2))
+    }
+
     /// The luma of every pixel, as seen on a `ground` of this brightness.
     pub(crate) fn luma(&self, ground: u8) -> Plane {
         let samples = match self.channels {
             4 => self.samples.as_chunks::<4>().0.iter().map(|pixel| over(*pixel, ground)).collect(),
-            3 => self
-                .samples
-                .as_chunks::<3>()
-                .0
-                .iter()
-                .map(|&[red, green, blue]| luma([red, green, blue]))
-                .collect(),
+            3 => self.samples.as_chunks::<3>().0.iter().map(|&pixel| luma(pixel)).collect(),
             _ => self.samples.clone(),
         };
         Plane { width: self.width, height: self.height, samples }
@@ -70,7 +69,7 @@ fn luma([red, green, blue]: [u8; 3]) -> u8 {
     ((19_595 * red + 38_470 * green + 7_471 * blue + (1 << 15)) >> 16) as u8
 }
 
-/// The same over the ground.
+/// The brightness of one pixel over a ground.
 fn over([red, green, blue, opacity]: [u8; 4], ground: u8) -> u8 {
     let (luma, opacity) = (u32::from(luma([red, green, blue])), u32::from(opacity));
     ((luma * opacity + u32::from(ground) * (255 - opacity) + 127) / 255) as u8
@@ -85,7 +84,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Enlarged again as a browser does it, bilinear: what was lost by reducing shows.
+    /// Enlarged bilinearly, as a browser does it, so that what was lost by reducing shows.
     pub(crate) fn enlarged(self, width: usize, height: usize) -> Plane {
         if (width, height) == (self.width, self.height) {
             return self;

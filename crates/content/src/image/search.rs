@@ -1,52 +1,50 @@
-//! The best quality that fits into so many bytes.
+//! The best quality of an image that fits into a number of bytes.
 
-/// The ways to write one image: in some sizes, and in each in some steps of quality.
-pub(super) trait Ladder {
-    /// Sizes, the original first.
-    fn sizes(&self) -> usize;
-    /// Steps of quality in each size, the lowest first. More bytes and more similar from step to step.
-    fn steps(&self) -> usize;
+use super::similarity::Judge;
+
+/// The ways to write one image: in some sizes, and in each size in some steps of quality.
+pub(super) struct Ladder {
+    /// Sizes; 0 is the original's.
+    pub(super) sizes: usize,
+    /// Steps of quality in each size, the lowest first. Bytes and similarity grow from step to step.
+    pub(super) steps: usize,
     /// A step so good that no smaller size is worth a try.
-    fn contented(&self) -> usize;
-    /// The image written this way; `None` if it cannot be.
-    fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>>;
-    /// How similar what was written is to the original, in the original's size.
-    fn similarity(&mut self, written: &[u8]) -> f64;
+    pub(super) contented: usize,
+    /// Writes the image in a size and a step; `None` if it cannot be written so.
+    pub(super) write: Box<dyn FnMut(usize, usize) -> Option<Vec<u8>>>,
+    /// How similar a written file is to the original, in the original's size.
+    pub(super) similarity: Judge,
 }
 
-/// What is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
-    /// Into so many bytes, if that is similar enough.
+    /// The most bytes that the file may have, if that is similar enough.
     pub(super) bytes: usize,
-    /// The least similarity, whatever the bytes.
+    /// The least similarity; it counts more than the bytes.
     pub(super) similarity: f64,
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
-    /// The file.
     pub(crate) written: Vec<u8>,
     /// Structural similarity of its pixels to the original's.
     pub(crate) similarity: f64,
-    /// Which size: 0 is the original's.
-    pub(crate) size: usize,
 }
 
-/// The most similar that fits; where none that fits is similar enough, the smallest that is similar enough; `None` if
-/// nothing is.
-pub(super) fn best(ladder: &mut impl Ladder, wanted: Wanted) -> Option<Found> {
+/// The most similar file that fits. If no file that fits is similar enough, the smallest one that is similar enough; `None`
+/// if there is none.
+pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {
+    let ladder = &mut ladder;
     let mut fitting: Option<Found> = None;
-    for size in 0..ladder.sizes() {
+    for size in 0..ladder.sizes {
         let Some((step, written)) = last_that_fits(ladder, size, wanted.bytes) else { continue };
-        let similarity = ladder.similarity(&written);
+        let similarity = (ladder.similarity)(&written);
         let better = fitting.as_ref().is_none_or(|found| found.similarity < similarity);
         if better {
-            fitting = Some(Found { written, similarity, size });
+            fitting = Some(Found { written, similarity });
         }
-        // Where a size is worse than the one before, those after it are worse still.
-        if step >= ladder.contented() || !better {
+        // If a size is worse than the one before, the sizes after it are worse still.
+        if step >= ladder.contented || !better {
             break;
         }
     }
@@ -55,23 +53,23 @@ pub(super) fn best(ladder: &mut impl Ladder, wanted: Wanted) -> Option<Found> {
     }
     let smallest =
         |one: Found, other: Found| if other.written.len() < one.written.len() { other } else { one };
-    (0..ladder.sizes()).filter_map(|size| first_similar(ladder, size, wanted)).reduce(smallest)
+    (0..ladder.sizes).filter_map(|size| first_similar(ladder, size, wanted)).reduce(smallest)
 }
 
-/// A file that is so near to what it may have is taken: one more try would cost more than it brings.
+/// The search ends at a file that has this part of the bytes that it may have: another try costs more than it brings.
 const NEAR: f64 = 0.975;
-/// The bytes of the highest step to those of the lowest, until two steps are known.
+/// The ratio of the bytes of the highest step to those of the lowest, assumed until two steps are known.
 const SPAN: f64 = 10.0;
-/// After so many guesses the rest is halved.
+/// After this number of guesses the search halves what is left.
 const GUESSES: usize = 5;
 
 /// The highest step whose file has at most `bytes` bytes, or is nearly as large.
 ///
 /// Bytes grow about exponentially with the step, so the next try is where the line through the logarithms of the last
 /// two meets the wanted one: three or four tries instead of the seven of halving.
-fn last_that_fits(ladder: &mut impl Ladder, size: usize, bytes: usize) -> Option<(usize, Vec<u8>)> {
-    let (mut low, mut high, mut found) = (0, ladder.steps(), None);
-    let mut slope = SPAN.ln() / ladder.steps() as f64;
+fn last_that_fits(ladder: &mut Ladder, size: usize, bytes: usize) -> Option<(usize, Vec<u8>)> {
+    let (mut low, mut high, mut found) = (0, ladder.steps, None);
+    let mut slope = SPAN.ln() / ladder.steps as f64;
     let mut last: Option<(usize, f64)> = None;
     for tries in 0.. {
         if low >= high {
@@ -81,10 +79,10 @@ fn last_that_fits(ladder: &mut impl Ladder, size: usize, bytes: usize) -> Option
             let ahead = ((bytes as f64).ln() - length) / slope;
             (step as f64 + ahead).clamp(low as f64, (high - 1) as f64) as usize
         });
-        // What is to be had in an eighth of the bytes is in the lower half.
+        // The first try is at a third: a file of an eighth of the bytes lies in the lower half.
         let first = if last.is_none() { 3 } else { 2 };
         let step = guess.unwrap_or(low + (high - low) / first);
-        let written = ladder.write(size, step)?;
+        let written = (ladder.write)(size, step)?;
         let length = (written.len() as f64).ln();
         if let Some((before, known)) = last {
             let between = (length - known) / (step as f64 - before as f64);
@@ -106,15 +104,15 @@ fn last_that_fits(ladder: &mut impl Ladder, size: usize, bytes: usize) -> Option
 }
 
 /// The lowest step that is similar enough.
-fn first_similar(ladder: &mut impl Ladder, size: usize, wanted: Wanted) -> Option<Found> {
-    let (mut low, mut high, mut found) = (0, ladder.steps(), None);
+fn first_similar(ladder: &mut Ladder, size: usize, wanted: Wanted) -> Option<Found> {
+    let (mut low, mut high, mut found) = (0, ladder.steps, None);
     while low < high {
         let step = low + (high - low) / 2;
-        let written = ladder.write(size, step)?;
-        let similarity = ladder.similarity(&written);
+        let written = (ladder.write)(size, step)?;
+        let similarity = (ladder.similarity)(&written);
         if similarity >= wanted.similarity {
             high = step;
-            found = Some(Found { written, similarity, size });
+            found = Some(Found { written, similarity });
         } else {
             low = step + 1;
         }
@@ -125,40 +123,34 @@ fn first_similar(ladder: &mut impl Ladder, size: usize, wanted: Wanted) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     /// Two sizes of 100 steps: 10 bytes a step in the first with similarity step / 100; 3 a step in the second, which
-    /// never gets above 0.8.
-    #[derive(Default)]
-    struct Model {
-        writes: usize,
-    }
-
-    impl Ladder for Model {
-        fn sizes(&self) -> usize {
-            2
-        }
-        fn steps(&self) -> usize {
-            100
-        }
-        fn contented(&self) -> usize {
-            60
-        }
-        fn write(&mut self, size: usize, step: usize) -> Option<Vec<u8>> {
-            self.writes += 1;
-            let mut written = vec![size as u8, step as u8];
-            written.resize(2 + step * [10, 3][size], 0);
-            Some(written)
-        }
-        fn similarity(&mut self, written: &[u8]) -> f64 {
-            let quality = f64::from(written[1]) / 100.0;
-            if written[0] == 0 { quality } else { quality.min(0.8) }
+    /// never gets above 0.8. Counts in `writes`.
+    fn model(writes: &Rc<Cell<usize>>) -> Ladder {
+        let writes = Rc::clone(writes);
+        Ladder {
+            sizes: 2,
+            steps: 100,
+            contented: 60,
+            write: Box::new(move |size, step| {
+                writes.set(writes.get() + 1);
+                let mut written = vec![size as u8, step as u8];
+                written.resize(2 + step * [10, 3][size], 0);
+                Some(written)
+            }),
+            similarity: Box::new(|written| {
+                let quality = f64::from(written[1]) / 100.0;
+                if written[0] == 0 { quality } else { quality.min(0.8) }
+            }),
         }
     }
 
     fn of(bytes: usize, similarity: f64) -> (u8, u8, usize) {
-        let mut model = Model::default();
-        let found = best(&mut model, Wanted { bytes, similarity }).unwrap();
-        (found.written[0], found.written[1], model.writes)
+        let writes = Rc::default();
+        let found = best(model(&writes), Wanted { bytes, similarity }).unwrap();
+        (found.written[0], found.written[1], writes.get())
     }
 
     #[test]
@@ -181,6 +173,6 @@ mod tests {
             "the smaller of the two files that are similar"
         );
         assert_eq!((of(100, 0.9).0, of(100, 0.9).1), (0, 90));
-        assert_eq!(best(&mut Model::default(), Wanted { bytes: 100, similarity: 1.1 }), None);
+        assert_eq!(best(model(&Rc::default()), Wanted { bytes: 100, similarity: 1.1 }), None);
     }
 }

@@ -14,7 +14,10 @@ use super::raster::{Plane, Raster};
 const GROUNDS: [u8; 2] = [255, 0];
 const BLOCK: usize = 4;
 
-/// A picture as it is seen, to compare with what becomes of it: on both grounds where it is transparent.
+/// Says how similar a written file is to its original.
+pub(super) type Judge = Box<dyn Fn(&[u8]) -> f64>;
+
+/// The luma of a picture on each ground on which it is compared: on both if it is transparent.
 pub(super) struct Original(Vec<Plane>);
 
 impl Original {
@@ -24,11 +27,16 @@ impl Original {
     }
 
     /// Similarity at the original's size, on the background on which the two differ most.
-    pub(super) fn similarity(&self, raster: &Raster) -> f64 {
+    fn similarity(&self, raster: &Raster) -> f64 {
         let on = |(original, ground): (&Plane, &u8)| {
             similarity(original, &raster.luma(*ground).enlarged(original.width, original.height))
         };
         self.0.iter().zip(&GROUNDS).map(on).fold(1.0, f64::min)
+    }
+
+    /// The same for a written file, which `read` decodes; 0 for one that cannot be read.
+    pub(super) fn judge(self, read: impl Fn(&[u8]) -> Result<Raster, String> + 'static) -> Judge {
+        Box::new(move |written| read(written).map_or(0.0, |raster| self.similarity(&raster)))
     }
 }
 
@@ -90,7 +98,7 @@ fn add<T: From<u8> + Copy + std::ops::AddAssign + std::ops::Mul<Output = T> + st
     sums[3] += x * y;
 }
 
-/// An image smaller than a window is one.
+/// An image that is smaller than a window is compared as one window.
 fn whole(one: &Plane, other: &Plane) -> f64 {
     let mut sums = [0_u64; 4];
     for (&x, &y) in one.samples.iter().zip(&other.samples) {

@@ -1,9 +1,14 @@
 //! Room: what loops write and requests read.
 //!
 //! *In*: the allocation at the end of a period. *Out*: one word for each class, the service level m, which each arrival
-//! reads, and the capacity of each plant. The share of requests behind a fraction of clients corrects m for clients
-//! that differ.
+//! reads, and the capacity of each plant.
+//!
+//! - `service_level`: m in one word
+//! - `level_of_client`: the level of a client at m, chosen from its hash
+//! - `fraction_calibration`: which fraction of the clients sends the wanted fraction of the requests
+//! - `capacity`: the workers of a plant, and the most requests that it is given at once
 
 pub(crate) mod capacity;
-pub(crate) mod client_share;
+pub(crate) mod fraction_calibration;
+mod level_of_client;
 pub(crate) mod service_level;

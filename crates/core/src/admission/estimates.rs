@@ -1,15 +1,14 @@
-//! What the requests of a site are expected to cost, by type and level: words that threads share.
+//! The expected cost of the requests of a site, by type and level, in words that threads share.
 //!
-//! `arrive` reads an estimate, `release` adds what a request took, and `tick` learns from the sums ([`ServiceTime`]).
-//! An estimate is one word, so that its mean and its deviation never tear. Requests with an announced cost have
-//! estimates of their own, which learn the true cost of an announced second.
+//! An arrival reads an estimate, a release adds the time that the request took, and `tick` learns from the sums
+//! ([`ServiceTime`]). An estimate is one word, so its mean and its deviation are always of one moment. Requests with an
+//! announced cost have estimates of their own: the true cost of an announced second.
 //!
-//! A body of whole blocks costs one slope more for each block ([`SizeLaw`](crate::model::SizeLaw)); the estimate holds
-//! the rest.
+//! Each whole block of a request's body adds the slope of the [`SizeLaw`](crate::model::SizeLaw) to the estimate.
 
-use crate::admission::unfinished_work::SURE;
+use crate::admission::deadline::MARGIN;
 use crate::model::ServiceTime;
-use crate::request::work::{Cost, CostFeatures, Terms};
+use crate::request::work::{Cost, CostFeatures, DeadlineTerms};
 use crate::time::Duration;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -21,10 +20,10 @@ pub(crate) struct Estimates {
     levels: usize,
     rows: Vec<TypeEstimate>,
     /// The longest mean and the largest deviation among the types that were seen.
-    dearest: Word,
+    costliest: Word,
     /// The largest cost that was announced lately (us), among costs that fit into a deadline.
     announced: AtomicU32,
-    /// The part of the dearest cost's headroom that is kept, in millionths.
+    /// The part of the headroom for the costliest request that is kept, in millionths.
     headroom: AtomicU32,
 }
 
@@ -56,28 +55,28 @@ pub(crate) struct TypeEstimate {
     squares_us2: AtomicU64,
     /// Requests that were refused, and those that were refused because they take too long even alone.
     refused: AtomicU32,
-    too_dear: AtomicU32,
-    /// Set when the next request that takes too long is let in all the same.
+    too_long: AtomicU32,
+    /// Set when the next request that takes too long is to be admitted all the same.
     invited: AtomicU32,
 }
 
-/// The time that is kept free before a deadline, so that cheap requests do not fill the queue and leave no place for
-/// dear ones.
+/// The time that is kept free before a deadline, so that cheap requests do not fill the queue and leave no room for
+/// costly ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headroom {
-    /// The cost of the dearest request, as far as headroom is kept for it.
-    pub(crate) dearest: Cost,
+    /// The cost of the costliest request, as far as headroom is kept for it.
+    pub(crate) costliest: Cost,
     /// The most time that is ever kept free (us).
     pub(crate) most_us: f64,
 }
 
 impl Cost {
-    /// A time that is almost surely enough.
+    /// A time that is almost certainly enough.
     fn needs_us(self) -> f64 {
-        f64::from(self.mean_us) + SURE * f64::from(self.deviation_us)
+        f64::from(self.mean_us) + MARGIN * f64::from(self.deviation_us)
     }
 
-    /// A cost that covers both: one may take longer and the other vary more.
+    /// A cost that covers both, since one may have the longer mean and the other the larger deviation.
     pub(crate) fn max(self, other: Cost) -> Cost {
         Cost {
             mean_us: self.mean_us.max(other.mean_us),
@@ -95,19 +94,19 @@ impl Cost {
     /// The part of the cost that needs no more than this.
     fn within(self, most_us: f64) -> Cost {
         let mean = f64::from(self.mean_us).min(most_us);
-        let deviation = f64::from(self.deviation_us).min((most_us - mean) / SURE);
+        let deviation = f64::from(self.deviation_us).min((most_us - mean) / MARGIN);
         Cost { mean_us: mean as u32, deviation_us: deviation as u32 }
     }
 }
 
-/// The part of a deadline for which one worker may have work waiting, whatever headroom the dearest request would need.
-/// With s workers the part is divided by the square root of s, because the queue of many workers varies less. On the
-/// language model's trace one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
-/// often as all requests; with a longer queue 0.90, and a third.
+/// The part of a deadline for which work may always wait before one worker, whatever headroom the costliest request would
+/// need. With s workers it is divided by the square root of s, because the queue before many workers varies less. On the
+/// trace of a language model one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
+/// often as all requests are; with a longer queue the figures are 0.90 and a third.
 const LEAST_QUEUE: f64 = 0.5;
 /// The coefficient of variation of a service time of known size (AC 2).
 const SIZED_VARIES: f64 = 0.1;
-/// Each look takes one part in so many off the largest announced cost.
+/// [`Estimates::fade`] takes one part in so many off the largest announced cost.
 const FADE: u32 = 20;
 
 /// The estimates of announced costs are in millionths of the announcement.
@@ -117,8 +116,8 @@ impl Estimates {
     pub(crate) fn new(types: usize, levels: usize) -> Self {
         let mut rows = Vec::new();
         rows.resize_with(2 * types * levels, TypeEstimate::default);
-        let (dearest, announced, headroom) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
-        Estimates { types, levels, rows, dearest, announced, headroom }
+        let (costliest, announced, headroom) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
+        Estimates { types, levels, rows, costliest, announced, headroom }
     }
 
     pub(crate) fn rows(&self) -> &[TypeEstimate] {
@@ -126,23 +125,23 @@ impl Estimates {
     }
 
     /// The headroom before this many workers.
-    pub(crate) fn headroom(&self, terms: &Terms, workers: u32) -> Headroom {
-        let known = self.dearest.get();
+    pub(crate) fn headroom(&self, terms: &DeadlineTerms, workers: u32) -> Headroom {
+        let known = self.costliest.get();
         let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
-        let dearest = if announced.needs_us() > known.needs_us() { announced } else { known };
+        let costliest = if announced.needs_us() > known.needs_us() { announced } else { known };
         let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
         let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
         let part = f64::from(self.headroom.load(Ordering::Relaxed)) * 1e-6;
-        Headroom { dearest: dearest.within(part * most_us), most_us }
+        Headroom { costliest: costliest.within(part * most_us), most_us }
     }
 
-    /// Sets which part of the dearest cost's headroom is kept, from 0 to 1.
+    /// Sets which part of the costliest cost's headroom is kept, from 0 to 1.
     pub(crate) fn set_headroom(&self, part: f64) {
         self.headroom.store((part * 1e6) as u32, Ordering::Relaxed);
     }
 
-    /// Takes an announced cost.
-    pub(crate) fn saw(&self, cost: Cost, terms: &Terms) {
+    /// Notes an announced cost, if it fits into the deadline.
+    pub(crate) fn saw(&self, cost: Cost, terms: &DeadlineTerms) {
         if terms.deadline.is_some_and(|deadline| Duration::from_micros(cost.mean_us.into()) <= deadline) {
             self.announced.fetch_max(cost.mean_us, Ordering::Relaxed);
         }
@@ -155,8 +154,8 @@ impl Estimates {
         self.announced.store(seen - seen.div_ceil(FADE), Ordering::Relaxed);
     }
 
-    pub(crate) fn set_dearest(&self, cost: Cost) {
-        self.dearest.set(cost);
+    pub(crate) fn set_costliest(&self, cost: Cost) {
+        self.costliest.set(cost);
     }
 
     /// The estimate of a type at a level, 1..=M. After a reload there may be fewer of both than the permit knew.
@@ -180,7 +179,7 @@ impl Estimates {
         Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
     }
 
-    /// Takes the time that a request took.
+    /// Adds the time that a request took.
     pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
         let row = self.row(features, level);
         match u64::from(features.announced_us) {
@@ -190,14 +189,14 @@ impl Estimates {
         }
     }
 
-    /// Counts a refusal; `too_dear` if the request takes too long even alone.
-    pub(crate) fn refuse(&self, features: CostFeatures, level: u8, too_dear: bool) {
+    /// Counts a refusal; `too_long` if the request takes too long even alone.
+    pub(crate) fn refuse(&self, features: CostFeatures, level: u8, too_long: bool) {
         let row = self.row(features, level);
         row.refused.fetch_add(1, Ordering::Relaxed);
-        row.too_dear.fetch_add(too_dear.into(), Ordering::Relaxed);
+        row.too_long.fetch_add(too_long.into(), Ordering::Relaxed);
     }
 
-    /// Whether a request that takes too long is let in, to see whether such requests still do: true once after each
+    /// Whether a request that takes too long is admitted, to see whether such requests still do: true once after each
     /// [`TypeEstimate::invite`].
     pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
         let invited = &self.row(features, level).invited;
@@ -205,7 +204,7 @@ impl Estimates {
     }
 }
 
-/// The sums of one type since the last look.
+/// The sums of one type since they were last taken.
 pub(crate) struct TypeSums {
     pub(crate) requests: u64,
     pub(crate) sum_us: u64,
@@ -213,7 +212,7 @@ pub(crate) struct TypeSums {
     /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
     pub(crate) blocks: [u64; 3],
     pub(crate) refused: u64,
-    pub(crate) too_dear: bool,
+    pub(crate) too_long: bool,
 }
 
 impl TypeEstimate {
@@ -225,7 +224,7 @@ impl TypeEstimate {
         self.estimate.set(cost);
     }
 
-    /// Lets in the next request that takes too long.
+    /// Has the next request admitted that takes too long.
     pub(crate) fn invite(&self) {
         self.invited.store(1, Ordering::Relaxed);
     }
@@ -239,7 +238,7 @@ impl TypeEstimate {
         u64::from(blocks).saturating_mul(self.block_ns.load(Ordering::Relaxed)) / 1000
     }
 
-    /// Takes the time of a request with a body: the blocks' cost aside, the rest belongs to the type.
+    /// Adds the time of a request with a body; the cost of its blocks is subtracted before the type learns from it.
     fn note_sized(&self, took: u64, blocks: u16) {
         let sized = self.sized_us(blocks);
         let took = sized + self.note(took.saturating_sub(sized));
@@ -249,7 +248,7 @@ impl TypeEstimate {
         }
     }
 
-    /// Takes a time, at most the outlier bound; returns the time that counts.
+    /// Adds a time, cut to the outlier bound; returns the time that was added.
     fn note(&self, took: u64) -> u64 {
         let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
@@ -269,7 +268,7 @@ impl TypeEstimate {
             squares_us2: take(&self.squares_us2),
             blocks: self.blocks.each_ref().map(take),
             refused: self.refused.swap(0, Ordering::Relaxed).into(),
-            too_dear: self.too_dear.swap(0, Ordering::Relaxed) > 0,
+            too_long: self.too_long.swap(0, Ordering::Relaxed) > 0,
         }
     }
 }

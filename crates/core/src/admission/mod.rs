@@ -1,15 +1,24 @@
 //! Room: whether a request may come in.
 //!
-//! *In*: a request's class, rank and expected cost. *Out*: admitted, or refused with the time after which it may be
-//! tried again. The token bucket tells which requests are inside a contract; the unfinished work, the wait that follows
-//! from it, and the estimates of costs tell which requests can meet their deadline. Other admission laws, for
-//! comparison: synthetic utilization, and the paper AC's budget ([`aces`]).
+//! *In*: a request's class, rank and expected cost. *Out*: admitted, or refused with the time after which it may be tried
+//! again. (A request is rejected for its level in `engine/lane/arrive.rs`, and for a full queue in `engine/lane/place.rs`.)
+//!
+//! - `contract_token_bucket`: whether a site keeps to its contract; beyond it, its requests lose the guaranteed quality
+//! - `deadline`: refuses a request that would miss its deadline
+//! - `unfinished_work`: the work that waits or is in service at a plant
+//! - `residual_work`: what remains of the work in service
+//! - `expected_wait`: the wait that follows from the unfinished work
+//! - `estimates`: the expected cost of a request, by type and level
+//! - `rule`: which rule decides about deadlines: unfinished work, or for comparison one of the next two
+//! - `synthetic`: instantaneous synthetic utilization (UC 3)
+//! - [`aces`]: the paper AC's budget of a period
 
 pub mod aces;
+pub(crate) mod contract_token_bucket;
+pub(crate) mod deadline;
 pub(crate) mod estimates;
-pub(crate) mod law;
+mod expected_wait;
 pub(crate) mod residual_work;
+pub(crate) mod rule;
 pub(crate) mod synthetic;
-pub(crate) mod token_bucket;
 pub(crate) mod unfinished_work;
-mod wait;

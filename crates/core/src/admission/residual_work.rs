@@ -6,16 +6,16 @@
 //! E[S] - beta t    with    beta = (1 - c^2) / (1 + c^2)
 //! ```
 //!
-//! At the start that is all of `E[S]`. At the mean age it equals the mean residual life `E[S] (1 + c^2) / 2`. In between
-//! it is a straight line. For a known service time (c = 0) it is exactly what remains, for an exponential one (c = 1)
-//! it is the mean at any age. Times that vary more are treated as exponential.
+//! where c is the coefficient of variation of S. At the start that is `E[S]`. At the mean age it equals the mean residual
+//! life `E[S] (1 + c^2) / 2`, and it is linear in t. For a known service time (c = 0) it is exactly what remains; for an
+//! exponential one (c = 1) it is the mean at any age. Times that vary more are treated as exponential.
 //!
-//! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums stand in one word,
-//! because a reader between two writes would be off by the time since the process began. The first sum is kept modulo
+//! The sum over all requests in service is `sum of (E[S] + beta start) - now sum of beta`. Both sums are in one word,
+//! because a reader between two writes would be wrong by the time since the process began. The first sum is kept modulo
 //! 2^40 us, so a difference is right while it is shorter than half of that, six days.
 //!
-//! A request that is long overdue would count as less than nothing and hide the others. So a negative sum is not
-//! believed, and each request is then taken to be at the mean age.
+//! The formula is negative for a request that is in service for much longer than expected, which would hide the work of the
+//! others. So if the sum is negative, each request is taken to be at the mean age instead.
 
 use crate::admission::unfinished_work::Sum;
 use crate::request::work::Work;
@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct ResidualWork {
     /// In sixteenths: the lower 20 bits hold the sum of beta, at most 1 for each of 65,535 requests (the gate's most);
     /// the upper bits hold the other sum (us), which wraps.
-    line: AtomicU64,
+    sums: AtomicU64,
     /// The residual work at the mean age, and the variance.
     residual: Sum,
 }
@@ -38,12 +38,12 @@ const BETA: u64 = (1 << BETA_BITS) - 1;
 
 impl ResidualWork {
     pub(crate) fn start(&self, started: Instant, work: &Work) {
-        self.line.fetch_add(line(started, work), Ordering::Relaxed);
+        self.sums.fetch_add(summands(started, work), Ordering::Relaxed);
         self.residual.add(residual(work));
     }
 
     pub(crate) fn finish(&self, started: Instant, work: &Work) {
-        self.line.fetch_sub(line(started, work), Ordering::Relaxed);
+        self.sums.fetch_sub(summands(started, work), Ordering::Relaxed);
         self.residual.subtract(residual(work));
     }
 
@@ -56,9 +56,9 @@ impl ResidualWork {
     /// The residual work now (us), and its variance.
     pub(crate) fn left(&self, now: Instant) -> (f64, f64) {
         let (residual, variance) = self.about();
-        let line = self.line.load(Ordering::Relaxed);
-        let run = ((line & BETA).wrapping_mul(microseconds(now)) << BETA_BITS) as i64;
-        let left = ((line & !BETA) as i64).wrapping_sub(run) >> BETA_BITS;
+        let sums = self.sums.load(Ordering::Relaxed);
+        let run = ((sums & BETA).wrapping_mul(microseconds(now)) << BETA_BITS) as i64;
+        let left = ((sums & !BETA) as i64).wrapping_sub(run) >> BETA_BITS;
         (if left < 0 { residual } else { left as f64 / UNIT as f64 }, variance)
     }
 }
@@ -74,7 +74,8 @@ fn beta(work: &Work) -> u64 {
     (UNIT * square.saturating_sub(variance) + (square + variance) / 2) / (square + variance)
 }
 
-fn line(started: Instant, work: &Work) -> u64 {
+/// What a request adds to the two sums.
+fn summands(started: Instant, work: &Work) -> u64 {
     let beta = beta(work);
     let sum = beta.wrapping_mul(microseconds(started)).wrapping_add(UNIT * work.mean_and_variance().0);
     (sum << BETA_BITS) | beta
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(residual.left(at(1000)), (2400.0, 0.0));
         residual.finish(at(400), &work(3000, 0));
         assert_eq!(residual.left(at(5000)), (0.0, 0.0));
-        assert_eq!(residual.line.load(Ordering::Relaxed), 0);
+        assert_eq!(residual.sums.load(Ordering::Relaxed), 0);
     }
 
     #[test]
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn in_between_it_is_the_mean_residual_life_at_the_mean_age() {
         let residual = ResidualWork::default();
-        // c^2 = 1/3, as for a uniform law: beta is a half, the mean age and the residual are two thirds of E[S].
+        // c^2 = 1/3, as for a uniform distribution: beta is a half, the mean age and the residual are two thirds of E[S].
         residual.start(at(0), &work(3000, 1732));
         assert!((residual.left(at(2000)).0 - 2000.0).abs() < 2.0, "{:?}", residual.left(at(2000)));
         assert!((residual.about().0 - 2000.0).abs() < 2.0);
@@ -152,6 +153,6 @@ mod tests {
         for _ in 0..65_535 {
             residual.finish(at(0), &work(1000, 0));
         }
-        assert_eq!((residual.left(at(250)).0, residual.line.load(Ordering::Relaxed)), (0.0, 0));
+        assert_eq!((residual.left(at(250)).0, residual.sums.load(Ordering::Relaxed)), (0.0, 0));
     }
 }

@@ -5,24 +5,24 @@
 //! ```
 //!
 //! UC 3, which writes 0.58; Abdelzaher, Sharma and Lu, "A utilization bound for aperiodic tasks and priority driven
-//! scheduling". A request is *current* from its admission until its deadline is past, done or not. When the server
-//! falls idle, no request that came before can delay a later one, and all of them cease to be current.
+//! scheduling". A request is *current* from its admission until its deadline is past, whether it is done or not. When the
+//! server falls idle, no earlier request can delay a later one, so all requests cease to be current.
 //!
-//! The theorem is about one processor with preemption, known costs, and the shortest deadline first. A web server has
-//! none of that, so here the bound is a rule of thumb with two fifths in reserve. C is the mean of the estimate, and s
-//! workers share the sum evenly. So that a higher class is not refused for what a lower one holds, a request counts
-//! only those of its own and higher priorities; a lower class may then be late for requests of higher classes that come
-//! after its own.
+//! The theorem is about one processor with preemption and known costs, which serves the shortest relative deadline first. A
+//! web server has none of that, so here the bound is a rule of thumb with two fifths in reserve. C is the mean of the
+//! estimate, and s workers divide the sum evenly. The sum for a request has only requests of its own and higher
+//! priorities, so that a higher class is not refused because of a lower one. A request of a lower class may then be late
+//! because of requests of higher classes that arrive after it.
 //!
-//! The sum takes constant time and no clean-up. For each rank it is kept by the arrival time of requests, in parts of a
-//! thirty-second of the deadline, each in one word ([`Tagged`]). Parts that are too old are passed over, and later
-//! parts reuse their words. So a request counts up to a thirty-second of its deadline too long, and nothing leaks. Work
-//! is reserved before the sum is taken, as for unfinished work.
+//! The sum takes constant time and needs no clean-up. For each rank the work is kept by arrival time, in intervals (*parts*)
+//! of a thirty-second of the deadline, each in one word ([`Tagged`]). Parts that are too old are skipped, and later parts
+//! reuse their words. So a request counts for up to a thirty-second of its deadline too long, and nothing leaks. Work is
+//! reserved before the sum is taken, as for unfinished work.
 //!
-//! Why it is not the default: with small requests, where the server falls idle now and then, it serves as much as
-//! admission by unfinished work at twice the capacity, with shorter waits, but 7 % less at the capacity. With requests
-//! of a fifth of the deadline it leaves a quarter of the server unused, and a request of more than 0.58 of the deadline
-//! of all workers is never admitted (docs/measurements.md).
+//! It is not the default, because it serves less. With small requests it serves as much as admission by unfinished work at
+//! an offered load of twice the capacity, with shorter waits, but 7 % less at the capacity. With requests of a fifth of
+//! the deadline it leaves a quarter of the server unused, and a request whose cost is above 0.58 of the deadline of all
+//! workers is never admitted (docs/measurements.md).
 
 use crate::admission::unfinished_work::Workers;
 use crate::scheduling::rank::Rank;
@@ -31,7 +31,7 @@ use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::f64::consts::FRAC_1_SQRT_2;
 
-/// A request's arrival is known to one part in so many of its deadline.
+/// Arrival times are kept to one part in so many of the deadline.
 const PARTS: u16 = 32;
 /// Words of a rank: for the parts that count, rounded up to a power of two.
 const WORDS: usize = 64;
@@ -81,9 +81,9 @@ impl Current {
         (0..=PARTS).map(still).sum()
     }
 
-    /// Forgets all work because the server is idle, except work of the present part: it may arrive at this moment on
-    /// another thread.
-    fn give_back(&self, now: Instant) {
+    /// Removes all work because the server is idle, except work of the present part, which may be arriving on another
+    /// thread.
+    fn clear(&self, now: Instant) {
         let part = self.part(now);
         for word in &self.arrived {
             let (tag, us) = word.get();
@@ -110,12 +110,12 @@ impl Synthetic {
         part
     }
 
-    /// Takes back a request that is refused or leaves before its start, since it delays no other.
-    pub(crate) fn forget(&self, slot: usize, part: u16, work_us: u64) {
+    /// Gives back the work of a request that is refused or leaves before its start, since it delays no other request.
+    pub(crate) fn unreserve(&self, slot: usize, part: u16, work_us: u64) {
         self.0[slot].1.word(part).subtract(part, work_us);
     }
 
-    /// Whether the sum, with this request in it, stays below the bound; if not, when it might, if ever.
+    /// Whether the sum, with this request in it, is within the bound; if not, after which time it might be, if ever.
     pub(crate) fn admits(
         &self,
         slot: usize,
@@ -126,7 +126,7 @@ impl Synthetic {
         let counted =
             || self.0.iter().filter(|(other, _)| other.band <= rank.band && other.deadline_ns < u64::MAX);
         if workers.empty {
-            self.0.iter().for_each(|(_, current)| current.give_back(workers.at));
+            self.0.iter().for_each(|(_, current)| current.clear(workers.at));
         }
         let sum = counted()
             .map(|(_, current)| current.work_us(workers.at) as f64 / current.deadline_us)
@@ -137,7 +137,7 @@ impl Synthetic {
         } else if work_us as f64 / own.deadline_us > most {
             Err(None)
         } else {
-            // The time until enough of the sum is past, as if it had come evenly.
+            // The time until enough of the sum has ceased to be current, if it had arrived evenly.
             Err(Some(Duration::from_micros(((sum - most) / sum * own.deadline_us) as u64 + 1)))
         }
     }
@@ -171,7 +171,7 @@ mod tests {
         loop {
             let part = synthetic.reserve(slot, workers.at, 10_000);
             if synthetic.admits(slot, 10_000, workers).is_err() {
-                synthetic.forget(slot, part, 10_000);
+                synthetic.unreserve(slot, part, 10_000);
                 return count;
             }
             count += 1;
@@ -225,12 +225,12 @@ mod tests {
     fn a_request_that_leaves_early_or_late_leaks_nothing() {
         let synthetic = synthetic();
         let part = synthetic.reserve(FIRST, at(0), 500_000);
-        synthetic.forget(FIRST, part, 500_000);
+        synthetic.unreserve(FIRST, part, 500_000);
         assert_eq!(admitted(&synthetic, FIRST, &workers(10, 1, false)), 58);
         // Two seconds later other parts use the words; taking back an old request is too late, and harmless.
         let late = synthetic.reserve(FIRST, at(20), 0);
         assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 58);
-        synthetic.forget(FIRST, late, 500_000);
+        synthetic.unreserve(FIRST, late, 500_000);
         assert_eq!(admitted(&synthetic, FIRST, &workers(2020, 1, false)), 0);
     }
 }

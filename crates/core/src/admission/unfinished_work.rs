@@ -1,36 +1,32 @@
-//! Unfinished work: what a plant has taken on and not yet done, by which requests with a deadline are admitted (AC 3.1).
+//! Unfinished work: what a plant has taken on and not yet done, by which `deadline.rs` admits requests.
 //!
 //! Waiting work is summed by *slot*, one for each rank (priority and relative deadline). Work in service is one sum
-//! ([`ResidualWork`]). The wait that follows from them is in `wait.rs`. Within a priority the earlier deadline goes
-//! first, so of the work with a longer deadline only that part is ahead of a request which is older than the difference
-//! of the deadlines.
+//! ([`ResidualWork`]). The wait that follows from them is in `expected_wait.rs`. Within a priority the earlier deadline goes
+//! first. So of the work with a longer deadline only the part that is older than the difference of the two deadlines is
+//! ahead of a request.
 //!
-//! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. A
-//! request is reserved once, moves into service once, and leaves once. Its permit keeps the numbers that move, so that
-//! the sums return to zero whatever was learned meanwhile. Work is reserved before the sums are read, so that of two
-//! threads at least one sees the other.
+//! Every sum has a sum of variances beside it, because actual service times, not expected ones, keep a promise. The work
+//! of a request is reserved once, moves into service once, and is finished once. Its permit keeps the amounts that were
+//! added, so that the sums return to zero whatever was learned meanwhile.
 
 use crate::admission::aces::budget::Budget;
-use crate::admission::estimates::Headroom;
-use crate::admission::law::AdmissionLaw;
+use crate::admission::expected_wait::{Wait, until_free};
 use crate::admission::residual_work::ResidualWork;
-use crate::admission::wait::{Wait, until_free};
+use crate::admission::rule::AdmissionRule;
 use crate::promises::Control;
-pub(crate) use crate::request::work::Terms;
 use crate::request::work::{Cost, CostFeatures, Work};
 use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use libm::sqrt;
 
-/// The unfinished work of a plant, and the law that admits by it.
+/// The unfinished work of a plant, and the rule that admits by it.
 #[derive(Clone, Default)]
 pub(crate) struct UnfinishedWork {
     /// By slot number, for life.
     slots: Vec<(Rank, Arc<Slot>)>,
     residual: Arc<ResidualWork>,
-    law: AdmissionLaw,
+    pub(super) rule: AdmissionRule,
 }
 
 /// Work (us) and its variance (us^2).
@@ -44,9 +40,9 @@ pub(crate) struct Sum {
 #[derive(Default)]
 pub(crate) struct Slot {
     waiting: Sum,
-    /// All work that was ever started (us), and, in the place of the variance, its sum of squares.
+    /// All work that was ever started (us), and, instead of the variance, its sum of squares.
     started: Sum,
-    /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring, per
+    /// The part of the plant that higher ranks take, in millionths, and the variance of the work that they bring in a unit of
     /// time (us).
     taken: AtomicU32,
     noise_us: AtomicU32,
@@ -55,10 +51,10 @@ pub(crate) struct Slot {
 }
 
 /// What higher ranks take of a plant.
-pub(crate) struct Taken {
-    /// Their part of it.
+pub(crate) struct HigherRanks {
+    /// The part of the plant's workers.
     pub(crate) part: f64,
-    /// The variance of the work that they bring, per time (us).
+    /// The variance of the work that they bring in a unit of time (us).
     pub(crate) noise_us: f64,
     /// The standard error of the part.
     pub(crate) unsure: f64,
@@ -78,16 +74,6 @@ pub(crate) struct Workers {
     pub(crate) empty: bool,
 }
 
-/// The safety margin before a deadline, in standard deviations. For skewed sums, such as those of gamma laws, the tail
-/// beyond the margin is as small as a normal one's if `(SURE^2 - 1) / 6` times the third central moment over the
-/// variance is added (Cornish and Fisher).
-pub(crate) const SURE: f64 = 4.0;
-/// The relative error of a wait that comes from errors of the estimates.
-const DOUBT: f64 = 0.05;
-/// The part of a deadline that a request may wait where short waits are preferred.
-const SHORT_WAIT: f64 = 0.2;
-/// The largest probability that the work of higher ranks makes a request late.
-const RISK: f64 = 0.003;
 impl Sum {
     pub(crate) fn add(&self, (work_us, variance_us2): (u64, u64)) {
         self.work_us.fetch_add(work_us, Ordering::Relaxed);
@@ -115,12 +101,12 @@ impl UnfinishedWork {
             }
         }
         let slots = self.slots.iter().map(|(rank, _)| *rank);
-        self.law.follow(control, slots, Duration::from_nanos(shortest_ns));
+        self.rule.follow(control, slots, Duration::from_nanos(shortest_ns));
     }
 
     /// The budget, if admission goes by it.
     pub(crate) fn budget(&self) -> Option<&Budget> {
-        if let AdmissionLaw::Budget(budget) = &self.law { Some(budget) } else { None }
+        if let AdmissionRule::Budget(budget) = &self.rule { Some(budget) } else { None }
     }
 
     /// The waiting work of one band of ranks (us).
@@ -142,16 +128,16 @@ impl UnfinishedWork {
     /// Reserves a request's work.
     pub(crate) fn reserve(&self, now: Instant, rank: Rank, features: CostFeatures, cost: Cost) -> Work {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
-        let tag = self.law.reserve(slot, now, cost.mean_us.into());
+        let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let reserved = Work { slot: slot as u16, tag, features, cost };
         self.slots[slot].1.waiting.add(reserved.mean_and_variance());
         reserved
     }
 
-    /// Takes back the work of a request that will not start.
-    pub(crate) fn forget(&self, work: &Work) {
+    /// Gives back the work of a request that will not start.
+    pub(crate) fn unreserve(&self, work: &Work) {
         self.slots[usize::from(work.slot)].1.waiting.subtract(work.mean_and_variance());
-        self.law.forget(work.slot.into(), work.tag, work.cost.mean_us.into());
+        self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
     /// Moves the work of a request into service.
@@ -162,63 +148,22 @@ impl UnfinishedWork {
         self.residual.start(now, work);
     }
 
-    /// Ends the work of a request that was started then and took so much of a worker.
+    /// Ends the work of a request that started at `started` and took `took_us` of a worker.
     pub(crate) fn finish(&self, started: Instant, work: &Work, took_us: u64) {
         self.residual.finish(started, work);
-        self.law.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
-    }
-
-    /// Whether a request whose work is reserved will be done in time; if not, how long until it might be, if ever.
-    ///
-    /// Every request is judged as if it took as long as the dearest one, as far as there is headroom. Else cheap
-    /// requests would fill the queue, and a dear one would never find the time that it needs.
-    pub(crate) fn admits(
-        &self,
-        work: &Work,
-        headroom: Headroom,
-        workers: Workers,
-        terms: &Terms,
-    ) -> Result<(), Option<Duration>> {
-        let Some(deadline) = terms.deadline else { return Ok(()) };
-        let deadline_us = deadline.as_nanos() as f64 / 1e3;
-        let own = work.cost;
-        // Even alone the request must be likely to be in time.
-        if f64::from(own.mean_us) + f64::from(own.deviation_us) > deadline_us {
-            return Err(None);
-        }
-        if let Some(decided) = self.law.admits(work.slot.into(), own.mean_us.into(), &workers) {
-            return decided;
-        }
-        if workers.idle {
-            return Ok(());
-        }
-        let mean = f64::from(own.mean_us.max(headroom.dearest.mean_us));
-        let own_deviation = f64::from(own.deviation_us);
-        // The margin is capped at the reserved headroom; otherwise a request that varies much would enter only an empty
-        // queue.
-        let sure = (SURE * own_deviation).min((headroom.most_us - mean).max(own_deviation));
-        let deviation = sure.max(SURE * f64::from(headroom.dearest.deviation_us));
-        let wait = self.wait(work, &workers);
-        let variance = wait.variance + DOUBT * DOUBT * wait.ahead * wait.ahead;
-        let skew = (SURE * SURE - 1.0) / 6.0 * wait.third / variance.max(1.0);
-        let margin = sqrt(SURE * SURE * variance + deviation * deviation) + skew;
-        let over = wait.ahead + mean + margin - deadline_us;
-        let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
-        let most = deadline_us - mean - own_deviation;
-        let outrun = if wait.outlasts(most) > RISK { wait.expected() } else { over };
-        let over = over.max(short).max(outrun);
-        if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
+        self.rule.finish(work.slot.into(), work.tag, (work.cost.mean_us.into(), took_us));
     }
 
     /// The wait of a request whose work is reserved (us), its own work not counted.
-    fn wait(&self, work: &Work, workers: &Workers) -> Wait {
+    pub(super) fn wait(&self, work: &Work, workers: &Workers) -> Wait {
         let (rank, own) = &self.slots[usize::from(work.slot)];
         let s = f64::from(workers.all.max(1));
         let left = 1.0 - f64::from(own.taken.load(Ordering::Relaxed)) * 1e-6;
         let (mut ahead, mut variance) = (0.0, 0.0);
         for (other, slot) in self.slots.iter().filter(|(other, _)| other.band <= rank.band) {
             let (waiting, its_variance) = slot.waiting.get();
-            // Work with a longer deadline that is younger than the difference comes after this request.
+            // Work with a longer deadline that arrived less than the difference of the deadlines ago is served after this
+            // request; at most so much time of all workers is of that age.
             let more_ns = other.deadline_ns.saturating_sub(rank.deadline_ns);
             let after = if other.band == rank.band { s * more_ns as f64 / 1e3 } else { 0.0 };
             let before = (waiting as f64 - after).max(0.0);
@@ -263,9 +208,9 @@ impl Slot {
         self.started.get()
     }
 
-    pub(crate) fn set_taken(&self, taken: &Taken) {
-        self.taken.store((taken.part * 1e6) as u32, Ordering::Relaxed);
-        self.noise_us.store(taken.noise_us as u32, Ordering::Relaxed);
-        self.unsure.store((taken.unsure * 1e6) as u32, Ordering::Relaxed);
+    pub(crate) fn set_higher_ranks(&self, higher: &HigherRanks) {
+        self.taken.store((higher.part * 1e6) as u32, Ordering::Relaxed);
+        self.noise_us.store(higher.noise_us as u32, Ordering::Relaxed);
+        self.unsure.store((higher.unsure * 1e6) as u32, Ordering::Relaxed);
     }
 }

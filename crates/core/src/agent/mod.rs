@@ -1,25 +1,26 @@
 //! Room: decides beside an unmodified server (CA 4), whose requests do not pass through the agent.
 //!
 //! *In*: samples of the server's counters, and probes. *Out*: a [`Change`] of F, the fraction of clients at full quality.
+//!
 //! ```text
-//! probe ----> overload.rs: is the queue nearly full? ---+
-//! counters -> sense.rs: U = a R + b W, or by gaps       +--> relay.rs: F is 0 or 1, with hysteresis
-//!               \-> load.rs: what would full quality    |    or fraction.rs: PI on F
-//!                   take, of what is offered? ----------+
+//! probe ----> overload.rs: is the queue nearly full? ------+
+//! counters -> utilization.rs: U = a R + b W, or by gaps    +--> relay.rs: F is 0 or 1, with hysteresis
+//!               \-> offered_load.rs: what would the offered |    or fraction.rs: PI on F
+//!                   load take at full quality? ------------+
 //! ```
 
 mod fraction;
-mod load;
+mod offered_load;
 mod overload;
 mod relay;
-mod sense;
+mod utilization;
 
 pub use overload::Probe;
-pub use sense::{Counters, LoadSense};
+pub use utilization::{Counters, LoadSense};
 
 use crate::time::{Duration, Instant};
 use fraction::FractionLaw;
-use load::OfferedLoad;
+use offered_load::OfferedLoad;
 use overload::Overload;
 use relay::Relay;
 
@@ -177,7 +178,7 @@ impl Machine {
     /// Takes a sample; returns the change to make, if any.
     pub fn sample(&mut self, now: Instant, sample: &Sample) -> Option<Change> {
         let overloaded = self.overload.look(&sample.probe, sample.waiting, self.load.cost(sample.applied));
-        self.load.look(sample, self.overload.is_queueing());
+        self.load.take(sample, self.overload.is_queueing());
         self.blind = if sample.load.is_some() { 0 } else { self.blind.saturating_add(1) };
         self.samples += 1;
         let period_ends = self.samples.is_multiple_of(SAMPLES);

@@ -1,22 +1,23 @@
 //! Overload, found by probes (CA 4.1): an answer that comes later than a threshold.
 //!
 //! In overload the server's counters show completed requests, not offered ones, since requests dropped from the listen
-//! queue are in no log (CA 4.2.1). So in overload all clients are degraded, and only then is the load known. Without
-//! overload the response time tells nothing about the load (CA 4.2), so the way back goes by load alone.
+//! queue are in no log (CA 4.2.1). So in overload all clients are degraded, and the load is known again when the overload
+//! is over. Without overload the response time tells nothing about the load (CA 4.2), so the return to full quality is
+//! decided by the load alone.
 //!
-//! The listen queue of an overloaded server is nearly full or nearly empty, hardly ever between, so the time that a
-//! probe waits in it is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
-//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`load.rs`), so that the
+//! The listen queue of a server is nearly full or nearly empty, hardly ever between, so the time that a probe waits in it
+//! is a clear sign. The threshold is the promised response time, or `0.9 Q S` on top of the fastest
+//! answer seen, because a probe waits for the queue and then is served itself. S is measured (`offered_load.rs`), so that the
 //! server need not be benchmarked first. More than a second in the queue is too late however long the queue is: 511
-//! places at a server of 40 pages a second are 11 s, and by then the clients are gone.
+//! requests before a server of 40 pages a second wait for 11 s, and by then the clients are gone.
 //!
 //! One late answer may come from a slow disk; two in succession are overload. A probe that is still open when its
-//! answer is late counts already, and once more for each further interval, so that a missing answer is not waited for.
+//! answer is late counts already, and once more for each further interval, so that overload is found although no answer comes.
 //!
-//! Where the counters show how many requests wait (`sense.rs`), the probe's answer is not needed either: n waiting
+//! Where the counters show how many requests wait (`utilization.rs`), the probe's answer is not needed either: n waiting
 //! requests take `n S`, so a request that comes now is late if that exceeds the threshold. The counters show a long
-//! queue at once, the probes a threshold later, and in that time a short queue would overflow. One look may have met a
-//! busy moment, so at the look before the wait must have been at least half as long.
+//! queue at once, the probes later by the threshold, and in that time a short queue would overflow. One sample may have
+//! met a busy moment, so at the sample before the wait must have been more than half of the threshold.
 
 use super::{Threshold, Why};
 use crate::time::Duration;

@@ -1,21 +1,19 @@
 //! The relay (CA 4.1): one tree for all clients, with the hysteresis that the paper says is missing.
 //!
-//! The way down goes by response time: overload, as `overload.rs` finds it. The way back goes by load, since below
-//! capacity response times hardly differ: full quality for all clients must fit under the back line, and have fitted
-//! for a while.
+//! All clients are degraded in overload, which `overload.rs` finds by response times. They return to full quality by load,
+//! since below capacity response times hardly differ: full quality for all clients must take no more than the back line,
+//! and must have done so for a hold time.
 //!
-//! How long that while is depends on what the load did since the way down. A load that has gone should be answered
-//! within seconds; one that stands still must not be tried again and again. If the load fell by a third, a few seconds
-//! suffice; if it stands, a minute is needed, because then only the model can have changed. Whether it fell is judged
-//! by those seconds alone, at the largest rate that so few requests allow. A return that met overload again within half
-//! a minute doubles the next wait, up to ten minutes, unless the load is next to nothing. So at constant load there is
-//! at most one switch per 30 s, however wrong the model is.
+//! The hold time depends on the load since the degradation. If the load fell by a third, it is a few seconds. If it did
+//! not, it is a minute, so that a constant load is not tried again and again: then only the model can have changed.
+//! Whether the load fell is judged by the last few seconds, at the largest rate that so few requests allow. A return after
+//! which overload comes again within half a minute doubles the next hold time, up to ten minutes, unless the load is next
+//! to nothing. So at constant load there is at most one switch per 30 s, however wrong the model is.
 //!
-//! Why not a second threshold of the response time: CA 4.2 measured that the queue is as short at half the load as at
-//! nine tenths. Why not a fixed waiting time: it is either too short for a load that stands or too long for one that
-//! went.
+//! A second threshold of the response time would not do: CA 4.2 measured that the queue is as short at half of the load as
+//! at nine tenths. A fixed hold time would be too short for a constant load or too long for one that has gone.
 
-use super::load::{LATELY, OfferedLoad};
+use super::offered_load::{LATELY, OfferedLoad};
 use super::{Change, LawInput, Why};
 use crate::time::{Duration, Instant};
 
@@ -41,7 +39,7 @@ pub(super) struct Relay {
 /// The state while all clients are degraded.
 struct Down {
     since: Instant,
-    /// The highest rate since the way down.
+    /// The highest rate since the degradation.
     peak: f64,
     /// The time since which full quality would fit.
     fits: Option<Instant>,
@@ -83,7 +81,7 @@ impl Relay {
 }
 
 impl Down {
-    /// Whether full quality would take no more than the line, and has for long enough.
+    /// Whether full quality would take no more than the back line, and would have for the hold time.
     fn may_return(
         &mut self,
         (now, at_full): (Instant, f64),
@@ -106,7 +104,7 @@ impl Down {
         let Some((rate, at_full)) = lately else { return false };
         let gone = at_full < NEXT_TO_NOTHING * line;
         self.fallen = since(at_full <= line && (gone || rate <= FALLEN * self.peak), self.fallen);
-        // The samples that show the load are already as old as the wait, so it is over when they do.
+        // The recent samples already cover the first seconds of the hold time.
         held(self.fallen, if gone { Duration::ZERO } else { longer(LATELY).saturating_sub(LATELY) })
     }
 }

@@ -1,25 +1,73 @@
-//! Room: what to do. Five loops, each a measurement, a model, a law and an actuator; a law is one file.
+//! Room: what to do. Six loops of one shape ([`Loop`]); the law of each is one file.
 //!
-//! *In*: measurements, and what was learned of costs. *Out*: service levels, quotas, weights and limits. `utilization`
-//! holds U at the set point by the service level m, `delay` a class's response time by its quota, `ratio` the ratio of
-//! two by whose turn is next; `deadline` learns what admission reads, `workers` how many workers a plant has. `cost` is
-//! learned for all of them, and `allocation` alone turns a target into levels.
+//! | loop | is due | observes | law | gives out |
+//! |---|---|---|---|---|
+//! | `utilization` | each period | measurement, costs, demand | `feed_forward` or `paper` | service levels, by `allocation` |
+//! | `delay` | after departures | response times of a window | `delay/law` | quotas of workers, a lower set point |
+//! | `ratio` | after departures | response times of two windows | `ratio/law` | weights and holds of classes |
+//! | `workers` | each sample | departures by number in service | `workers/law` | workers and limit of a plant |
+//! | `deadline` | each sample | service times, work started | `deadline/types`, `rates` | what admission reads |
+//! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!
-//! A new law of the service level is a file in `utilization`, its test, and a line in `utilization/view.rs`.
+//! `cost` learns what requests cost, for all loops; `allocation` alone turns a target into levels. A new law of the service
+//! level is a file in `utilization`, its test, and a line in `utilization/view.rs`.
 
 pub(crate) mod allocation;
 pub(crate) mod cost;
 pub(crate) mod deadline;
 pub(crate) mod delay;
+pub(crate) mod departures;
 pub(crate) mod ratio;
-pub(crate) mod response;
 pub(crate) mod utilization;
 pub(crate) mod workers;
 
+use crate::time::Instant;
+
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
-pub use utilization::demand::Demand;
+pub use utilization::demand::{Demand, LoadParts};
 pub use utilization::feed_forward::FeedForward;
 pub use utilization::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 pub use utilization::paper::PaperPi;
 pub use utilization::tuning;
+
+/// The shape of every loop. The engine steps a loop when it is due, and publishes what the step gives out.
+pub(crate) trait Loop {
+    /// What a step observes.
+    type Inputs<'a>;
+    /// What a step gives out.
+    type Outputs<'a>
+    where
+        Self: 'a;
+    /// What the loop needs of new promises.
+    type Promises<'a>;
+
+    /// When the next step is due.
+    fn due(&self) -> Due;
+
+    /// One step of the loop.
+    fn step<'a>(&'a mut self, now: Instant, inputs: Self::Inputs<'_>) -> Self::Outputs<'a>;
+
+    /// Takes new promises; keeps what was learned of what stays.
+    fn reload(&mut self, promises: Self::Promises<'_>);
+}
+
+/// When a loop is due: its entry in the engine's timer table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// Nothing is promised that takes the loop.
+    Never,
+    /// At the end of each sample; a period has several.
+    Sample,
+    /// At the end of each control period.
+    Period,
+    /// At an instant that the loop chooses.
+    At(Instant),
+}
+
+impl Due {
+    /// The instant that the loop has chosen; far away for a loop that runs at samples, at periods, or never.
+    pub(crate) fn instant(self) -> Instant {
+        if let Due::At(due) = self { due } else { Instant::FAR }
+    }
+}

@@ -1,15 +1,23 @@
 //! Room: runs the loops.
 //!
 //! *In*: promises, ticks with readings, and through lanes the requests. *Out*: verdicts for requests that waited, and the
-//! published state that lanes read. The engine holds the loops, the timers, the sensors and that state; `lane` is one
-//! thread's side of it; `period` is what the timers run; `reload` brings new promises into force.
+//! published state that lanes read.
+//!
+//! - `lane`: one thread's side of the engine: what happens to a request at its arrival, start, release and departure
+//! - `timers`: which loop is due when
+//! - `control_period`: what the timers run, the control period of each plant among it
+//! - `loops`: the sensors and loops that it runs
+//! - `published_state`: what loops write and lanes read
+//! - `reload`: brings new promises into force
+//! - `idle`: periods without requests, in which no loop runs
+//! - `status`: what the status shows
 
+mod control_period;
 mod idle;
 mod lane;
-mod parts;
-mod period;
+mod loops;
+pub(crate) mod published_state;
 mod reload;
-pub(crate) mod state;
 mod status;
 mod timers;
 
@@ -27,12 +35,14 @@ use crate::telemetry::counters::LaneCounters;
 use crate::time::Instant;
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::marker::PhantomData;
-use parts::{ClassRow, Idle, Loops, Sensors};
-use state::{PublishedPlant, PublishedState};
+use idle::Idle;
+use loops::{Loops, Sensors};
+use published_state::{PublishedPlant, PublishedState};
+use status::ClassRow;
 use timers::{Timer, Timers};
 
-/// The engine: built from promises, driven by [`tick`](Engine::tick), which alone moves set points. One thread
-/// at a time drives it.
+/// The engine: built from promises, and driven by [`tick`](Engine::tick), which alone moves service levels and quotas
+/// between reloads. One thread at a time drives it.
 pub struct Engine {
     registry: Registry,
     /// By class number.
@@ -40,13 +50,13 @@ pub struct Engine {
     /// The key of the client hash.
     seed: u64,
     published: Arc<Published<PublishedState>>,
-    /// The ticker's own lane: its counters take what `tick` itself accounts.
+    /// The lane of `tick` itself: its counters take what `tick` accounts.
     lane: Lane,
     sensors: Sensors,
     loops: Loops,
     timers: Timers,
     idle: Idle,
-    /// Set by a reload: there may be room now for requests that wait.
+    /// Set by a reload, since it may make room for requests that wait.
     reloaded: bool,
 }
 
@@ -61,7 +71,7 @@ impl Engine {
         let published = Arc::new(Published::new(Arc::new(PublishedState::empty(counters.clone()))));
         let mut seeds = Random::new(seed ^ 0x6c61_6e65);
         let lane = |number: usize| Lane {
-            shared: Reader::new(published.clone()),
+            published: Reader::new(published.clone()),
             number,
             counters: counters[number].clone(),
             random: Random::new(seeds.bits()),
@@ -87,24 +97,24 @@ impl Engine {
     }
 
     /// The generation in force.
-    fn shared(&self) -> &PublishedState {
-        &self.lane.shared
+    fn published(&self) -> &PublishedState {
+        &self.lane.published
     }
 
-    /// Runs what is due at `now` and answers requests that have waited too long; returns when to come again. It runs on a
-    /// thread of its own; if it stalls, set points stand still and everything else goes on. The first call starts the
-    /// clock.
+    /// Runs what is due at `now` and answers requests that have waited too long; returns when it must be called again. It
+    /// runs on a thread of its own: if it stalls, service levels and quotas stand still and lanes go on. The first call
+    /// starts the clock.
     pub fn tick(&mut self, now: Instant, readings: &Readings, verdicts: &mut Verdicts) -> Instant {
         if !self.timers.running {
-            self.shared().plants.iter().for_each(|plant| plant.gate.start_clock(now));
+            self.published().plants.iter().for_each(|plant| plant.gate.start_clock(now));
             self.timers.start(now);
         }
         self.read(readings);
         if self.timers.ends_sample(now) {
             self.sample(now);
         }
-        if self.timers.is_due(Timer::Response, now) {
-            self.respond(now);
+        if self.timers.is_due(Timer::Departures, now) {
+            self.step_departures(now);
         }
         if self.timers.is_due(Timer::Period, now) {
             self.end_period(now, readings.gateway_cpu);
@@ -113,10 +123,10 @@ impl Engine {
         if self.timers.is_due(Timer::Budget, now) {
             self.turn_budgets(now, readings.time_of_day.unwrap_or(now.since(Instant::ZERO)));
         }
-        self.timers.next().min(self.answer_waiting(now, verdicts))
+        self.timers.next().min(self.serve_waiting(now, verdicts))
     }
 
-    /// Takes what plants report.
+    /// Takes the readings that plants report.
     fn read(&mut self, readings: &Readings) {
         for (plant, utilization) in &readings.utilization {
             if let Some(monitor) = self.sensors.plants.get_mut(*plant) {
@@ -125,16 +135,16 @@ impl Engine {
         }
         for (plant, workers) in &readings.workers {
             if let Some(Some(search)) = self.loops.searches.get_mut(*plant) {
-                search.finder.tell(*workers);
+                search.report(*workers);
             }
         }
     }
 
     /// Starts waiting requests for which there may be room and answers those that have waited too long; returns when to
     /// look again.
-    fn answer_waiting(&mut self, now: Instant, verdicts: &mut Verdicts) -> Instant {
+    fn serve_waiting(&mut self, now: Instant, verdicts: &mut Verdicts) -> Instant {
         let reloaded = core::mem::take(&mut self.reloaded);
-        if !reloaded && !self.somebody_waits() {
+        if !reloaded && !self.has_waiting() {
             return now + self.timers.shortest_look;
         }
         let (answered, mut next) = (verdicts.len(), Instant::FAR);
@@ -143,31 +153,31 @@ impl Engine {
                 self.lane.dispatch(now, plant, verdicts);
             }
             let expiry = self.lane.expire(now, plant, verdicts);
-            // A request that arrives meanwhile may be the next to expire.
+            // A request that arrives before then may be the next to expire.
             next = next.min(expiry).min(now + self.timers.look_every[plant]);
         }
         self.sensors.has_counted |= verdicts.len() > answered;
         next
     }
 
-    fn somebody_waits(&self) -> bool {
-        self.shared().plants.iter().any(|plant| plant.gate.is_waited_at())
+    fn has_waiting(&self) -> bool {
+        self.published().plants.iter().any(|plant| plant.gate.is_waited_at())
     }
 
-    /// Whether there may be room for a waiting request although nothing was released: a limit was raised, or one that was
-    /// held may start.
+    /// Whether there may be room for a waiting request although none was released: a limit was raised, or a request that
+    /// was held may start now.
     fn may_have_room(&self, plant: usize) -> bool {
-        let PublishedPlant { gate, capacity, .. } = &self.shared().plants[plant];
+        let PublishedPlant { gate, capacity, .. } = &self.published().plants[plant];
         gate.is_waited_at() && gate.in_service() < capacity.limit()
     }
 
-    /// What was learned of how rates go on, by the hour of day, where admission by budget predicts them.
-    pub fn trends(&self) -> RateForecasts {
-        self.loops.deadlines.trends()
+    /// What was learned of how rates change, by hour of the day, where admission by budget forecasts them.
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        self.loops.budgets.rate_forecasts()
     }
 
     /// Takes over what was learned before. What was learned since is added.
-    pub fn remember(&mut self, trends: RateForecasts) {
-        self.loops.deadlines.remember(trends);
+    pub fn restore_rate_forecasts(&mut self, forecasts: RateForecasts) {
+        self.loops.budgets.restore_rate_forecasts(forecasts);
     }
 }

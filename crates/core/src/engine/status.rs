@@ -1,15 +1,27 @@
-//! The status: assembled from what the stages of the last period left, and read by no stage.
+//! The status: assembled from the values that the stages of the last period left, and read by no stage.
 
 use super::Engine;
-use super::parts::ClassRow;
-use super::state::PublishedPlant;
+use super::published_state::PublishedPlant;
 use crate::control::utilization::UtilizationLoop;
 use crate::promises::plan::plan;
 use crate::scheduling::rank::Standing;
 use crate::telemetry::snapshot::{ClassSnapshot, durations, sum_over};
 use crate::telemetry::status::{ClassStatus, DeadlineStatus, ModelStatus, SiteStatus, Status};
 use crate::time::Duration;
-use alloc::vec::Vec;
+use alloc::{string::String, vec::Vec};
+
+/// What the status says of a class, whether it is promised still or not.
+#[derive(Clone, Default)]
+pub(crate) struct ClassRow {
+    pub(crate) site: String,
+    pub(crate) class: String,
+    pub(crate) plant: usize,
+    /// Names of the levels 1..=M.
+    pub(crate) levels: Vec<String>,
+    /// Their plants.
+    pub(crate) plants: Vec<usize>,
+    pub(crate) removed: bool,
+}
 
 impl Engine {
     /// A snapshot.
@@ -17,10 +29,10 @@ impl Engine {
         let plants = self.loops.utilization.iter().enumerate().map(|(number, one)| {
             let mut status = one.status().clone();
             let PublishedPlant { gate, capacity, has_deadlines, unfinished, .. } =
-                &self.shared().plants[number];
+                &self.published().plants[number];
             (status.workers, status.limit) = (capacity.workers(), capacity.limit());
-            status.pressure = self.loops.responses.pressure(number);
-            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.finder.found());
+            status.set_point_reduction = self.loops.delays.set_point_reduction(number);
+            status.workers_found = self.loops.searches[number].as_ref().map(|search| search.found());
             let mut waiting = alloc::vec![0; self.sensors.classes.len()];
             gate.waiting_by_class(&mut waiting);
             status.in_service = gate.in_service();
@@ -35,7 +47,7 @@ impl Engine {
         {
             classes[class].level_cost_seconds = costs;
         }
-        for (class, status) in self.loops.responses.status() {
+        for (class, status) in self.loops.delays.status().chain(self.loops.ratios.status()) {
             classes[class].response = Some(status);
         }
         for (class, m) in self.loops.utilization.iter().flat_map(UtilizationLoop::site_levels) {
@@ -74,7 +86,7 @@ impl Engine {
 
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
         let (costs, window) = (&self.loops.costs[class], &self.sensors.classes.measurements()[class].window);
-        let workers = f64::from(self.shared().plants[row.plant].capacity.workers());
+        let workers = f64::from(self.published().plants[row.plant].capacity.workers());
         let (a, b) = costs.line.costs();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
         let totals = ClassSnapshot::sum(&self.sensors.counters, class, row.levels.len());
@@ -112,7 +124,7 @@ impl Engine {
 
     /// The deadline of a class, at the plant that serves it.
     fn deadline_status(&self, class: usize, plant: usize) -> Option<DeadlineStatus> {
-        let (own, plant) = (&self.shared().classes[class], &self.shared().plants[plant]);
+        let (own, plant) = (&self.published().classes[class], &self.published().plants[plant]);
         let deadline = own.terms.deadline?;
         let missed = sum_over(&self.sensors.counters, class, |counters| &counters.timing.late);
         let wait = plant.unfinished.wait_of(own.rank(Standing::Ordinary), plant.workers(None));

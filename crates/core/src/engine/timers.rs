@@ -4,16 +4,17 @@ use crate::model::Tracker;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
-/// Requests that expire are looked for no more often than this.
+/// Expired requests are looked for no more often than this.
 pub(crate) const SHORTEST_LOOK: Duration = Duration::from_millis(1);
 
 /// What runs on time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// Rates are sampled, some of them several times a period; the worker search and what deadlines teach go with them.
+    /// A part of a control period, at whose end rates are sampled; the worker searches and the learning of deadlines run with
+    /// it.
     Sample,
-    /// The loops of promised delays and ratios.
-    Response,
+    /// The loops that run on departures: promised delays and ratios.
+    Departures,
     /// The control period: the utilization loops.
     Period,
     /// The periods of admission by budget.
@@ -24,7 +25,7 @@ pub(crate) enum Timer {
 #[derive(Debug)]
 pub(crate) struct Timers {
     due: [Instant; 4],
-    /// Set by the first tick: what lies before it is no period.
+    /// Set by the first tick, with which the first period begins.
     pub(crate) running: bool,
     /// T.
     pub(crate) period: Duration,
@@ -37,7 +38,7 @@ pub(crate) struct Timers {
     /// By plant: how often waiting requests are looked at, and the shortest of these.
     pub(crate) look_every: Vec<Duration>,
     pub(crate) shortest_look: Duration,
-    /// The shell was told that it may come later.
+    /// Whether [`Engine::put_off`](crate::Engine::put_off) let the shell come later than samples end.
     pub(crate) is_put_off: bool,
 }
 
@@ -82,8 +83,8 @@ impl Timers {
         self.due.into_iter().fold(Instant::FAR, Instant::min)
     }
 
-    /// Whether a sample is due: a whole part of a period has passed, or half of one and the period ends. A sliver of a
-    /// sample would be all noise.
+    /// Whether a sample is due: its whole time has passed, or half of it at the end of a period. A shorter sample would be
+    /// all noise.
     pub(crate) fn ends_sample(&self, now: Instant) -> bool {
         let (part_ns, sampled_ns) = (self.sample_every.as_nanos() as u64, now.nanos_since(self.last_sample));
         sampled_ns >= part_ns || (self.is_due(Timer::Period, now) && sampled_ns >= part_ns / 2)
@@ -95,17 +96,14 @@ impl Timers {
         self.set(Timer::Sample, now + self.sample_every);
     }
 
-    /// A period ended now; after a late tick the next one is not cut to a sliver.
+    /// A period ended now. Periods stay on their grid, except that after a late tick the next one lasts at least half a
+    /// period.
     pub(crate) fn ended_period(&mut self, now: Instant) {
         self.set(Timer::Period, (self.due(Timer::Period) + self.period).max(now + self.period / 2));
     }
 
     /// Takes over the times of new promises.
-    pub(crate) fn reload(&mut self, period: Duration, has_responses: bool, has_budgets: bool) {
-        let now_if = |runs: bool| if runs { self.last_period } else { Instant::FAR };
-        let (response, budget) = (now_if(has_responses), now_if(has_budgets));
-        self.set(Timer::Response, response);
-        self.set(Timer::Budget, budget);
+    pub(crate) fn reload(&mut self, period: Duration) {
         self.set(Timer::Period, self.due(Timer::Period).min(self.last_period + period));
         (self.period, self.sample_every) = (period, period / Tracker::SAMPLES_PER_PERIOD);
         self.set(Timer::Sample, self.last_sample + self.sample_every);
@@ -120,7 +118,7 @@ mod tests {
     fn the_earliest_timer_is_next_and_a_late_tick_leaves_at_least_half_a_period() {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let mut timers = Timers::new(Duration::from_secs(1));
-        timers.reload(Duration::from_secs(1), false, false);
+        timers.reload(Duration::from_secs(1));
         timers.start(at(100));
         assert_eq!((timers.next(), timers.due(Timer::Period)), (at(350), at(1100)));
         assert!(!timers.ends_sample(at(349)) && timers.ends_sample(at(350)));
@@ -130,8 +128,7 @@ mod tests {
         assert_eq!(timers.due(Timer::Period), at(2100), "the grid is kept");
         timers.ended_period(at(2900));
         assert_eq!(timers.due(Timer::Period), at(3400), "but no period is a sliver");
-        timers.reload(Duration::from_millis(400), true, true);
-        assert!(timers.is_due(Timer::Response, at(100)) && timers.is_due(Timer::Budget, at(100)));
+        timers.reload(Duration::from_millis(400));
         assert_eq!(timers.due(Timer::Sample), at(1100));
     }
 }

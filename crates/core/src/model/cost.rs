@@ -1,11 +1,11 @@
 //! The cost of one request at one level, from its own service times.
 //!
-//! Each period gives n requests, their work (service time, where n <= s) and their bytes. Sums decay with a time
-//! constant of about five periods of traffic, so the mean of many requests stands behind a cost; a period that differs
-//! by more than four standard errors replaces it, because then the server or the content has changed.
+//! Each period gives n requests, their work (service time, where no more requests are in service than there are workers) and
+//! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. A
+//! period whose mean differs by more than four standard errors replaces it, because the server or the content has changed.
 //!
-//! A line `a + b x` does not serve here, because the costs of contents differ by more than their sizes (a script is not a
-//! file). The line ([`LinearModel`](super::LinearModel)) prices contracts and sizes that were not seen yet.
+//! A line `a + b x` would not do, because costs differ for other reasons than size: a script costs more than a file of the
+//! same size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that were not seen.
 
 use core::ops::Add;
 
@@ -43,11 +43,11 @@ impl Add for Served {
 
 const REMEMBER: f64 = 0.8;
 const STEP_DEVIATIONS: f64 = 4.0;
-/// Below this many requests a period's mean is no evidence.
+/// Below this many requests a period's mean is no evidence of a step.
 pub(crate) const EVIDENCE: f64 = 8.0;
 
 impl CostEstimate {
-    /// Takes a period's sums; returns whether the cost stepped.
+    /// Learns from a period's sums; returns whether the cost stepped.
     pub fn learn(&mut self, served: Served) -> bool {
         let n = served.requests;
         if n <= 0.0 {

@@ -1,4 +1,4 @@
-//! How long requests wait for one of s workers, and how many workers a delay takes (QM 2.3).
+//! How long requests wait for one of s workers, and how many workers keep a delay (QM 2.3).
 //!
 //! `D_q = (C(s, a) / (s / S - lambda)) (c_a^2 + c_s^2) / 2`, Allen and Cunneen's approximation with Erlang's C for the
 //! chance to wait. (QM eq. 1 has an exponent in its place: 0.106 against 0.059 at s = 8, rho = 0.5. For one worker both
@@ -83,7 +83,7 @@ impl Traffic {
         }
         let waits = chance_to_wait(servers, load);
         let wait = (mean / (servers - load) * self.variability()).max(1e-9);
-        // The formula divides by the difference of the means, so keep them a hair apart.
+        // The formula divides by the difference of the two means, so they must not be equal.
         let wait = if fabs(wait - deviation) < 1e-4 * deviation { 1.0001 * deviation } else { wait };
         let (slow, own) = (exp(-left / wait), exp(-left / deviation));
         let both = (wait * slow - deviation * own) / (wait - deviation);
@@ -112,8 +112,8 @@ impl Traffic {
         high
     }
 
-    /// The service time (s) at which `servers` workers answer in `target_seconds` on the mean: QM's experiments move the
-    /// speed of the workers, not their number.
+    /// The service time (s) at which `servers` workers have the mean response time `target_seconds`. QM's experiments move the
+    /// speed of the workers instead of their number.
     pub fn service_for_mean(&self, servers: u32, target_seconds: f64) -> f64 {
         let servers = f64::from(servers);
         let (mut low, mut high) = (0.0, target_seconds.min(servers / self.rate));

@@ -4,13 +4,13 @@
 //! requests has 1/n of the variance. Least squares in information form, one batch of samples a period, with
 //! *directional* forgetting: in the coordinates in which the present information I is the identity, the batch's J has
 //! two eigenvalues mu; along each eigenvector `min(1 - lambda, mu)` is forgotten, so never more than the period
-//! teaches. One page size makes R and W collinear; plain forgetting would then let the other direction fade to nothing
-//! and a and b run away. Here a direction that is not excited keeps what was learned, and a period without requests
-//! freezes everything. (Forgetting sample by sample along its own regressor, as Cao and Schwartz 2000 do, forgets what
-//! two samples share much more slowly: after 33 time constants it was still 2 % off.)
+//! adds. If all pages have one size, R and W are collinear; plain forgetting would then let the information in the other
+//! direction fade to nothing, and a and b would drift. Here a direction that is not excited keeps what was learned, and a
+//! period without requests changes nothing. (Forgetting along the regressor of each sample, as Cao and Schwartz 2000 do, forgets the
+//! direction that two samples have in common much more slowly: after 33 time constants the estimate was still 2 % off.)
 //!
-//! a, b >= 0: where the estimate leaves the quadrant, [`LinearModel::costs`] gives the constrained minimum, and the
-//! state stays unclipped, so that it finds its way back.
+//! a, b >= 0: where the estimate leaves the quadrant, [`LinearModel::costs`] gives the constrained minimum. The state itself
+//! is not clipped, so that it can return.
 
 use super::Served;
 use libm::{fabs, sqrt};
@@ -84,7 +84,7 @@ impl LinearModel {
         }
     }
 
-    /// Takes a period's samples; those without requests do not count. Returns whether anything was learned.
+    /// Learns from a period's samples; those without requests do not count. Returns whether anything was learned.
     pub fn learn(&mut self, samples: impl Iterator<Item = Served>) -> bool {
         let mut batch = self.batch();
         samples.for_each(|sample| batch.add(sample));

@@ -1,4 +1,13 @@
-//! Models of the plant: what a request costs, and how long it waits.
+//! Room: what was learned of plants and requests.
+//!
+//! *In*: measured rates, bytes and times. *Out*: costs and waits, with their confidence.
+//!
+//! - `linear`: `U = a R + b W`, learned online (UC 4.3)
+//! - `cost`: the cost of a request at one level
+//! - `tracker`: the estimate of a rate, which follows noise slowly and a step at once
+//! - `delay`: how long requests wait for one of s workers (QM 2.3)
+//! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
+//! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
 mod cost;
 mod delay;

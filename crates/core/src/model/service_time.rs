@@ -7,14 +7,14 @@
 //! be [`MIDDLE_OFF`] d off (4 of its deviations) and the short mean [`SHORT_OFF`] d (8 of its deviations, since one outlier,
 //! clipped at [`CLIP`] d, moves it by 2.5).
 //!
-//! Before any request was seen, the prior stands, with the variance of an exponential law. While few requests were seen
-//! the variance is drawn to the prior's and includes the uncertainty of the mean.
+//! Before any request was seen, the estimate is the prior, with the variance of an exponential distribution. While few
+//! requests were seen, the variance is a mean of the prior's and the measured one, and includes the uncertainty of the mean.
 //!
 //! The time that a request's body takes is learned by [`SizeLaw`](super::SizeLaw).
 
 use libm::{fabs, pow, sqrt};
 
-/// The requests of one type since the last look.
+/// The requests of one type since the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Batch {
     /// Requests released.
@@ -48,11 +48,11 @@ const MIDDLE_OFF: f64 = 0.5;
 const SHORT_OFF: f64 = 3.0;
 /// A request's time is clipped at this many deviations above the mean.
 const CLIP: f64 = 10.0;
-/// The part of the prior variance that each request leaves. It falls quickly, because requests of an exponential law
-/// seldom look alike by chance. A prior worth a few requests faded so slowly that a type that takes half of its deadline
-/// and varies little was refused for hundreds of requests.
+/// The factor by which each request reduces the weight of the prior variance. The weight falls quickly, because exponential
+/// service times are seldom alike by chance. With a prior worth a few requests, a type that takes half of its deadline and
+/// varies little was refused for hundreds of requests.
 const PRIOR: f64 = 0.5;
-/// A deviation is at least this part of the mean, since no two requests are the same.
+/// A deviation is at least this part of the mean.
 const LEAST_DEVIATION: f64 = 0.002;
 
 impl ServiceTime {
@@ -102,7 +102,7 @@ impl ServiceTime {
         mean + CLIP * deviation
     }
 
-    /// Takes what was seen; returns whether the cost stepped.
+    /// Learns from a batch; returns whether the cost stepped.
     pub fn learn(&mut self, batch: &Batch) -> bool {
         let n = batch.requests;
         if n <= 0.0 {

@@ -1,7 +1,7 @@
 //! How much longer a request takes for each block of 64 KB in its body: AC's `T(s, n) = a + floor(s / 64 KB) (b + c n)` (eq. 1).
 //!
 //! Each type has its own law. a is the type's [`ServiceTime`](super::ServiceTime) after the time of the blocks is taken off. The
-//! number n of server processes is fixed, so b and c cannot be told apart, and the law learns the slope `b + c n`. The slope
+//! number n of server processes is fixed, so b and c cannot be distinguished, and the law learns the slope `b + c n`. The slope
 //! is that of least squares, from sums that forget:
 //!
 //! ```text
@@ -10,11 +10,11 @@
 //!
 //! where a request has b blocks and takes the time t. Where sizes differ too little, the slope stays. It is never negative.
 //!
-//! Only the size of a request's body is known before service. The size of the response is not, so the type stands for it.
+//! Only the size of a request's body is known before service. The size of the response is part of the type's mean cost.
 
 use libm::pow;
 
-/// The sized requests of one type since the last look.
+/// The requests of one type since the last step, with their sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sized {
     /// Requests, whatever their size.
@@ -48,7 +48,7 @@ impl SizeLaw {
         self.slope
     }
 
-    /// Takes what was seen.
+    /// Learns from a batch.
     pub fn learn(&mut self, seen: &Sized) {
         let keep = pow(1.0 - 1.0 / MEMORY, seen.requests);
         let add = |sum: &mut f64, value: f64| *sum = *sum * keep + value;

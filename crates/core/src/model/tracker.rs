@@ -1,15 +1,14 @@
-//! A mean that is followed: slowly through noise, at once through a step.
+//! An estimate of a rate that follows noise slowly and a step at once.
 //!
-//! `mean += gain (sample - mean)`, unless the samples that lie on one side of the mean in a row are, together, more than
-//! 4.5 standard deviations off: then the load has changed, averaging with what was before would only delay the answer by
-//! several periods, and the mean becomes that of the run. A run of one is a plain outlier test; longer ones find at low
-//! rates, where one sample says little, what is there all the same. What follows a step, or the beginning, is averaged
-//! with it for some periods: a quarter of a second of a hundred requests a second is off by a fifth. The variance of the
-//! innovations is learned, floored by what Poisson arrivals would show, so that bursty traffic is not taken for a step at
-//! every burst.
+//! `mean += gain (sample - mean)`, unless a run, the latest samples that all lie on one side of the mean, is together more than
+//! 4.5 standard deviations off. Then the load has changed, averaging with older samples would delay the answer by several
+//! periods, and the mean becomes that of the run. A run of one sample is a plain outlier test; longer runs find steps at low
+//! rates, where one sample is little evidence. Samples after a step, or after the beginning, are averaged plainly with it for
+//! some periods, since one sample of a hundred requests a second is off by a fifth. The variance of the innovations is
+//! learned, and is at least that of Poisson arrivals, so that usual bursts are not taken for steps.
 //!
-//! Why not a plain moving average: it is either noisy (clients change level for nothing) or late (CA 4.2.2's loop needs
-//! eight periods for a step that is plain to see in one).
+//! A plain moving average is either noisy, so that clients change level for nothing, or late: CA 4.2.2's loop needs eight
+//! periods for a step that shows in one.
 
 use libm::{fabs, sqrt};
 
@@ -35,7 +34,7 @@ struct Run {
 }
 
 /// The gain for a sample of at least [`AMPLE`] requests. With fewer requests the gain is smaller, because noise in the rate
-/// moves m, and at the lowest rates one request more must not look like half as much load again.
+/// moves m, and at the lowest rates one more request must not raise the rate by half.
 const GAIN: f64 = 0.06;
 const SMALLEST_GAIN: f64 = 0.005;
 const AMPLE: f64 = 900.0;
@@ -48,8 +47,8 @@ const STEP_DEVIATIONS: f64 = 4.5;
 const LIMIT: f64 = STEP_DEVIATIONS * STEP_DEVIATIONS;
 
 impl Tracker {
-    /// Samples in a period. A load that comes or a burst that ends in the middle of a period is then known by its own rate,
-    /// not by a mean with the rate before or after.
+    /// Samples in a period. With several, a load that begins or ends in the middle of a period is known by its own rate, not by
+    /// a mean with the rate before or after.
     pub const SAMPLES_PER_PERIOD: u32 = 4;
 
     /// Takes a count over `seconds`; returns whether the rate stepped.
@@ -84,8 +83,8 @@ impl Tracker {
         stepped
     }
 
-    /// Takes as many counts of nothing, `most` at most, as do no more than go on with a run below the mean, and returns how
-    /// many: [`take`](Self::take) less what it does for others. Of months at a low rate nearly all samples are such.
+    /// Takes up to `most` counts of zero, as long as each only extends a run below the mean, and returns how many. It does what
+    /// [`take`](Self::take) does for such a count and no more; at a low rate nearly all samples are such.
     #[inline(always)]
     fn sink(&mut self, most: u64, seconds: f64) -> u64 {
         let mut taken = 0;
@@ -114,7 +113,7 @@ impl Tracker {
         taken
     }
 
-    /// Whether no request ever came. Then a run at a mean of zero means nothing.
+    /// Whether no request ever came. Then counts of zero change nothing.
     fn knows_nothing(&self) -> bool {
         self.mean == 0.0 && self.variance == 0.0 && self.samples > 0
     }

@@ -1,6 +1,5 @@
 //! A class: a group of requests in a site, by a condition, with a priority and promises about time.
 
-use super::Prefer;
 use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
 use core::net::IpAddr;
@@ -26,10 +25,20 @@ pub struct Class {
     pub ratio: Option<f64>,
 }
 
+/// What admission by deadline prefers, where it cannot have both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefer {
+    /// No worker idles: a request that can just be done in time is admitted.
+    #[default]
+    Throughput,
+    /// Waits are short: the queue is kept to a fifth of the deadline, and a worker may idle now and then for it.
+    Delay,
+}
+
 /// D_ref: a bound on the response time of a class, arrival to release (QM).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
-    /// D_ref.
+    /// The bound.
     pub target: Duration,
     /// The percentile of response times that the bound is for; `None`: the mean.
     pub percentile: Option<f64>,

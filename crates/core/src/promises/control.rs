@@ -1,6 +1,5 @@
 //! How the loops run.
 
-use super::Admission;
 use crate::time::Duration;
 use alloc::vec::Vec;
 
@@ -60,7 +59,7 @@ pub enum Mode {
     Control,
     /// Everything is decided, counted and logged, and every request passes at full quality.
     Observe,
-    /// Nothing is decided: no level, no rejection, no queue. The twin of every scenario.
+    /// Nothing is decided: no level, no rejection, no queue. Each scenario is also run so, as its twin.
     Off,
 }
 
@@ -75,6 +74,18 @@ pub enum UtilizationLaw {
         /// G_m, above 1.
         gain_margin: f64,
     },
+}
+
+/// What admission by deadline looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// The unfinished work. The default.
+    #[default]
+    Work,
+    /// The instantaneous synthetic utilization, at most 0.58 (UC 3). For comparison.
+    Synthetic,
+    /// AC's budget of work for each period and priority, from predicted rates. For comparison.
+    Budget,
 }
 
 /// Least and most share of a plant's capacity that a priority has: AC's WFA.

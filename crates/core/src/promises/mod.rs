@@ -1,24 +1,29 @@
-//! Room: what was promised, as plain data: plants, sites, classes, levels, and how the loops are set.
+//! Room: what was promised, as plain data.
 //!
 //! *In*: what the configuration says, or what a program that embeds the engine writes by hand. *Out*: [`Promises`], from
-//! which an engine is built; [`validate`](Promises::validate) lists what in them is impossible. Nothing here decides,
-//! and conditions are text: `request/` compiles them. `registry` numbers plants, sites and classes for the life of the
-//! process, `diff` names what a reload changed, and [`plan`] says which promises can be kept.
+//! which an engine is built. Nothing here decides, and conditions are text: `request/` compiles them.
+//!
+//! - `plant`, `site`, `class`, `request_type`: the servers, what they serve to whom, and what requests are alike in cost
+//! - `control`: how the loops run
+//! - `validate`: what in the promises is impossible
+//! - `registry`: the numbers of plants, sites and classes for the life of the process
+//! - `diff`: what a reload changed
+//! - [`plan`]: which promises can be kept
 
 mod class;
 mod control;
-mod deadline;
 pub(crate) mod diff;
 pub mod plan;
 mod plant;
 pub(crate) mod registry;
+mod request_type;
 mod site;
 mod validate;
 
-pub use class::{Class, Condition, Delay, LAST_PRIORITY, Network};
-pub use control::{Control, DelayParts, Mode, Share, UtilizationLaw};
-pub use deadline::{Admission, DEFAULT_TYPES, Prefer, RequestType};
+pub use class::{Class, Condition, Delay, LAST_PRIORITY, Network, Prefer};
+pub use control::{Admission, Control, DelayParts, Mode, Share, UtilizationLaw};
 pub use plant::{Costs, Plant, QueueBounds, Sense, WorkerBounds};
+pub use request_type::{DEFAULT_TYPES, RequestType};
 pub use site::{Choice, Guarantee, Identity, Level, Site};
 
 use alloc::vec::Vec;

@@ -1,8 +1,8 @@
-//! The numbers of plants, sites and classes: each has one for the life of the process, by its name.
+//! The numbers of plants, sites and classes. Each name has one number for the life of the process.
 //!
-//! Requests under way, queues and counters name their class and plant by number, so a number never passes to another. A
-//! new name gets a new number; a name that is no longer promised keeps its number, and finds it again if it comes back.
-//! A class is known by its site's name and its own.
+//! Requests under way, queues and counters refer to their class and plant by number, so a number is never given to another
+//! name. A new name gets a new number. A name that is no longer promised keeps its number, and has it again if it is
+//! promised again. The name of a class is that of its site and its own.
 
 use crate::promises::{Promises, Site};
 use alloc::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub(crate) struct SiteNumbers {
 /// The present promises, and all numbers ever given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
-    /// The promises, with two differences: plants stand at their numbers, among them those no longer promised, and
-    /// sites name plants by number.
+    /// The promises, with two differences: the index of a plant is its number, so those no longer promised are among them,
+    /// and sites refer to plants by number.
     pub(crate) promises: Promises,
     /// For each plant number, whether that plant is promised now.
     pub(crate) plant_present: Vec<bool>,
@@ -43,7 +43,7 @@ pub(crate) struct RegisteredClass<'a> {
     /// The index of its site in the promises.
     pub(crate) site_number: usize,
     /// The index of the class in its site; `default` and `exempt` come after the site's own.
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     pub(crate) exempt: bool,
 }
 
@@ -102,14 +102,14 @@ impl Registry {
     pub(crate) fn classes(&self) -> impl Iterator<Item = RegisteredClass<'_>> {
         self.promises.sites.iter().zip(&self.sites).enumerate().flat_map(|(site_number, (site, numbers))| {
             let exempt = numbers.classes.len() - 1;
-            site.class_names().zip(&numbers.classes).enumerate().map(move |(place, (name, class))| {
+            site.class_names().zip(&numbers.classes).enumerate().map(move |(index, (name, class))| {
                 RegisteredClass {
                     class: usize::from(*class),
                     name,
                     site,
                     site_number,
-                    place,
-                    exempt: place == exempt,
+                    index,
+                    exempt: index == exempt,
                 }
             })
         })

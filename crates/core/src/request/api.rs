@@ -1,4 +1,4 @@
-//! The request API: what a shell hands in and gets back. UC 6.2 has three such calls.
+//! The request API: the values that a shell hands in and gets back (the three calls of UC 6.2).
 //!
 //! ```text
 //! arrive -> exempt -------------------------------------------> release -> depart
@@ -36,14 +36,14 @@ pub trait RequestView {
     }
 }
 
-/// Where a request belongs, and where its client stands in the order of quality: the result of classification.
+/// Where a request belongs, and what its level and its cost depend on: the result of classification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The class's number, unique over all sites.
     pub class: u16,
     /// The site's number.
     pub site: u16,
-    /// The keyed hash of the client, 56 bits: below F 2^56 it is served the higher level.
+    /// The keyed hash of the client, 56 bits: if it is below F 2^56 the client is served the higher level.
     pub client: u64,
     /// The request is not controlled.
     pub exempt: bool,
@@ -95,7 +95,7 @@ pub struct Permit {
     pub(crate) work: Option<Work>,
     /// The generation of the promises by which it was given.
     pub(crate) generation: u32,
-    /// The number of requests in service at the plant right after its start, for the share of a worker that it had.
+    /// The number of requests in service at the plant right after its start, which tells the part of a worker that it had.
     pub(crate) in_service_at_start: u32,
     pub(crate) arrived: Instant,
     pub(crate) started: Instant,
@@ -164,7 +164,7 @@ impl Outcome {
     /// All outcomes, in the order of their numbers.
     pub const ALL: [Outcome; 3] = [Outcome::Completed, Outcome::Failed, Outcome::Abandoned];
 
-    /// The word for metric labels.
+    /// The text for metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
@@ -174,14 +174,14 @@ impl Outcome {
     }
 }
 
-/// What became of a waiting request. Verdicts are filled in under the queue's lock, and acted on after it.
+/// What became of a waiting request. Verdicts are made under the queue's lock, and acted on after it.
 #[derive(Debug)]
 #[must_use]
 pub enum Verdict {
-    /// Start it. This permit replaces the waiting one, which is spent: departing that does nothing. If the client is
-    /// gone, depart this permit as abandoned, which hands the slot on.
+    /// Start it. This permit replaces the waiting one: to depart that one does nothing. If the client is gone, depart this
+    /// permit as abandoned, which lets another request start.
     Start(Token, Permit),
-    /// Answer it with a rejection. Its waiting permit is spent.
+    /// Answer it with a rejection. To depart its waiting permit does nothing.
     Drop {
         /// Which request.
         token: Token,

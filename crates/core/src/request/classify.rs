@@ -1,22 +1,18 @@
-//! Which site and class a request belongs to, and where its client stands in the order of quality. Pure.
+//! Which site and class a request belongs to. Pure.
 //!
 //! A request belongs to the first site whose host matches, and there to the first class whose condition holds, else to
-//! the built-in class `default`. If an exemption holds it belongs to the built-in class `exempt`. The client's place is
-//! a keyed SipHash-1-3 of its identity. The key keeps clients from choosing their place. Nothing but the identity is
-//! hashed, so the place is the same on every thread and, with the same seed, on every instance and after a restart.
+//! the built-in class `default`. If an exemption holds it belongs to the built-in class `exempt`.
 
-use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::registry::{Registry, SiteNumbers};
 use crate::promises::{Condition, Identity, Network, Promises, Site};
+use crate::request::client_hash::client_hash;
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
-use crate::request::types::TypeRules;
+use crate::request::type_rules::TypeRules;
 use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
 use alloc::{string::String, vec::Vec};
-use core::hash::Hasher;
 use core::net::IpAddr;
-use siphasher::sip::SipHasher13;
 
 /// Text with at most one `*`.
 #[derive(Debug, PartialEq)]
@@ -125,7 +121,7 @@ fn contains(network: &Network, address: IpAddr) -> bool {
     }
 }
 
-fn cookie<'r>(request: &'r impl RequestView, name: &str) -> Option<&'r str> {
+pub(super) fn cookie<'r>(request: &'r impl RequestView, name: &str) -> Option<&'r str> {
     let pairs = request.header("cookie")?.split(';');
     pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(n, _)| *n == name).map(|(_, value)| value)
 }
@@ -152,7 +148,7 @@ impl SiteRules {
     fn target(&self, request: &impl RequestView, key: (u64, u64)) -> Target {
         let exempt = self.exempt.iter().any(|rule| rule.holds(request));
         let own = self.classes.len();
-        let place = match self.classes.iter().position(|rule| rule.holds(request)) {
+        let index = match self.classes.iter().position(|rule| rule.holds(request)) {
             _ if exempt => own + 1,
             Some(class) => class,
             None => own,
@@ -160,7 +156,7 @@ impl SiteRules {
         let features =
             self.types.as_ref().map_or_else(CostFeatures::default, |types| types.features(request));
         Target {
-            class: self.numbers.classes[place],
+            class: self.numbers.classes[index],
             site: self.numbers.site,
             client: client_hash(&self.identity, request, key),
             exempt,
@@ -221,7 +217,7 @@ impl Classifier {
         let number = self.sites.iter().position(|site| site.has_host(request.host()))?;
         let site = &self.sites[number];
         let misses = |rules: &[Rule]| rules.iter().map_while(|rule| rule.miss(request)).collect::<Vec<_>>();
-        let holds = |rules: &[Rule], misses: &[Part]| Some(misses.len()).filter(|place| *place < rules.len());
+        let holds = |rules: &[Rule], misses: &[Part]| Some(misses.len()).filter(|first| *first < rules.len());
         let not_exempt = misses(&site.exempt);
         let exempt = holds(&site.exempt, &not_exempt);
         let not_classes = if exempt.is_some() { Vec::new() } else { misses(&site.classes) };
@@ -240,24 +236,10 @@ impl Classifier {
     }
 }
 
-fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
-    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
-    let named = match identity {
-        Identity::Address => None,
-        Identity::Header(name) => request.header(name),
-        Identity::Cookie(name) => cookie(request, name),
-    };
-    match (named, request.client().to_canonical()) {
-        (Some(text), _) => hasher.write(text.as_bytes()),
-        (None, IpAddr::V4(address)) => hasher.write_u32(address.to_bits()),
-        (None, IpAddr::V6(address)) => hasher.write_u64((address.to_bits() >> 64) as u64),
-    }
-    hasher.finish() & (FRACTION_ONE - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actuator::service_level::FRACTION_ONE;
     use crate::promises::{Class, Plant, Promises};
     use alloc::boxed::Box;
     use alloc::vec;
@@ -367,11 +349,14 @@ mod tests {
         let golden = Request { headers: &headers, ..get("shop.example", "/") };
         assert_eq!(class(&golden), Some((0, 1, false)));
         assert_eq!(class(&Request { client: "11.1.2.3", ..golden }), Some((0, 2, false)));
-        let told = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
-        assert_eq!((told.site, told.class, told.target.class), (0, None, 2));
-        assert_eq!((told.not_exempt, told.not_classes), (vec![Part::Path], vec![Part::Path, Part::Client]));
-        let told = rules.explain(&get("shop.example", "/healthz")).expect("a site");
-        assert_eq!((told.exempt, told.target.exempt), (Some(0), true));
+        let explained = rules.explain(&Request { client: "11.1.2.3", ..golden }).expect("a site");
+        assert_eq!((explained.site, explained.class, explained.target.class), (0, None, 2));
+        assert_eq!(
+            (explained.not_exempt, explained.not_classes),
+            (vec![Part::Path], vec![Part::Path, Part::Client])
+        );
+        let explained = rules.explain(&get("shop.example", "/healthz")).expect("a site");
+        assert_eq!((explained.exempt, explained.target.exempt), (Some(0), true));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Why a request belongs where it does, and what its client gets at which m: classification, step by step.
+//! Classification step by step: why a request belongs to its site and class, and what its client gets at which m.
 //!
 //! The explanation comes from the [`Classifier`] that an engine with the same promises and seed uses, so it shows what
 //! happens there. Pure.
@@ -36,7 +36,7 @@ pub enum Identified {
     Cookie(String),
 }
 
-/// The path of a request through the rules.
+/// The steps by which a request was classified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// Index of the site in the promises; no site before it has the host.

@@ -1,10 +1,10 @@
 //! Which of many sites a host belongs to: names are looked up, patterns are tried.
 //!
-//! A request belongs to the first site that has its host. Most sites have plain names, and with hundreds of them trying
-//! one after the other would cost more than the rest of a decision. So plain names stand in a sorted list, each with
-//! its first site. Sites with a pattern, or for every host, are tried in their order, and only those before the site
-//! that the name gave. Hosts ignore case: names and patterns are held in lower case, as nearly all clients send them. A
-//! host with capitals is copied first.
+//! A request belongs to the first site that has its host. Most sites have plain names, and to try hundreds of them in turn
+//! would cost more than the rest of a decision. So plain names are in a sorted list, each with its first site. Sites with
+//! a pattern, or for every host, are tried in their order, and only those before the site that the name gave. Hosts ignore
+//! case: names and patterns are kept in lower case, which is how nearly all clients send them. A host with capitals is
+//! copied first.
 
 use crate::promises::Site;
 use alloc::{string::String, vec::Vec};
@@ -62,8 +62,8 @@ impl Hosts {
     }
 }
 
-/// Looks at eight bytes at a time, because byte by byte this takes a tenth of a decision. The last eight may overlap
-/// those before them.
+/// Whether a host has capital letters. Eight bytes are tested at a time, because byte by byte this takes a tenth of a
+/// decision. The last eight may overlap those before them.
 fn has_capitals(host: &str) -> bool {
     let bytes = host.as_bytes();
     let Some(last) = bytes.last_chunk::<8>() else {

@@ -2,14 +2,24 @@
 //!
 //! *In*: the promises, and a shell's view of a request. *Out*: a [`Target`] (site, class, client, type), and the values
 //! that accompany a request on its way: [`Arrival`], [`Permit`], [`Verdict`], [`Outcome`], each with its [`Reason`].
-//! Classification is pure; nothing here counts, waits or decides. A shell that builds no engine uses a [`Classifier`].
+//! Nothing here counts, waits or decides. A shell that builds no engine uses a [`Classifier`].
+//!
+//! - `api`: what a shell hands in and gets back
+//! - `reason`: why a request was treated as it was
+//! - `classify`: the site and the class of a request
+//! - `hosts`: which of many sites has a host
+//! - `client_hash`: the keyed hash of the client, by which its level is chosen
+//! - `type_rules`: the type of a request, by which its cost is estimated
+//! - `work`: the work that a request brings
+//! - [`explain`]: classification step by step
 
 mod api;
 pub(crate) mod classify;
+mod client_hash;
 pub mod explain;
 pub(crate) mod hosts;
 mod reason;
-pub(crate) mod types;
+pub(crate) mod type_rules;
 pub(crate) mod work;
 
 pub(crate) use api::Stage;

@@ -18,11 +18,11 @@ pub enum Reason {
     Overload,
     /// Rejected: the queue is full.
     QueueFull,
-    /// Dropped: it waited as long as a request may.
+    /// Dropped: it waited as long as a request may wait.
     WaitTimeout,
     /// Refused: it could not be done within its deadline.
     Deadline,
-    /// Dropped: it was admitted to be done within its deadline, and now cannot be.
+    /// Dropped: it was admitted, but waited until it could no longer be done within its deadline.
     Late,
     /// Dropped: its client left while it waited.
     ClientLeft,
@@ -46,7 +46,7 @@ impl Reason {
         Reason::NoSite,
     ];
 
-    /// The word for headers, logs and metric labels.
+    /// The text for headers, logs and metric labels.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::Full => "full",

@@ -2,7 +2,7 @@
 
 use crate::time::{Duration, Instant};
 
-/// What tells the cost of a request before its service.
+/// What the cost of a request is estimated from, before its service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CostFeatures {
     /// The number of its type among the types of its site.
@@ -33,16 +33,16 @@ pub(crate) struct Work {
     pub(crate) cost: Cost,
 }
 
-/// What was promised about deadlines to the class of a request.
+/// What was promised about deadlines to a class.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct DeadlineTerms {
     /// The relative deadline; without one the request's work is only counted.
     pub(crate) deadline: Option<Duration>,
-    /// Short waits come before full workers.
+    /// Short waits are preferred to busy workers.
     pub(crate) prefers_delay: bool,
 }
 
-/// A request is late once even a service time this many deviations below its mean would end after the deadline.
+/// A request is late once a service time of this many deviations below its mean would still end after the deadline.
 const LUCK: f64 = 2.0;
 
 impl Work {
@@ -52,7 +52,7 @@ impl Work {
     }
 
     /// The latest start with which the request may still be in time.
-    pub(crate) fn latest_start(&self, arrived: Instant, terms: &Terms) -> Instant {
+    pub(crate) fn latest_start(&self, arrived: Instant, terms: &DeadlineTerms) -> Instant {
         let Some(deadline) = terms.deadline else { return Instant::FAR };
         let Cost { mean_us, deviation_us } = self.cost;
         let least_us = f64::from(mean_us) - LUCK * f64::from(deviation_us);

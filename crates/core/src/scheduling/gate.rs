@@ -1,8 +1,9 @@
 //! The gate of a plant: how many requests it has in service, whether any wait, and how long it was busy.
 //!
 //! One 64-bit word holds the number in service, a *waits* bit, and the time of the last change. Every change is one
-//! compare-and-swap. Its winner learns the interval since the previous change and accounts `min(in service, s) dt` in
-//! its own lane, so busy time is exact, with no lock and no shared sum (gap estimation, CA 4.2.1, over s servers).
+//! compare-and-swap. The thread whose swap succeeds learns the interval since the previous change and accounts
+//! `min(in service, s) dt` in its own lane. So busy time is exact, with no lock and no shared sum (gap estimation, CA 4.2.1,
+//! over s workers).
 //!
 //! | bits | content |
 //! |---|---|
@@ -11,16 +12,17 @@
 //! | 17..64 | time of the last change, in ns modulo 2^47 (`tick` touches every gate each period, and must within 19 h)
 //! |
 //!
-//! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the
-//! lock, and then either enters by a compare-and-swap that still sees room and an empty queue, or sets the waits bit by
-//! a compare-and-swap that still sees no room. Both decide on one word, so a departure in between makes one of them
-//! fail, and no wake-up is lost: a thread that leaves and sees the bit takes the lock and dispatches. A thread that
-//! finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under loom.
+//! *Protocol.* A request that finds room and a clear waits bit enters without a lock. Otherwise its thread takes the lock.
+//! Then it either enters, if the queue is empty, by a compare-and-swap that fails unless there is still room, or it sets the
+//! waits bit by one that fails unless there is still none. Both act on the same word, so a release in between makes the swap
+//! fail, and it is tried again. So no wake-up is lost: a thread that ends a service and sees the bit takes the lock and
+//! dispatches. A thread that finds the queue empty clears the bit, under the lock. `model_check.rs` checks this file under
+//! loom.
 //!
 //! A strict ratio may hold every waiting request. Then the gate has room while the bit is set, and the next arrival, or
 //! `tick`, dispatches.
 //!
-//! Not here: the order of waiting requests (`queue.rs`), rejections, levels, and any clock.
+//! The order of waiting requests is in `queue.rs`.
 
 use crate::scheduling::queue::{Queue, Waiting};
 use crate::scheduling::quota::Quota;
@@ -47,7 +49,7 @@ pub(crate) struct Gate {
     queue: Lock<Queue>,
 }
 
-/// A change that the caller won, and the interval that it ended.
+/// A change that was made, and the interval that it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GateChange {
     /// Requests in service during the interval.
@@ -81,7 +83,7 @@ impl Gate {
         (self.word.load(Ordering::Relaxed) & COUNT) as u32
     }
 
-    /// Whether requests may wait. The answer `false` is certain at the moment of the look. Takes no lock.
+    /// Whether requests may wait; `false` is certain at the moment of the call. Takes no lock.
     pub(crate) fn is_waited_at(&self) -> bool {
         self.word.load(Ordering::Relaxed) & WAITS != 0
     }
@@ -102,7 +104,7 @@ impl Gate {
         self.always(now, |word| word)
     }
 
-    /// Enters if there is room after all, else waits in the line of its rank.
+    /// Starts the request if there is room after all, else puts it into the queue.
     pub(crate) fn enter_or_wait(
         &self,
         now: Instant,
@@ -121,7 +123,8 @@ impl Gate {
             if is_full && !queue.may_displace(waiting.rank) {
                 return Entry::Overflow;
             }
-            // The bit is set while the queue is not empty, and a thread that left and saw it waits for the lock.
+            // The swap fails if the bit is clear and there is room; then the request tries again to enter. While the bit is
+            // set, a thread that ends a service waits for the lock.
             let full = |w: u64| (w & WAITS != 0 || w & COUNT >= u64::from(limit)).then_some(w | WAITS);
             if self.change_quietly(full) {
                 let displaced = if is_full { queue.displace(waiting.rank) } else { None };
@@ -130,8 +133,8 @@ impl Gate {
         }
     }
 
-    /// Starts waiting requests while there is room. A request whose turn comes too late is taken out without a change
-    /// of the gate. `next` is called under the lock, so it must only take notes.
+    /// Starts waiting requests while there is room. A request whose turn comes after its latest start is taken out without a
+    /// change of the gate. `next` is called under the lock, so it must be short.
     pub(crate) fn dispatch(
         &self,
         now: Instant,
@@ -140,12 +143,12 @@ impl Gate {
     ) {
         let mut queue = self.queue.lock();
         while !queue.is_empty() {
-            // While the bit is set only the holder of this lock adds to the count, so free room stays free.
+            // While the bit is set only the holder of this lock adds to the count, so room stays room.
             if self.in_service() >= limit {
                 return;
             }
             let Some(waiting) = queue.pop(now) else { return };
-            let in_time = now <= waiting.latest;
+            let in_time = now <= waiting.latest_start;
             next(waiting, in_time.then(|| self.always(now, |word| word + 1)));
         }
         self.change_quietly(|word| Some(word & !WAITS));
@@ -249,7 +252,7 @@ mod tests {
             rank: Rank::ordinary(1, None),
             arrived: at(token),
             work: None,
-            latest: Instant::FAR,
+            latest_start: Instant::FAR,
         }
     }
 

@@ -1,11 +1,16 @@
 //! Room: when a request starts.
 //!
 //! *In*: an admitted request with its rank, and the workers that become free. *Out*: the order in which requests start.
-//! The gate counts requests in service and knows whether any wait, in one word; the queue orders waiting requests by
-//! rank; a quota is the number of workers that a class owns while it needs them.
+//!
+//! - `gate`: how many requests a plant has in service, and whether any wait, in one word
+//! - `queue`: the waiting requests of a plant, and which one is next
+//! - `fifo`: the waiting requests of one rank or class
+//! - `rank`: which of two waiting requests comes first
+//! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
+//! - `turns`: the turns that classes with a ratio exchange among themselves
 
+mod fifo;
 pub(crate) mod gate;
-mod line;
 #[cfg(all(test, loom))]
 mod model_check;
 pub(crate) mod queue;

@@ -28,7 +28,7 @@ fn waiting() -> Waiting {
         rank: Rank::ordinary(1, None),
         arrived: NOW,
         work: None,
-        latest: Instant::FAR,
+        latest_start: Instant::FAR,
     }
 }
 

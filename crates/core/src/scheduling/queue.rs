@@ -1,31 +1,31 @@
 //! The queue in front of a plant: which requests wait, and which one is next. Used under the gate's lock.
 //!
-//! Requests stand in *lines*. A line is first come, first served, and all its requests have one relative deadline, so
-//! it is in the order of absolute deadlines too, and nothing is ever sorted. A class that was promised a delay or a
-//! ratio has a line of its own; all other requests of one rank share one. The next request is the first one of some
-//! line, chosen in this order:
+//! The queue is a list of *fifos* (`fifo.rs`). All requests of a fifo have one relative deadline, so its order of arrival
+//! is the order of absolute deadlines too, and nothing is ever sorted. A class that was promised a delay or a ratio has a
+//! fifo of its own; all other requests of one rank have one together. The next request is the first one of some fifo,
+//! chosen in this order:
 //!
 //! 1. exempt requests;
-//! 2. classes with a delay that have fewer requests in service than their quota, since a quota is a guaranteed share. A
-//!    request that would be late if it waited longer belongs here too, whatever the quota, because a loop needs
-//!    departures to learn of a step;
+//! 2. classes with a delay that have fewer requests in service than their quota, because a quota is guaranteed. A request
+//!    that would be late if it waited longer belongs here too, whatever the quota, because the delay loop learns of a
+//!    step of the load from departures only;
 //! 3. by rank: requests inside a contract, other requests of sites with a contract, then sites without one, each by
 //!    priority; within a rank by deadline, then by arrival. The classes of one site with a ratio exchange their turns
 //!    (`turns.rs`): the longest normalized response time uses the next one;
-//! 4. classes with a delay whose quota is in service: idle workers are lent, busy ones are not.
+//! 4. classes with a delay whose whole quota is in service: they get a worker that would idle otherwise.
 //!
-//! A quota need not be whole. At each choice with exactly the whole part of its quota in service a class earns the
-//! fraction of one more worker, and it spends a whole one when it has earned it (dithering).
+//! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns
+//! the fractional part of a worker; once a whole worker is earned, one more of its requests starts in tier 2 (dithering).
 //!
-//! If the queue is full, an arriving request takes the place of the oldest request of the lowest rank below its own, so
-//! that a flood of best effort does not keep a contract out of the queue.
+//! If the queue is full, an arriving request displaces the oldest request of the lowest rank below its own. So a flood of
+//! best-effort requests does not keep requests inside a contract out of the queue.
 //!
-//! A choice looks at the first request of each line, so it takes as long with ten waiting requests as with ten
+//! A choice looks at the first request of each fifo, so it takes as long with ten waiting requests as with ten
 //! thousand.
 
 use crate::request::Token;
 use crate::request::work::Work;
-use crate::scheduling::line::{Line, Order};
+use crate::scheduling::fifo::{Fifo, Order};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
 use crate::scheduling::turns::{Groups, Turn};
@@ -39,40 +39,41 @@ pub(crate) struct Waiting {
     pub(crate) class: u16,
     pub(crate) client: u64,
     pub(crate) standing: Standing,
-    /// The rank of its line.
+    /// The rank of its fifo.
     pub(crate) rank: Rank,
     pub(crate) arrived: Instant,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
     /// A later start would end after the deadline.
-    pub(crate) latest: Instant,
+    pub(crate) latest_start: Instant,
 }
 
-/// The queue of one plant. A ticket names a place in a line for good: taking a request out of the middle leaves a hole
-/// that is skipped.
+/// The queue of one plant. A ticket names a request in a fifo as long as it waits: taking one out of the middle leaves a
+/// hole, which is skipped later.
 pub(crate) struct Queue {
-    /// In the order of their ranks. A line is made when the first request of its rank, or of its class, waits.
-    lines: Vec<Line>,
+    /// In the order of their ranks. A fifo is made when the first request of its rank, or of its class, waits.
+    fifos: Vec<Fifo>,
     /// The turns of classes with a ratio.
     groups: Groups,
     by_class: Vec<u32>,
     /// For each class, its quota if it was promised a delay or a ratio.
     quotas: Vec<Option<Arc<Quota>>>,
-    /// The number of lines that belong to one class.
+    /// The number of fifos that belong to one class.
     owned: usize,
-    live: usize,
+    /// The number of waiting requests.
+    waiting: usize,
 }
 
-/// The upper bits of a ticket name the line.
-const LINE_SHIFT: u32 = 48;
+/// The upper bits of a ticket name the fifo.
+const FIFO_SHIFT: u32 = 48;
 
 impl Queue {
     pub(crate) fn new(classes: usize) -> Self {
         let (by_class, quotas) = (alloc::vec![0; classes], alloc::vec![None; classes]);
-        Queue { lines: Vec::new(), groups: Groups::default(), by_class, quotas, owned: 0, live: 0 }
+        Queue { fifos: Vec::new(), groups: Groups::default(), by_class, quotas, owned: 0, waiting: 0 }
     }
 
-    /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their lines.
+    /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their fifos.
     pub(crate) fn promise(&mut self, quotas: &[Option<Arc<Quota>>]) {
         let classes = quotas.len().max(self.by_class.len());
         self.by_class.resize(classes, 0);
@@ -81,11 +82,11 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.live == 0
+        self.waiting == 0
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.live
+        self.waiting
     }
 
     pub(crate) fn by_class(&self) -> &[u32] {
@@ -93,42 +94,42 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, waiting: Waiting) -> u64 {
-        self.live += 1;
+        self.waiting += 1;
         self.by_class[usize::from(waiting.class)] += 1;
         let quota = self.quotas[usize::from(waiting.class)].as_ref();
         let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
-        let key = |line: &Line| (line.rank, line.own.as_ref().map(|(class, _)| *class));
-        let place = match self.lines.binary_search_by_key(&(waiting.rank, own), key) {
-            Ok(place) => place,
-            Err(place) => {
+        let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|(class, _)| *class));
+        let index = match self.fifos.binary_search_by_key(&(waiting.rank, own), key) {
+            Ok(index) => index,
+            Err(index) => {
                 let own = own.zip(quota.cloned());
                 self.owned += usize::from(own.is_some());
-                let mut line = Line::new(waiting.rank, own, self.lines.len() as u16);
-                line.join(&mut self.groups);
-                self.lines.insert(place, line);
-                place
+                let mut fifo = Fifo::new(waiting.rank, own, self.fifos.len() as u16);
+                fifo.join(&mut self.groups);
+                self.fifos.insert(index, fifo);
+                index
             }
         };
-        // A renewed promise has a quota of its own.
-        if let (Some((_, known)), Some(quota)) = (&mut self.lines[place].own, quota)
+        // A promise that a reload changed has another quota.
+        if let (Some((_, known)), Some(quota)) = (&mut self.fifos[index].own, quota)
             && !Arc::ptr_eq(known, quota)
         {
             *known = quota.clone();
             self.regroup();
         }
-        let line = &mut self.lines[place];
-        if let Some(group) = line.group {
+        let fifo = &mut self.fifos[index];
+        if let Some(group) = fifo.group {
             self.groups.add(group, Turn::new(waiting.rank, waiting.arrived));
         }
-        u64::from(line.number) << LINE_SHIFT | line.push(waiting)
+        u64::from(fifo.number) << FIFO_SHIFT | fifo.push(waiting)
     }
 
     /// Gives each request of a class with a ratio its turn again, for a promise that changed.
     fn regroup(&mut self) {
         self.groups.clear();
-        for line in &mut self.lines {
-            line.join(&mut self.groups);
-            let turns = line.group.into_iter().flat_map(|group| line.turns().map(move |turn| (group, turn)));
+        for fifo in &mut self.fifos {
+            fifo.join(&mut self.groups);
+            let turns = fifo.group.into_iter().flat_map(|group| fifo.turns().map(move |turn| (group, turn)));
             turns.for_each(|(group, turn)| self.groups.add(group, turn));
         }
     }
@@ -136,51 +137,51 @@ impl Queue {
     /// Takes the next request to start; `None` if none may start.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waiting> {
         let mut best: Option<(Order, usize)> = None;
-        for (place, line) in self.lines.iter_mut().enumerate() {
-            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < line.rank.band) {
+        for (index, fifo) in self.fifos.iter_mut().enumerate() {
+            if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < fifo.rank.band) {
                 break;
             }
-            let Some(order) = line.order(now, &self.groups) else { continue };
+            let Some(order) = fifo.order(now, &self.groups) else { continue };
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
-                best = Some((order, place));
+                best = Some((order, index));
             }
         }
-        let (_, place) = best?;
-        let waiting = self.lines[place].pop();
-        if let Some(group) = self.lines[place].group {
+        let (_, index) = best?;
+        let waiting = self.fifos[index].pop();
+        if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
         if self.owned > 0 {
-            self.lines.iter_mut().enumerate().for_each(|(other, line)| line.settle(other == place));
+            self.fifos.iter_mut().enumerate().for_each(|(other, fifo)| fifo.settle(other == index));
         }
         self.count_out(waiting)
     }
 
     /// When the first of the held requests may start.
     pub(crate) fn next_held(&mut self, now: Instant) -> Instant {
-        let held = self.lines.iter_mut().filter_map(|line| Some((line.oldest()?, line.hold_ns())));
+        let held = self.fifos.iter_mut().filter_map(|fifo| Some((fifo.oldest()?, fifo.hold_ns())));
         let due =
             held.filter(|(_, hold)| *hold > 0).map(|(arrived, hold)| arrived + Duration::from_nanos(hold));
         due.filter(|due| *due > now).min().unwrap_or(Instant::FAR)
     }
 
-    /// Takes out requests that have waited `most`, or as long as their class may, or are late, except exempt ones.
-    /// Returns when the next one will have.
+    /// Takes out requests that have waited `most`, or the bound of their class, or can no longer be in time, except exempt
+    /// ones. Returns when the next one expires.
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
-        for place in 0..self.lines.len() {
-            let bound = self.lines[place].bound(most);
-            if self.lines[place].rank == Rank::EXEMPT {
+        for index in 0..self.fifos.len() {
+            let bound = self.fifos[index].bound(most);
+            if self.fifos[index].rank == Rank::EXEMPT {
                 continue;
             }
-            while let Some(first) = self.lines[place].first() {
-                let ends = (first.arrived + bound).min(first.latest);
+            while let Some(first) = self.fifos[index].first() {
+                let ends = (first.arrived + bound).min(first.latest_start);
                 if ends > now {
                     next = next.min(ends);
                     break;
                 }
-                let waiting = self.lines[place].pop();
-                if let Some(waiting) = self.forget(place, waiting) {
+                let waiting = self.fifos[index].pop();
+                if let Some(waiting) = self.take_out(index, waiting) {
                     drop(waiting);
                 }
             }
@@ -188,10 +189,10 @@ impl Queue {
         next
     }
 
-    /// The last line with a waiting request, if its band is lower.
+    /// The last fifo with a waiting request, if its band is lower.
     fn lowest_below(&mut self, rank: Rank) -> Option<usize> {
-        let last = self.lines.iter_mut().rposition(|line| line.oldest().is_some())?;
-        (self.lines[last].rank.band > rank.band).then_some(last)
+        let last = self.fifos.iter_mut().rposition(|fifo| fifo.oldest().is_some())?;
+        (self.fifos[last].rank.band > rank.band).then_some(last)
     }
 
     pub(crate) fn may_displace(&mut self, rank: Rank) -> bool {
@@ -200,28 +201,29 @@ impl Queue {
 
     pub(crate) fn displace(&mut self, rank: Rank) -> Option<Waiting> {
         let lowest = self.lowest_below(rank)?;
-        let waiting = self.lines[lowest].pop();
-        self.forget(lowest, waiting)
+        let waiting = self.fifos[lowest].pop();
+        self.take_out(lowest, waiting)
     }
 
     pub(crate) fn remove(&mut self, ticket: u64) -> bool {
-        let number = (ticket >> LINE_SHIFT) as u16;
-        let Some(place) = self.lines.iter().position(|line| line.number == number) else { return false };
-        let waiting = self.lines[place].remove(ticket & (u64::MAX >> (64 - LINE_SHIFT)));
-        self.forget(place, waiting).is_some()
+        let number = (ticket >> FIFO_SHIFT) as u16;
+        let Some(index) = self.fifos.iter().position(|fifo| fifo.number == number) else { return false };
+        let waiting = self.fifos[index].remove(ticket & (u64::MAX >> (64 - FIFO_SHIFT)));
+        self.take_out(index, waiting).is_some()
     }
 
-    /// Forgets a request that leaves its line without a start.
-    fn forget(&mut self, line: usize, waiting: Option<Waiting>) -> Option<Waiting> {
-        if let (Some(group), Some(gone)) = (self.lines[line].group, waiting) {
+    /// Counts a request that leaves this fifo without a start, if there was one, and gives up its turn.
+    fn take_out(&mut self, fifo: usize, waiting: Option<Waiting>) -> Option<Waiting> {
+        if let (Some(group), Some(gone)) = (self.fifos[fifo].group, waiting) {
             self.groups.give_up(group, Turn::new(gone.rank, gone.arrived));
         }
         self.count_out(waiting)
     }
 
+    /// Counts a request that was taken out of its fifo, if there was one.
     fn count_out(&mut self, waiting: Option<Waiting>) -> Option<Waiting> {
         if let Some(gone) = waiting {
-            self.live -= 1;
+            self.waiting -= 1;
             self.by_class[usize::from(gone.class)] -= 1;
         }
         waiting
@@ -231,7 +233,6 @@ impl Queue {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-
     use crate::scheduling::quota::TurnRule;
 
     const RATIO: TurnRule = TurnRule::Weight { site: 0 };
@@ -262,18 +263,18 @@ mod tests {
             rank,
             arrived: at(ms),
             work: None,
-            latest: Instant::FAR,
+            latest_start: Instant::FAR,
         })
     }
 
     /// Starts requests until none may start or `most` have; they stay in service.
-    fn classes(queue: &mut Queue, now: Instant, words: &[&Arc<Quota>], most: usize) -> Vec<u16> {
+    fn classes(queue: &mut Queue, now: Instant, quotas: &[&Arc<Quota>], most: usize) -> Vec<u16> {
         let mut order = Vec::new();
         while order.len() < most
             && let Some(waiting) = queue.pop(now)
         {
             if let Some(quota) = usize::from(waiting.class).checked_sub(1) {
-                words[quota].enter();
+                quotas[quota].enter();
             }
             order.push(waiting.class);
         }

@@ -1,9 +1,9 @@
 //! The scheduling state of a class that was promised a delay or a ratio of delays: a quota of workers, or a weight.
 //!
-//! Threads share these words. `tick` writes the set points, and dispatch reads them under the queue's lock. The count
-//! of requests in service has many writers, and is exact while no thread is between the gate and this count. A dispatch
-//! that comes in between may choose another class's turn, and has no other effect: the gate's word alone counts the
-//! requests at the plant, and the next departure finds the requests that wait. `model_check.rs` checks that under loom.
+//! Threads share these words. `tick` writes quotas and weights, and a dispatch reads them under the queue's lock. The count
+//! of requests in service has many writers, each of which changes the gate first and then this count. A dispatch in
+//! between may choose a request of another class, and has no other effect: only the gate's word counts the requests at the
+//! plant, so none is forgotten in the queue. `model_check.rs` checks that under loom.
 
 use crate::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What decides when the first waiting request of a class is served.
+/// What decides when the first waiting request of a class is next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TurnRule {
-    /// A delay: the class comes before all others while fewer requests than its quota are in service, after all others
-    /// else.
+    /// A delay: the class comes before others while fewer of its requests than its quota are in service, and after all
+    /// others otherwise.
     Quota,
     /// A ratio: among the classes of this site with a ratio, the one whose first request has the longest normalized
     /// response time comes first.
@@ -40,9 +40,9 @@ pub(crate) struct Quota {
     start: AtomicU64,
     /// S (ns).
     service_ns: AtomicU64,
-    /// A request that waited this long (ns) is not started any more.
+    /// A request that has waited this long (ns) is dropped.
     bound_ns: AtomicU64,
-    /// A request that waited this long (ns) comes before all others, whatever the quota.
+    /// A request that has waited this long (ns) is urgent: it comes before others, whatever the quota.
     urgent_ns: AtomicU64,
     /// No request starts sooner after its arrival (ns): a strict ratio holds it.
     hold_ns: AtomicU64,
@@ -137,7 +137,8 @@ impl Quota {
         self.in_service.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The count never falls below 0: a promise that was taken back and given again starts with 0.
+    /// The count never falls below 0: it may start with 0 while requests are in service, if a promise was withdrawn and made
+    /// again.
     pub(crate) fn leave(&self) {
         let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
     }

@@ -13,7 +13,7 @@ pub(crate) enum Standing {
     Ordinary,
 }
 
-/// The rank of a line: the lowest comes first.
+/// The rank of a waiting request: the lowest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank {
     /// 0 for exempt requests, 1 inside a contract, from 2 on by priority, first at sites with a contract, then at those

@@ -1,8 +1,7 @@
 //! The core's one mutex, and the only file that names std.
 //!
-//! It guards a plant's queue for a few moves of memory and never across a wait, so a blocking mutex is right on an
-//! asynchronous thread too. A poisoned lock is taken all the same: the queue is valid between any two of its
-//! statements.
+//! It guards a plant's queue for a few instructions and never across a wait, so a blocking mutex is right on an asynchronous
+//! thread too. A poisoned lock is used all the same: the queue is valid after each of its statements.
 
 extern crate std;
 

@@ -1,5 +1,9 @@
-//! What threads share safely: the one lock, a value that one thread publishes, and words with a tag. The model check
-//! runs tagged words here, and the published value with the gate in `scheduling/`, under every interleaving.
+//! Room: what threads share safely.
+//!
+//! - `lock`: the one mutex
+//! - `published`: a value that one thread replaces and the others follow
+//! - `tagged`: an amount of work and the period that it belongs to, in one word
+//! - `model_check`: tagged words under every interleaving; `scheduling/model_check.rs` checks the published value
 
 pub(crate) mod lock;
 #[cfg(all(test, loom))]

@@ -1,15 +1,15 @@
 //! A value that one thread replaces and the others follow: how a reload reaches the lanes.
 //!
-//! A reader looks at the generation word, and takes the lock, for one clone of an [`Arc`], only when that word has moved.
-//! So a request costs one load of a word that nobody writes, shares no reference count, and frees nothing: an old value is
-//! freed when its last reader has moved on.
+//! A reader looks at the generation word, and takes the lock, to clone an [`Arc`], only when that word has changed. So a
+//! request costs one load of a word that is not written between reloads, and changes no reference count. An old value is
+//! freed when its last reader has taken a newer one.
 //!
-//! Order: the word moves under the lock, so a thread that saw it move finds the new value. What a thread did after it saw a
-//! generation is seen by other threads together with that generation: a lane that takes a request of a new class out of a
-//! queue and then looks at the word knows the class. `scheduling/model_check.rs` checks this file under loom.
+//! *Order.* The word changes under the lock, so a thread that saw the change finds the new value. A thread that sees what
+//! another thread did at a generation also sees that generation: a lane that takes a request of a new class out of a queue,
+//! and then looks at the word, knows the class. `scheduling/model_check.rs` checks this file under loom.
 //!
-//! Why not a lock-free pointer swap: it needs hazard pointers or a reference count that all threads write, for an event as
-//! rare as a reload.
+//! A lock-free pointer swap would need hazard pointers, or a reference count that all threads write, for an event as rare as
+//! a reload.
 
 use crate::sync::lock::Lock;
 use alloc::sync::Arc;
@@ -38,7 +38,7 @@ impl<T> Published<T> {
     }
 }
 
-/// One thread's reference to the value, as of its last look.
+/// One thread's reference to the value, as it was when the thread last looked.
 pub(crate) struct Reader<T> {
     published: Arc<Published<T>>,
     generation: u32,
@@ -51,13 +51,13 @@ impl<T> Reader<T> {
         Reader { published, generation, value }
     }
 
-    /// Which publication it is, counted from 0.
+    /// The number of the generation, counted from 0.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Whether nothing was published since the last look.
+    /// Whether nothing was published since this value.
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         self.published.generation.load(Ordering::Acquire) == self.generation

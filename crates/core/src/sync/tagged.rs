@@ -1,10 +1,10 @@
 //! An amount of work that belongs to a period of time, in one word: the upper 16 bits number the period (its *tag*),
 //! the lower 48 hold microseconds.
 //!
-//! A thread that adds learns the tag, and takes back under that tag. A word whose period is over has another tag, and
-//! all that was added under the old one is gone; taking it back changes nothing. So nothing leaks, however late a
-//! request leaves, and no thread sees half of a change. A tag comes again after 65,536 periods: a request that outlives
-//! so many takes back once what it did not add, never below zero.
+//! A thread that adds an amount learns the tag, and takes the amount back under that tag. When a period is over, the word
+//! has another tag, and all that was added under the old one is gone: to take it back changes nothing. So nothing leaks,
+//! however late a request ends, and no thread sees half of a change. A tag comes again after 65,536 periods. A request that
+//! lasts so long may take back what it did not add, though never below zero.
 //!
 //! `model_check.rs` checks this file under loom.
 
@@ -39,7 +39,7 @@ impl Tagged {
         parts(self.0.load(Ordering::Relaxed))
     }
 
-    /// Adds under this tag. An amount under another tag is over.
+    /// Adds under this tag. An amount under another tag is discarded.
     pub(crate) fn add(&self, tag: u16, us: u64) {
         self.change(|known, amount| Some(word(tag, us + if known == tag { amount } else { 0 })));
     }
@@ -74,7 +74,7 @@ impl Tagged {
             let (tag, amount) = parts(word);
             to(tag, amount)
         };
-        // A change that is not needed is no error.
+        // The closure declines where nothing is to be changed.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
     }
 }

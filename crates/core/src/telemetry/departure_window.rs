@@ -149,3 +149,67 @@ fn seen(first: &Sums, last: &Sums) -> Seen {
         ..Seen::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    fn counters() -> [Arc<LaneCounters>; 1] {
+        [Arc::new(LaneCounters::default().grown(1, 1))]
+    }
+
+    /// Counts requests that came 100 ms after one another and were served in 10 ms.
+    fn release(lanes: &[Arc<LaneCounters>; 1], count: u64, response_ms: u64, late: bool) {
+        let class = &lanes[0].classes[0];
+        for _ in 0..count {
+            class.arrivals.add(1);
+            class.timing.arrive(100_000_000);
+            class.released.add(1);
+            class.response_ns.add(1_000_000 * response_ms);
+            class.timing.release(10_000_000, late);
+        }
+    }
+
+    #[test]
+    fn an_update_shows_the_departures_of_the_window_and_those_since_the_last() {
+        let (lanes, at) = (counters(), |seconds: u64| Instant::from_nanos(1_000_000_000 * seconds));
+        let mut window = Window::new(100, 10);
+        assert_eq!(window.observe(at(0), &lanes, 0), None, "the window begins here");
+        release(&lanes, 9, 20, false);
+        assert_eq!(window.observe(at(1), &lanes, 0), None, "an update takes ten departures");
+        release(&lanes, 1, 20, false);
+        let seen = window.observe(at(1), &lanes, 0).expect("ten departures");
+        assert_eq!((seen.departures, seen.fresh, seen.late), (10.0, 10.0, 0.0));
+        assert!(close(seen.response, 0.02) && close(seen.recent_response, 0.02) && close(seen.service, 0.01));
+        assert_eq!((seen.service_variability, seen.arrival_variability), (1.0, 1.0), "too few to tell");
+
+        release(&lanes, 40, 40, true);
+        lanes[0].classes[0].reasons[Reason::WaitTimeout as usize].add(10);
+        let seen = window.observe(at(5), &lanes, 0).expect("fifty departures");
+        assert_eq!((seen.departures, seen.fresh), (60.0, 50.0));
+        assert!(close(seen.late, 50.0 / 60.0), "dropped requests are late: {}", seen.late);
+        assert!(close(seen.response, 0.036) && close(seen.fresh_sum, 1.6), "{seen:?}");
+        // Forty of the last fifty are new, so a fifth of what was recent before is kept.
+        assert!(close(seen.recent_response, (0.2 * 0.2 + 1.6) / (0.2 * 10.0 + 40.0)), "{seen:?}");
+        assert!(close(seen.service_variability, 0.0) && close(seen.arrival_variability, 0.0), "{seen:?}");
+    }
+
+    #[test]
+    fn departures_leave_the_window_by_whole_updates() {
+        let lanes = counters();
+        let mut window = Window::new(20, 10);
+        let mut update = |response_ms| {
+            release(&lanes, 10, response_ms, false);
+            window.observe(Instant::ZERO, &lanes, 0)
+        };
+        assert_eq!(update(0), None);
+        for (response_ms, departures, response) in [(1000, 10.0, 1.0), (500, 20.0, 0.75), (500, 20.0, 0.5)] {
+            let seen = update(response_ms).expect("ten departures");
+            assert!(seen.departures == departures && close(seen.response, response), "{seen:?}");
+        }
+    }
+}

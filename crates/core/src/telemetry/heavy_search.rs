@@ -54,3 +54,33 @@ impl HeavySearch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering;
+
+    #[test]
+    fn busy_classes_beyond_what_a_period_looks_at_have_their_turn_in_the_next() {
+        let busy = MOST_LOOKS + 2;
+        let lanes = [Arc::new(LaneCounters::default().grown(busy + 1, 1))];
+        let mut search = HeavySearch::default();
+        (0..=busy).for_each(|_| search.push(1));
+        for (number, class) in lanes[0].classes[..busy].iter().enumerate() {
+            class.arrivals.add(40);
+            class.recent.iter().for_each(|client| client.store(number as u64, Ordering::Relaxed));
+        }
+        let mut look = || {
+            let mut found = Vec::new();
+            search.observe(&lanes, |class, known| found.push((class, known.heavy().to_vec())));
+            (found, search.is_behind)
+        };
+        let only = |classes: core::ops::Range<usize>| -> Vec<_> {
+            classes.map(|class| (class, alloc::vec![class as u64])).collect()
+        };
+        assert_eq!(look(), (only(0..MOST_LOOKS), true), "each class has one client");
+        assert_eq!(look(), (only(MOST_LOOKS..busy), false), "the class without requests tells nothing");
+        assert_eq!(look(), (Vec::new(), false), "nothing came since");
+        assert_eq!(search.class(busy).heavy(), []);
+    }
+}

@@ -2,8 +2,8 @@
 
 use crate::model::Served;
 use crate::promises::MAX_LEVELS;
+use crate::telemetry::counters::BINS;
 use crate::telemetry::snapshot::{ClassSnapshot, PlantSnapshot};
-use alloc::vec::Vec;
 
 /// What one period showed of one class.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +20,31 @@ pub(crate) struct ClassMeasurement {
     pub(crate) window: ClassSnapshot,
     /// What was released, by level.
     pub(crate) served: [Served; MAX_LEVELS + 1],
-    /// The same by level and size, where there was any: the samples that a linear model learns from.
-    pub(crate) samples: Vec<Served>,
+    /// The same by level and size bin, where there was any: the samples that a linear model learns from.
+    pub(crate) samples: Samples,
+}
+
+/// A list in place, without memory of its own: of hundreds of classes most have one sample or two.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Samples {
+    length: usize,
+    list: [[Served; BINS]; MAX_LEVELS],
+}
+
+impl Samples {
+    pub(crate) fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    /// Adds the next; there is room for one of each level and size bin.
+    pub(crate) fn push(&mut self, served: Served) {
+        self.list.as_flattened_mut()[self.length] = served;
+        self.length += 1;
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Served] {
+        &self.list.as_flattened()[..self.length]
+    }
 }
 
 /// Everything that one period showed at one plant, and how the plant stands at the period's end.

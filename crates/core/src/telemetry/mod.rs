@@ -1,7 +1,17 @@
 //! Room: what was counted.
 //!
 //! *In*: counters with one writer each, and readings that shells push in. *Out*: measurements of a period by class and
-//! plant, heavy hitters, and the rows of the status. Nothing here moves a set point.
+//! plant, heavy hitters, and the rows of the status. Nothing here moves a service level or a quota.
+//!
+//! - `counters`: what each lane counts
+//! - `snapshot`: sums of counters, whichever threads, processes or gateways counted them
+//! - `measurement`: what one period showed of a class and of a plant
+//! - `monitor`: turns counters into measurements, sample by sample and period by period
+//! - `departure_window`: the last departures of a class (QM 2.2)
+//! - `histogram`: durations, with a bounded relative error
+//! - `heavy_hitters`, `heavy_search`: the clients that carry more than a tenth of their class's load
+//! - `readings`: what a shell pushes in
+//! - `status`: the figures of the engine as plain data
 
 pub(crate) mod counters;
 pub(crate) mod departure_window;

@@ -190,10 +190,10 @@ mod tests {
         assert_eq!((measured.rate, measured.stepped, measured.active), (32.0, true, true));
         assert_eq!((measured.window.counts.arrivals, measured.window.started), (8, 8));
         assert_eq!((measured.served[2].requests, measured.served[2].work_seconds), (8.0, 0.08));
-        assert_eq!(measured.samples, [measured.served[2]]);
+        assert_eq!(measured.samples.as_slice(), [measured.served[2]]);
         assert!(monitors.is_current(&lanes) && !monitors.observe(&lanes));
         let measured = &monitors.measurements()[0];
         assert_eq!((measured.window, measured.served[2]), (ClassSnapshot::default(), Served::default()));
-        assert!(!measured.active && !measured.stepped && measured.samples.is_empty());
+        assert!(!measured.active && !measured.stepped && measured.samples.as_slice().is_empty());
     }
 }

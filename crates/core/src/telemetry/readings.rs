@@ -40,3 +40,18 @@ impl Mean {
         (mean.count > 0).then(|| mean.sum / f64::from(mean.count))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_takes_the_mean_of_what_was_reported_since_the_last() {
+        let mut reported = Mean::default();
+        assert!(reported.is_empty());
+        assert_eq!(reported.take(), None);
+        [0.25, 0.5, 0.75].into_iter().for_each(|value| reported.add(value));
+        assert!(!reported.is_empty());
+        assert_eq!((reported.take(), reported.take()), (Some(0.5), None));
+    }
+}

@@ -54,9 +54,9 @@ pub struct PlantStatus {
     /// m, 0..=M; classes with fewer levels clamp it.
     pub service_level: f64,
     /// The bias that PI adds to the set point.
-    pub trim: f64,
-    /// The part by which the load line is lowered for delays that are missed although all workers could keep them.
-    pub pressure: f64,
+    pub bias: f64,
+    /// The part by which the set point is reduced for delays that are missed although all workers could keep them.
+    pub set_point_reduction: f64,
     /// The response-time override holds: the plant answers slower than its limit, so U counts as 1.
     pub response_time_override: bool,
     /// Requests in service now.
@@ -262,5 +262,43 @@ impl ClassStatus {
     /// No longer promised, and its last request is done: nothing to show.
     pub fn is_gone(&self) -> bool {
         self.removed && self.counts.in_flight() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_under_way_until_it_is_turned_away_or_departs() {
+        let mut counts = Counts { arrivals: 10, unserved: 3, ..Counts::default() };
+        counts.reasons[Reason::Overload as usize] = 2;
+        counts.reasons[Reason::WaitTimeout as usize] = 1;
+        counts.outcomes = [4, 1, 1];
+        assert_eq!((counts.in_flight(), counts.rejected()), (1, 3));
+        // Two counters of one snapshot may differ by the requests of some nanoseconds.
+        counts.outcomes[0] += 2;
+        assert_eq!(counts.in_flight(), 0);
+    }
+
+    #[test]
+    fn what_is_no_longer_promised_is_shown_until_its_last_request_is_done() {
+        let mut plant = PlantStatus { waiting: 1, removed: true, ..PlantStatus::default() };
+        let counts = Counts { arrivals: 1, ..Counts::default() };
+        let mut class = ClassStatus { counts, removed: true, ..ClassStatus::default() };
+        assert!(!plant.is_gone() && !class.is_gone());
+        (plant.waiting, class.counts.outcomes[0]) = (0, 1);
+        assert!(plant.is_gone() && class.is_gone());
+        (plant.removed, class.removed) = (false, false);
+        assert!(!plant.is_gone() && !class.is_gone());
+    }
+
+    #[test]
+    fn buckets_double_from_one_millisecond() {
+        let bounds: Vec<u128> = DurationHistogram::bounds().map(|bound| bound.as_millis()).collect();
+        assert_eq!(
+            (bounds.len(), bounds[0], bounds[1], bounds[16]),
+            (DurationHistogram::BOUNDS, 1, 2, 65_536)
+        );
     }
 }

@@ -255,11 +255,11 @@ fn forecasts_are_remembered_however_late() {
         for tick in 0..ticks {
             engine.tick(ms(100 * tick), &Readings::default(), &mut verdicts);
         }
-        engine.remember(before.clone());
+        engine.restore_rate_forecasts(before.clone());
         for tick in ticks..60 {
             engine.tick(ms(100 * tick), &Readings::default(), &mut verdicts);
         }
-        let text = engine.trends().to_string();
+        let text = engine.rate_forecasts().to_string();
         let stayed = |rank: &str| {
             let line = text.lines().find(|line| line.split_whitespace().nth(1) == Some(rank)).expect(&text);
             line.split_whitespace().nth(6).unwrap().parse::<u32>().unwrap()

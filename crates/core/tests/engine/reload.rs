@@ -222,7 +222,7 @@ fn what_stays_keeps_what_was_learned() {
     assert_eq!(same.service_level, shop.service_level);
     assert_eq!(same.level_cost_seconds, shop.level_cost_seconds);
     assert_eq!(same.counts, shop.counts);
-    assert_eq!(after.plants[0].trim, before.plants[0].trim);
+    assert_eq!(after.plants[0].bias, before.plants[0].bias);
     let later = overload(&mut engine, &mut lane, 20_000, 1);
     let drift = later.plants[0].service_level - before.plants[0].service_level;
     assert!(drift.abs() < 0.15, "m moved by {drift} in the period of the reload");

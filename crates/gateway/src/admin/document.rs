@@ -32,7 +32,7 @@ pub(super) fn classes(status: &Status) -> impl Iterator<Item = &ClassStatus> {
 }
 
 /// The configuration's word for a mode.
-pub(super) const fn mode_word(mode: Mode) -> &'static str {
+pub const fn mode_word(mode: Mode) -> &'static str {
     match mode {
         Mode::Control => "control",
         Mode::Observe => "observe",
@@ -51,7 +51,6 @@ macro_rules! document {
             $($(#[$how])* $key: $type,)+
         }
         impl$(<$life>)? $name$(<$life>)? {
-            /// Takes each value from where it is known.
             $visibility fn new($($from)*) -> Self {
                 $name { $($key: $value,)+ }
             }
@@ -61,7 +60,7 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub StatusDocument<'a>(status: &'a Status) {
+    pub(super) StatusDocument<'a>(status: &'a Status) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),
@@ -82,8 +81,8 @@ document! {
         limit: u32 = plant.limit,
         utilization: UtilizationDocument = UtilizationDocument::new(plant),
         level: f64 = plant.service_level,
-        trim: f64 = plant.trim,
-        pressure: f64 = plant.pressure,
+        trim: f64 = plant.bias,
+        pressure: f64 = plant.set_point_reduction,
         response_time_override: bool = plant.response_time_override,
         in_service: u32 = plant.in_service,
         waiting: u32 = plant.waiting,
@@ -150,7 +149,7 @@ document! {
 
 document! {
     /// A delay that was promised, and what the plan says about it.
-    pub DelayDocument<'a>(row: &'a DelayRow) {
+    DelayDocument<'a>(row: &'a DelayRow) {
         site: &'a str = &row.site,
         class: &'a str = &row.class,
         delay_seconds: f64 = row.delay.target.as_secs_f64(),
@@ -204,8 +203,7 @@ document! {
 }
 
 document! {
-    /// What a class was promised of its response times, and how the promise is kept. A delay has no weight; a ratio has
-    /// neither a quota nor a share of late requests.
+    /// A promise of response times, and how it is kept. A delay has no weight; a ratio has neither quota nor late share.
     PromiseDocument(row: Option<&DelayRow>, response: &ResponseStatus) {
         delay_seconds: Option<f64> = row.map(|row| row.delay.target.as_secs_f64()),
         percentile: Option<f64> = row.and_then(|row| row.delay.percentile),

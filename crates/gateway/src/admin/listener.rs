@@ -31,7 +31,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after an accept that failed: the process has no file descriptor left, and trying at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers for as long as the future lives.
 pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     let desk = Rc::new(desk);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -54,7 +53,6 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     LocalSet::new().run_until(accept).await
 }
 
-/// One request and its answer.
 async fn exchange(stream: TcpStream, desk: &Desk) -> io::Result<()> {
     let answered = Notify::new();
     let service = service_fn(|request| {

@@ -11,17 +11,17 @@ mod document;
 mod listener;
 mod metrics;
 mod operator;
-mod pulse;
 #[cfg(test)]
 mod tests;
 
 use crate::runtime::reload::Reloaded;
-pub use document::{DelayDocument, StatusDocument};
+use document::StatusDocument;
+pub use document::mode_word;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use metrics::Scrape;
+use operator::Health;
 pub(crate) use operator::{Operator, OwnerCell};
-use pulse::Health;
 
 /// What the process that runs a gateway does for the gateway's operator.
 pub trait Owner: Send + Sync {

@@ -1,16 +1,16 @@
-//! The thread of the admin listener, apart from the workers.
+//! The thread of the admin listener, apart from the workers, and whether the loops still run.
 
 use super::listener::serve;
-use super::pulse::{Health, Pulse};
 use super::{Owner, Scrape};
 use crate::runtime::worker::Shared;
 use plimsoll_core::Engine;
+use plimsoll_core::telemetry::status::Status;
 use std::cell::RefCell;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 
@@ -29,7 +29,6 @@ impl Desk {
         Desk { scrape: Box::new(scrape), pulse: RefCell::default(), owner }
     }
 
-    /// What there is to show now.
     pub(super) fn look(&self) -> (Scrape, Health) {
         let scrape = (self.scrape)();
         let health = self.pulse.borrow_mut().look(Instant::now(), &scrape.status);
@@ -37,7 +36,6 @@ impl Desk {
     }
 }
 
-/// The running thread.
 #[derive(Debug)]
 pub(crate) struct Operator {
     pub address: SocketAddr,
@@ -78,6 +76,40 @@ impl Operator {
         if let Some(thread) = self.thread.take() {
             // A panic there was reported by its thread; nothing is left to do here.
             let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// The last tick is new, or it is too early to tell.
+    Running,
+    /// No tick was seen for this long.
+    Stalled(Duration),
+}
+
+/// Whether the loops still run. If `tick` stalls, service levels freeze at their last value and requests pass as before, so
+/// nothing else would tell. The status says when the last tick ran, in the engine's time: if that time stands still
+/// between two looks that are far enough apart, the loops stand still.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pulse {
+    /// The engine's time of the last tick, and when it was first seen.
+    last: Option<(plimsoll_core::time::Instant, Instant)>,
+}
+
+impl Pulse {
+    /// Takes a look. Five periods without a tick, and at least five seconds, are a stall.
+    pub(super) fn look(&mut self, now: Instant, status: &Status) -> Health {
+        match self.last {
+            Some((at, seen)) if at == status.at => {
+                let since = now.saturating_duration_since(seen);
+                let limit = (status.period * 5).max(Duration::from_secs(5));
+                if since > limit { Health::Stalled(since) } else { Health::Running }
+            }
+            _ => {
+                self.last = Some((status.at, now));
+                Health::Running
+            }
         }
     }
 }

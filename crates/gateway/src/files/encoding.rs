@@ -3,7 +3,6 @@
 //! Copies stand beside their original: `app.js.br`, `app.js.zst`, `app.js.gz`. The smallest copy with the highest weight
 //! is sent: the operator compressed the copies, so that their sizes say which is best. Weights are thousandths.
 
-/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Brotli,
@@ -14,37 +13,24 @@ pub(super) enum Coding {
 impl Coding {
     pub(super) const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstandard, Coding::Gzip];
 
-    /// The coding's name in `content-encoding`.
-    pub(super) const fn as_str(self) -> &'static str {
+    /// The coding's name in `content-encoding`, and the ending of the copy's file name.
+    pub(super) const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Coding::Brotli => "br",
-            Coding::Zstandard => "zstd",
-            Coding::Gzip => "gzip",
-        }
-    }
-
-    /// The ending of the copy's file name.
-    pub(super) const fn ending(self) -> &'static str {
-        match self {
-            Coding::Brotli => ".br",
-            Coding::Zstandard => ".zst",
-            Coding::Gzip => ".gz",
+            Coding::Brotli => ("br", ".br"),
+            Coding::Zstandard => ("zstd", ".zst"),
+            Coding::Gzip => ("gzip", ".gz"),
         }
     }
 }
 
-/// The weights in `accept-encoding`, in thousandths; zero is "not acceptable".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Weights {
-    codings: [u16; 3],
-    identity: u16,
-}
+/// The place of the original, without a coding, among the weights; before it are those of [`Coding::ALL`].
+const IDENTITY: usize = 3;
 
 /// The number of the variant to send. `variants` are coding and size; the first is the original (no coding). If no variant
 /// is acceptable, the original is sent all the same, which the RFC allows and clients prefer to a 406.
 pub(super) fn choose(accept: Option<&str>, variants: impl Iterator<Item = (Option<Coding>, u64)>) -> usize {
     let weights = parse(accept.unwrap_or_default());
-    let weight = |coding: Option<Coding>| coding.map_or(weights.identity, |c| weights.codings[c as usize]);
+    let weight = |coding: Option<Coding>| weights[coding.map_or(IDENTITY, |coding| coding as usize)];
     variants
         .enumerate()
         .filter(|(_, (coding, _))| weight(*coding) > 0)
@@ -52,32 +38,26 @@ pub(super) fn choose(accept: Option<&str>, variants: impl Iterator<Item = (Optio
         .map_or(0, |(number, _)| number)
 }
 
-fn parse(accept: &str) -> Weights {
+/// The weights in `accept-encoding`, in thousandths; zero is "not acceptable".
+fn parse(accept: &str) -> [u16; 4] {
     let mut named = [None; 4];
     let mut others = None;
     for element in accept.split(',') {
         let mut parts = element.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let weight = parts.next().map_or(Some(1000), parse_weight);
         // A weight that cannot be read is taken for a refusal, to be careful.
-        let weight = weight.unwrap_or(0);
-        let is = |word: &str| name.eq_ignore_ascii_case(word);
-        match () {
-            () if is("br") => named[0] = Some(weight),
-            () if is("zstd") => named[1] = Some(weight),
-            () if is("gzip") || is("x-gzip") => named[2] = Some(weight),
-            () if is("identity") => named[3] = Some(weight),
-            () if name == "*" => others = Some(weight),
-            () => {}
+        let weight = Some(parts.next().map_or(Some(1000), parse_weight).unwrap_or(0));
+        let is = |known: &&str| name.eq_ignore_ascii_case(known);
+        match ["br", "zstd", "gzip", "identity", "x-gzip"].iter().position(is) {
+            Some(4) => named[Coding::Gzip as usize] = weight,
+            Some(place) => named[place] = weight,
+            None if name == "*" => others = weight,
+            None => {}
         }
     }
-    let [brotli, zstandard, gzip, identity] = named;
-    let coding = |weight: Option<u16>| weight.or(others).unwrap_or(0);
     // An original that is not named is acceptable, after all codings that are named.
-    Weights {
-        codings: [coding(brotli), coding(zstandard), coding(gzip)],
-        identity: identity.or(others).unwrap_or(1),
-    }
+    let unnamed = [0, 0, 0, 1];
+    std::array::from_fn(|place| named[place].or(others).unwrap_or(unnamed[place]))
 }
 
 /// A weight such as `q=0.8`, with at most three digits behind the point.

@@ -1,23 +1,21 @@
 //! Static files from content trees, for the gateway's own HTTP/1.1 codec.
 //!
-//! In: a [`FileRequest`]. Out: a [`FileResponse`], that is status, a prebuilt block of header lines, and a body that is
-//! in memory or is a slice of an open file. There is one [`Files`] for each tree and thread, so that a request takes no
-//! lock. The caller writes the status line, `date`, `content-length`, `connection`, and the body of an error.
+//! In: a [`FileRequest`]. Out: a [`FileResponse`], that is status, a prebuilt block of header lines, and a body that is in
+//! memory or is a slice of an open file. There is one [`Files`] for each tree and thread, so that a request takes no lock.
 //!
-//! **Small files** (up to [`SMALL_FILE_BYTES`]) are served from memory, with header lines made once. That was measured at
-//! 7 us of CPU a request, nginx's sendfile at 12, a pool of blocking threads at 84.
+//! **Small files** (up to [`SMALL_FILE_BYTES`]) are served from memory, with header lines made once. That takes 7 us of
+//! CPU a request, nginx's sendfile 12, a pool of blocking threads 84.
 //!
 //! **Following the disk.** An entry is compared with the disk by a new open and fstat, at most once per [`REVALIDATE`];
-//! every request that comes later than that sees a change. inotify would tell sooner, but it needs a watch per folder,
-//! says nothing on network file systems, overflows under load, and loses the tree when a link is switched to a new one.
-//! Opening by name sees all of these: the whole path is resolved each time, and the root once a second, so that
-//! `current -> releases/42` may be switched under load. A stamp of size and times can miss a second write within the
-//! clock's tick: content read within two seconds of its last change is therefore read again (see [`resource`]).
+//! every request that comes later than that sees a change. The whole path is resolved each time, and the root once a
+//! second, so that `current -> releases/42` may be switched under load; inotify misses that, and network file systems. A
+//! stamp of size and times can miss a second write within the clock's tick: content read within two seconds of its last
+//! change is therefore read again (see [`resource`]).
 //!
 //! **Large files** are read in line, 64 to 128 KiB a turn ([`FileSlice::read`]), and not by a blocking pool. A read from
-//! the page cache is a copy of about 10 us, cheaper than waking another thread, and the kernel reads ahead of a
-//! sequential reader. A cold file on a slow disk does stall its thread for the length of a disk read; nginx without its
-//! thread pool makes the same trade. Keep trees on network file systems behind an upstream instead.
+//! the page cache is a copy of about 10 us, cheaper than waking another thread, and the kernel reads ahead of a sequential
+//! reader. A cold file stalls its thread for the length of a disk read: keep trees on network file systems behind an
+//! upstream.
 //!
 //! **No path escapes.** [`path`] refuses text that could name anything outside, and [`tree`] resolves names beneath an
 //! open root in the kernel, in one system call, so that no rename can come between check and use.

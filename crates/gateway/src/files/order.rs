@@ -4,35 +4,32 @@
 //! lack files: pages that were cut, and with `--sparse` all files that are the same in the next tree. Where a name beneath
 //! one tree leads nowhere, the same name beneath the next tree counts.
 //!
-//! The disk says which files are missing, and not the manifest's lists: every thread would have to keep those in memory,
-//! and they would be wrong as soon as a file is removed. The order of the trees is therefore all that is read. The
-//! manifest is looked for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has
-//! changed or been replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of
-//! that name, has no trees and no fallback.
+//! Only the order of the trees is read: which files are missing the disk says, and never wrongly. The manifest is looked
+//! for when a name leads nowhere, at most once per [`REVALIDATE`], and it is read again when it has changed or been
+//! replaced (`adapt` replaces the whole folder). A folder without a manifest, or with a foreign file of that name, has no
+//! trees and no fallback.
 
 use super::REVALIDATE;
+use super::resource::Stamp;
 use super::tree::Tree;
 use rustix::io::Errno;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::time::Instant;
 
-/// The manifest's name.
 const MANIFEST: &[u8] = b"manifest.json";
 /// The version of the manifest that is understood.
 const VERSION: u64 = 1;
 /// A longer manifest is not read: that would hold up the thread.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The trees beneath a root, and when the manifest was last looked for.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Their names with the final slash, from lowest to highest quality.
     trees: Vec<Vec<u8>>,
-    /// Device, inode, size and modification time of the manifest.
-    identity: Option<[i128; 4]>,
+    /// The manifest as it was read.
+    stamp: Option<Stamp>,
     looked: Option<Instant>,
 }
 
@@ -56,9 +53,9 @@ impl Order {
         self.looked = Some(now);
         match root.open_name(MANIFEST) {
             Ok(file) => {
-                let identity = identity(&file);
-                if identity.is_none() || identity != self.identity {
-                    *self = Order { trees: read(file).unwrap_or_default(), identity, looked: self.looked };
+                let stamp = Stamp::of(&file).ok().map(|(stamp, _)| stamp);
+                if stamp.is_none() || stamp != self.stamp {
+                    *self = Order { trees: read(file).unwrap_or_default(), stamp, looked: self.looked };
                 }
             }
             // Another error, such as a lack of descriptors, says nothing about the trees.
@@ -66,12 +63,6 @@ impl Order {
             Err(_) => {}
         }
     }
-}
-
-fn identity(file: &File) -> Option<[i128; 4]> {
-    let of = file.metadata().ok()?;
-    let modified = i128::from(of.mtime()) * 1_000_000_000 + i128::from(of.mtime_nsec());
-    Some([of.dev().into(), of.ino().into(), of.size().into(), modified])
 }
 
 fn read(file: File) -> Option<Vec<Vec<u8>>> {

@@ -4,14 +4,12 @@
 //! segment. `.` and `..`, plain or encoded, are refused and not resolved: clients resolve them before they send a path
 //! (RFC 3986, 5.2.4), and `/../full/x` behind the prefix `/light` would let the client choose its level. Backslashes and
 //! control characters are refused because other layers read them as separators or ends. Names that begin with a dot
-//! (`.git`, `.htpasswd`) are not served, but for `.well-known` (RFC 8615). Empty segments are skipped, as in nginx and
-//! Apache.
+//! (`.git`, `.htpasswd`) are not served, but for `.well-known` (RFC 8615). Empty segments are skipped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The name beneath the root, without a slash at its beginning. A name that is empty or ends with a slash means a folder.
-/// The error is the status of the response.
+/// The name beneath the root; empty or with a slash at its end for a folder. The error is the status of the response.
 pub(super) fn normalize(raw: &str) -> Result<Cow<'_, [u8]>, u16> {
     let path = raw.strip_prefix('/').ok_or(400_u16)?.as_bytes();
     if is_plain(path) {

@@ -1,12 +1,10 @@
 //! Byte ranges (RFC 9110, 14).
 //!
-//! One range is answered with 206. Several ranges are answered with the whole (14.2 lets a server ignore `range`):
-//! browsers do not need `multipart/byteranges`, and many small overlapping ranges are an old attack on servers. A field
-//! that cannot be read is ignored, too.
+//! One range is answered with 206. Several are answered with the whole (14.2): no browser needs them, and many overlapping
+//! ranges are an old attack. So is a field that cannot be read.
 
 use std::ops::Range;
 
-/// What to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
     Whole,

@@ -1,6 +1,5 @@
 //! What the file server reads of a request.
 
-/// A request for a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FileRequest<'a> {
     /// The method, as sent.
@@ -9,12 +8,10 @@ pub(crate) struct FileRequest<'a> {
     pub(crate) path: &'a str,
     /// The query without its question mark; kept when a folder's missing slash is added.
     pub(crate) query: Option<&'a str>,
-    /// The header fields that matter here.
     pub(crate) fields: FileFields<'a>,
 }
 
-/// The header fields that matter to files, each the first of its name. One pass over the request's headers fills them,
-/// which is cheaper than seven look-ups.
+/// The header fields that matter to files, each the first of its name, filled in one pass over the headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FileFields<'a> {
     pub(crate) accept_encoding: Option<&'a str>,

@@ -3,12 +3,10 @@
 //! The validators are `last-modified` and a strong entity tag of size and modification time in nanoseconds, which is the
 //! same on every machine that holds the same copy. A compressed copy has a tag of its own, as RFC 9110 demands.
 //!
-//! A copy that is older than its original is ignored, since the original has changed. Whole seconds are compared, since
-//! some compressors preserve no finer time.
+//! A copy that is older than its original, by whole seconds, is ignored; some compressors preserve no finer time.
 //!
 //! Two writes within one tick of the file system's clock may leave the same size and times. Content that was read within
-//! [`SETTLE_SECONDS`] of its last change is therefore *unsettled*: it is read again at the next comparison, whatever its
-//! stamp.
+//! [`SETTLE_SECONDS`] of its last change is therefore *unsettled*: the next comparison reads it again.
 
 use super::SMALL_FILE_BYTES;
 use super::encoding::{self, Coding};
@@ -24,13 +22,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// No file system's clock in use has a longer tick (FAT has 2 s).
 const SETTLE_SECONDS: i64 = 2;
 
-/// What a name leads to.
 pub(super) enum Found {
     File(Rc<Resource>),
     Folder,
 }
 
-/// A file and its compressed copies.
 #[derive(Debug)]
 pub(super) struct Resource {
     /// The original first; never empty.
@@ -49,7 +45,6 @@ pub(super) struct Variant {
     pub(super) block: Rc<str>,
     /// How many bytes of the block are validators.
     pub(super) validators_length: usize,
-    /// The content of a small file.
     pub(super) content: Option<Rc<[u8]>>,
 }
 
@@ -65,7 +60,7 @@ struct VariantKind {
 
 /// What changes when a file changes. The time of status change reveals a copy that kept size and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     size_bytes: u64,
@@ -75,7 +70,7 @@ struct Stamp {
 
 impl Stamp {
     /// The stamp of a file or a folder, and whether it is a folder. Anything else is an error.
-    fn of(file: &File) -> Result<(Stamp, bool), Errno> {
+    pub(super) fn of(file: &File) -> Result<(Stamp, bool), Errno> {
         let metadata = file.metadata().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         if !(metadata.is_file() || metadata.is_dir()) {
             return Err(Errno::NOENT);
@@ -140,7 +135,7 @@ fn names_its_encoding(file: &File) -> bool {
 }
 
 fn open_copy(tree: &Tree, name: &[u8], coding: Coding, original: Stamp) -> Option<Opened> {
-    let name: Rc<[u8]> = [name, coding.ending().as_bytes()].concat().into();
+    let name: Rc<[u8]> = [name, coding.names().1.as_bytes()].concat().into();
     let file = tree.open_name(&name).ok()?;
     let (stamp, is_folder) = Stamp::of(&file).ok()?;
     let usable = !is_folder && stamp.modified.0 >= original.modified.0;
@@ -159,7 +154,6 @@ fn read_small(file: &File, stamp: Stamp) -> Option<Rc<[u8]>> {
 }
 
 impl Resource {
-    /// The variant to send.
     pub(super) fn choose(&self, accept_encoding: Option<&str>) -> Rc<Variant> {
         let number = match self.variants.len() {
             1 => 0,
@@ -192,7 +186,7 @@ impl Variant {
         let age_seconds =
             now.duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64) - stamp.modified.0;
         let (seconds, nanoseconds) = stamp.modified;
-        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.as_str()));
+        let suffix = kind.coding.map_or(String::new(), |coding| format!("-{}", coding.names().0));
         let etag = format!("\"{:x}-{seconds:x}.{nanoseconds:x}{suffix}\"", stamp.size_bytes);
         let mut block = format!("etag: {etag}\r\n");
         // An origin must not name a future time (RFC 9110, 8.8.2.1). A time before 1970 is an artefact of archives.
@@ -208,7 +202,7 @@ impl Variant {
         let validators_length = block.len();
         line(&mut block, "content-type", kind.content_type.text);
         if let Some(coding) = kind.coding {
-            line(&mut block, "content-encoding", coding.as_str());
+            line(&mut block, "content-encoding", coding.names().0);
         }
         line(&mut block, "accept-ranges", "bytes");
         let settled = age_seconds >= SETTLE_SECONDS;
@@ -229,7 +223,6 @@ impl Variant {
         Ok((file, variant))
     }
 
-    /// Its length in bytes.
     pub(super) fn size(&self) -> u64 {
         self.stamp.size_bytes
     }

@@ -15,10 +15,8 @@ pub(crate) struct FileResponse {
     pub(crate) status: u16,
     /// The header fields, without `date`, `connection` and `content-length`.
     pub(crate) headers: FileHeaders,
-    /// The `content-length` to send: that of the body or, for HEAD, of the body that GET would have had. `None` if the
-    /// status has no such header (204, 304).
+    /// The `content-length` to send, for HEAD that of the body that GET would have; `None` for 204 and 304.
     pub(crate) content_length: Option<u64>,
-    /// The body.
     pub(crate) body: FileBody,
 }
 
@@ -48,19 +46,14 @@ impl FileHeaders {
     }
 }
 
-/// A body.
 #[derive(Debug)]
 pub(crate) enum FileBody {
-    /// Nothing to send.
     Empty,
     /// A small file, or a part of one.
     Memory {
-        /// The file's bytes.
         bytes: Rc<[u8]>,
-        /// Which of them to send.
         range: Range<usize>,
     },
-    /// A part of an open file.
     File(FileSlice),
 }
 
@@ -73,7 +66,6 @@ pub(crate) struct FileSlice {
 }
 
 impl FileSlice {
-    /// How many bytes are still to be sent.
     pub(crate) fn remaining(&self) -> u64 {
         self.remaining
     }
@@ -114,30 +106,27 @@ impl FileResponse {
         self
     }
 
-    fn of(status: u16, variant: &Variant) -> Self {
-        let block = Some((variant.block.clone(), variant.block.len()));
-        let headers = FileHeaders { block, extra: Vec::new() };
+    /// A response with the first `used` bytes of the variant's header lines.
+    fn of(status: u16, variant: &Variant, used: usize) -> Self {
+        let headers = FileHeaders { block: Some((variant.block.clone(), used)), extra: Vec::new() };
         FileResponse { status, headers, content_length: Some(variant.size()), body: FileBody::Empty }
     }
 
     /// Validators and `vary` alone: a 304 does not repeat fields that the client has (RFC 9110, 15.4.5).
     pub(super) fn not_modified(variant: &Variant) -> Self {
-        let headers = FileHeaders {
-            block: Some((variant.block.clone(), variant.validators_length)),
-            extra: Vec::new(),
-        };
-        FileResponse { status: 304, headers, content_length: None, body: FileBody::Empty }
+        FileResponse { content_length: None, ..FileResponse::of(304, variant, variant.validators_length) }
     }
 
     pub(super) fn head(variant: &Variant) -> Self {
-        FileResponse::of(200, variant)
+        FileResponse::of(200, variant, variant.block.len())
     }
 
     /// The whole file, or a part. A part that is the whole file is a 206 too: players find out so whether they may seek.
     pub(super) fn content(variant: &Variant, file: Option<File>, part: Option<Range<u64>>) -> Self {
         let size = variant.size();
         let Range { start, end } = part.clone().unwrap_or(0..size);
-        let mut response = FileResponse::of(if part.is_some() { 206 } else { 200 }, variant);
+        let status = if part.is_some() { 206 } else { 200 };
+        let mut response = FileResponse { status, ..FileResponse::head(variant) };
         response.content_length = Some(end - start);
         response.body = match (&variant.content, file) {
             _ if start == end => FileBody::Empty,

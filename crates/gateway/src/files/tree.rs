@@ -10,7 +10,7 @@
 //! write the link relative, or allow links.
 
 use super::REVALIDATE;
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -19,12 +19,8 @@ use std::time::Instant;
 
 /// Reading only: a pipe must not block the thread, and a terminal must not become the process's own.
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
-#[cfg(target_os = "linux")]
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How names are kept beneath the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confinement {
     /// The kernel confines them.
@@ -35,7 +31,6 @@ pub(super) enum Confinement {
     Links,
 }
 
-/// An open root.
 #[derive(Debug)]
 pub(super) struct Tree {
     path: PathBuf,
@@ -84,7 +79,6 @@ impl Tree {
         }
     }
 
-    /// Opens the file or folder of this name.
     pub(super) fn open_name(&self, name: &[u8]) -> Result<File, Errno> {
         match self.confinement {
             Confinement::Kernel => beneath(&self.root, name),
@@ -100,15 +94,12 @@ fn open_root(path: &Path) -> std::io::Result<(File, (u64, u64))> {
     Ok((root, (metadata.dev(), metadata.ino())))
 }
 
-#[cfg(target_os = "linux")]
 fn kernel_confines(root: &File) -> bool {
     // Old kernels return ENOSYS, some containers' filters EPERM. On any error `openat2` is not used.
     beneath(root, b".").is_ok()
 }
 
-#[cfg(target_os = "linux")]
 fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
-    use rustix::fs::{ResolveFlags, openat2};
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0;
     loop {
@@ -118,16 +109,6 @@ fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
             opened => return opened.map(File::from),
         }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn kernel_confines(_root: &File) -> bool {
-    false
-}
-
-#[cfg(not(target_os = "linux"))]
-fn beneath(root: &File, name: &[u8]) -> Result<File, Errno> {
-    walk(root, name)
 }
 
 fn walk(root: &File, name: &[u8]) -> Result<File, Errno> {

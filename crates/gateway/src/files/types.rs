@@ -1,14 +1,12 @@
 //! Content types by file name.
 //!
-//! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Crates for
-//! this have a thousand types, build scripts and a hash table; a site needs these. Text is announced as UTF-8, as every
-//! tool writes it today. A page that states its encoding itself is served without a charset, since the header would
-//! override the page.
+//! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Text is
+//! announced as UTF-8, as every tool writes it today. A page that states its encoding itself is served without a charset,
+//! since the header would override the page.
 
 /// What the ending of a name says about the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentType {
-    /// The value of `content-type`.
     pub(super) text: &'static str,
     /// Whether a compressed copy is looked for; false for types that are compressed already.
     pub(super) compressible: bool,

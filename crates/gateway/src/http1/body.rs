@@ -19,18 +19,15 @@ pub const MAX_TRAILERS: u32 = 8192;
 /// How the end of a body is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Framing {
-    /// There is no body.
     #[default]
     None,
     /// This many bytes.
     Length(u64),
-    /// In chunks.
     Chunked,
     /// Up to the end of the connection; responses only.
     UntilClose,
 }
 
-/// What one step of a decoder took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyStep {
     /// Bytes of the input that belong to the body, framing included.
@@ -39,7 +36,6 @@ pub struct BodyStep {
     pub payload: Range<usize>,
 }
 
-/// What a run of steps took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes of the input that belong to the body, framing included.
@@ -48,7 +44,6 @@ pub struct Taken {
     pub payload: u64,
 }
 
-/// Reads a body's framing.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     state: DecoderState,
@@ -71,7 +66,6 @@ enum DecoderState {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder at the beginning of a body.
     pub fn new(framing: Framing) -> Self {
         let state = match framing {
             Framing::None | Framing::Length(0) => DecoderState::Done,
@@ -82,8 +76,7 @@ impl<'a> Decoder<'a> {
         Decoder { state, reserved: &[] }
     }
 
-    /// Refuses trailers named like one of `fields`, each a name and a value: a server that merges trailers into the head
-    /// would take them for the gateway's fields.
+    /// Refuses trailers named like one of `fields`: a server that merges trailers into the head would take them for these.
     pub fn reserving(self, fields: &'a [(String, String)]) -> Self {
         Decoder { reserved: fields, ..self }
     }
@@ -109,8 +102,7 @@ impl<'a> Decoder<'a> {
         Ok(taken)
     }
 
-    /// Takes bytes up to the end of the next piece of payload. Takes at least one byte of a non-empty input unless
-    /// the body is done.
+    /// Takes bytes up to the end of the next piece of payload: at least one, unless the input is empty or the body done.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Refusal> {
         let mut at = 0;
         while at < input.len() {
@@ -119,19 +111,13 @@ impl<'a> Decoder<'a> {
                 DecoderState::UntilClose => {
                     return Ok(BodyStep { taken: input.len(), payload: at..input.len() });
                 }
-                DecoderState::Length(left) => {
+                DecoderState::Length(left) | DecoderState::Data(left) => {
                     let end = (at as u64).saturating_add(*left).min(input.len() as u64) as usize;
                     *left -= (end - at) as u64;
-                    if *left == 0 {
-                        self.state = DecoderState::Done;
-                    }
-                    return Ok(BodyStep { taken: end, payload: at..end });
-                }
-                DecoderState::Data(left) => {
-                    let end = (at as u64).saturating_add(*left).min(input.len() as u64) as usize;
-                    *left -= (end - at) as u64;
-                    if *left == 0 {
-                        self.state = DecoderState::DataCr;
+                    match self.state {
+                        DecoderState::Length(0) => self.state = DecoderState::Done,
+                        DecoderState::Data(0) => self.state = DecoderState::DataCr,
+                        _ => {}
                     }
                     return Ok(BodyStep { taken: end, payload: at..end });
                 }

@@ -1,11 +1,10 @@
 //! Field lines: what a proxy must know by name, and lists in their values.
 
-use super::Span;
+use super::{Refusal, Span};
 
 /// A field line of a head, as ranges of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The name, as sent.
     pub name: Span,
     /// The value without surrounding blanks.
     pub value: Span,
@@ -28,15 +27,10 @@ pub enum FieldKind {
     TransferEncoding,
     /// `Upgrade`: passed on only with an upgrade.
     Upgrade,
-    /// `Expect`.
     Expect,
-    /// `Forwarded`, RFC 7239.
     Forwarded,
-    /// `X-Forwarded-For`.
     XForwardedFor,
-    /// `X-Forwarded-Proto`.
     XForwardedProto,
-    /// `X-Forwarded-Host`.
     XForwardedHost,
     /// `endpoint-load-metrics`: ORCA's report of load.
     LoadReport,
@@ -133,35 +127,26 @@ pub(crate) struct Lengths {
     pub chunked: bool,
 }
 
-/// What is wrong with the framing fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LengthError {
-    Both,
-    SeveralLengths,
-    NotANumber,
-    SeveralCodings,
-    UnknownCoding,
-}
-
 /// Reads `Content-Length` and `Transfer-Encoding`. Whatever two parsers could read differently is an error: both fields,
 /// a field that occurs twice (even with the same value), signs, lists, blanks, any coding but `chunked`.
-pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, LengthError> {
+pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Refusal> {
     let mut lengths = Lengths::default();
     for field in fields {
         match field.kind {
             FieldKind::ContentLength => {
                 if lengths.content_length.is_some() {
-                    return Err(LengthError::SeveralLengths);
+                    return Err(Refusal::bad("more than one Content-Length field"));
                 }
                 let value = field.value.of(head);
-                lengths.content_length = Some(parse_decimal(value).ok_or(LengthError::NotANumber)?);
+                lengths.content_length =
+                    Some(parse_decimal(value).ok_or(Refusal::bad("Content-Length is not a number"))?);
             }
             FieldKind::TransferEncoding => {
                 if lengths.chunked {
-                    return Err(LengthError::SeveralCodings);
+                    return Err(Refusal::bad("more than one Transfer-Encoding field"));
                 }
                 if !field.value.of(head).eq_ignore_ascii_case(b"chunked") {
-                    return Err(LengthError::UnknownCoding);
+                    return Err(Refusal::with(501, "only the transfer coding chunked is supported"));
                 }
                 lengths.chunked = true;
             }
@@ -169,7 +154,7 @@ pub(crate) fn read_lengths(head: &[u8], fields: &[Field]) -> Result<Lengths, Len
         }
     }
     if lengths.chunked && lengths.content_length.is_some() {
-        return Err(LengthError::Both);
+        return Err(Refusal::bad("both Content-Length and Transfer-Encoding"));
     }
     Ok(lengths)
 }
@@ -180,6 +165,12 @@ pub(crate) fn parse_decimal(value: &[u8]) -> Option<u64> {
         return None;
     }
     Some(value.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+/// The value of the first field of this name, any case.
+pub(crate) fn find<'a>(head: &'a [u8], fields: &[Field], name: &str) -> Option<&'a [u8]> {
+    let is_named = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
+    fields.iter().find(is_named).map(|field| field.value.of(head))
 }
 
 /// Turns httparse's slices into ranges.

@@ -54,12 +54,10 @@ impl Span {
         Span::new(start, start + part.len())
     }
 
-    /// The bytes in the range.
     pub fn of(self, buffer: &[u8]) -> &[u8] {
         buffer.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// Whether the range is empty.
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -75,9 +73,7 @@ impl Span {
 /// The protocol's version. Other versions are refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// HTTP/1.0.
     Http10,
-    /// HTTP/1.1.
     #[default]
     Http11,
 }

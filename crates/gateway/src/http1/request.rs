@@ -5,7 +5,7 @@
 //! framing and connection options are checked here.
 
 use super::body::Framing;
-use super::field::{self, ConnectionOptions, Field, FieldKind, LengthError};
+use super::field::{self, ConnectionOptions, Field, FieldKind};
 use super::{MAX_FIELDS, Refusal, Span, Version};
 use std::mem::MaybeUninit;
 
@@ -14,25 +14,19 @@ use std::mem::MaybeUninit;
 pub struct RequestHead {
     /// How many bytes the head takes, empty line included.
     pub length: usize,
-    /// The method, as sent.
     pub method: Span,
     /// Path and query in origin form. Empty stands for `/` (absolute form without a path).
     pub target: Span,
-    /// The path alone.
     pub path: Span,
     /// Host and port, from the target if the target has them, otherwise from `Host`. Empty if an HTTP/1.0 request has no host.
     pub authority: Span,
-    /// The protocol's version.
     pub version: Version,
-    /// All field lines in order.
     pub fields: Vec<Field>,
-    /// How the body ends.
     pub framing: Framing,
     /// The client allows another request on this connection.
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
-    /// The client asks to switch protocols.
     pub upgrade: bool,
     /// `HEAD`: the response has no body.
     pub is_head: bool,
@@ -134,13 +128,7 @@ impl RequestHead {
     }
 
     fn read_framing(&mut self, head: &[u8]) -> Result<(), Refusal> {
-        let lengths = field::read_lengths(head, &self.fields).map_err(|error| match error {
-            LengthError::Both => Refusal::bad("both Content-Length and Transfer-Encoding"),
-            LengthError::SeveralLengths => Refusal::bad("more than one Content-Length field"),
-            LengthError::NotANumber => Refusal::bad("Content-Length is not a number"),
-            LengthError::SeveralCodings => Refusal::bad("more than one Transfer-Encoding field"),
-            LengthError::UnknownCoding => Refusal::with(501, "only the transfer coding chunked is supported"),
-        })?;
+        let lengths = field::read_lengths(head, &self.fields)?;
         self.framing = match lengths.content_length {
             _ if lengths.chunked && self.version == Version::Http10 => {
                 return Err(Refusal::bad("HTTP/1.0 has no Transfer-Encoding"));
@@ -187,8 +175,7 @@ impl RequestHead {
 
     /// The first field of this name, any case.
     pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
-        let matches = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
-        self.fields.iter().find(matches).map(|field| field.value.of(head))
+        field::find(head, &self.fields, name)
     }
 
     /// The host without its port, and without the dot that marks a name as complete: `a.b.` is `a.b`.
@@ -239,8 +226,7 @@ fn is_authority(text: &[u8]) -> bool {
     host.iter().all(|&b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+;=%".contains(&b))
 }
 
-/// Whether a path has `.` or `..` as a segment, in any spelling that some server resolves: percent-encoded dots and
-/// slashes, backslashes, `..;parameters`.
+/// Whether a path has `.` or `..` as a segment, also percent-encoded, with backslashes or as `..;parameters`.
 ///
 /// Clients resolve such segments before they send a path. A server that resolved `/light/../full` would leave the tree of
 /// the request's level, and `/./buy` would be in another class than `/buy`.

@@ -13,13 +13,9 @@ pub struct ResponseHead {
     pub length: usize,
     /// The status code, 100..=599.
     pub status: u16,
-    /// The reason phrase.
     pub phrase: Span,
-    /// The protocol's version.
     pub version: Version,
-    /// All field lines in order.
     pub fields: Vec<Field>,
-    /// How the body ends.
     pub framing: Framing,
     /// `Content-Length` as sent; also where there is no body (`HEAD`, 304).
     pub content_length: Option<u64>,
@@ -74,8 +70,7 @@ impl ResponseHead {
 
     /// The first field of this name, any case.
     pub fn field<'a>(&self, head: &'a [u8], name: &str) -> Option<&'a [u8]> {
-        let matches = |field: &&Field| field.name.of(head).eq_ignore_ascii_case(name.as_bytes());
-        self.fields.iter().find(matches).map(|field| field.value.of(head))
+        field::find(head, &self.fields, name)
     }
 
     /// The load report's value, if the upstream sent one.

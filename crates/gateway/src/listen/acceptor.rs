@@ -3,9 +3,8 @@
 //! Every thread listens on its own socket of the same address (`SO_REUSEPORT`), so that accepting takes no lock. The
 //! kernel spreads connections by hash, which is uneven when they are few: the accepting thread hands connections over.
 //!
-//! At the limit of connections, a new one takes the place of the connection that has been idle the longest. Otherwise many
-//! idle clients would lock out all others. The new connection waits until that place is free: at most one connection per
-//! listening socket is open above the limit.
+//! At the limit of connections, a new one takes the place of the connection that has been idle the longest. The new
+//! connection waits until that place is free: at most one connection per listening socket is open above the limit.
 
 use super::placement;
 use crate::runtime::mailbox::Message;
@@ -80,7 +79,6 @@ fn make_room(worker: &Worker) {
     }
 }
 
-/// Whether the limit of connections is reached.
 pub(crate) fn is_full(worker: &Worker) -> bool {
     let shared = &worker.shared;
     let connections: usize = shared.mailboxes.iter().map(|mailbox| mailbox.connections.load(Relaxed)).sum();

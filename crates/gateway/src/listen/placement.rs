@@ -12,8 +12,9 @@ const LEAST_SPARE: f64 = 1.0 / 4.0;
 /// How long a report counts: by then the thread has missed an interval.
 const STALE: Duration = Duration::from_millis(200);
 
-/// How much of its time a thread sleeps. Only the thread itself writes, all threads read.
-#[derive(Debug)]
+/// How much of its time a thread sleeps. Only the thread itself writes, all threads read. A thread that has not run yet can
+/// spare all of its time.
+#[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct SpareTime {
     /// When the thread fell asleep (ns).
@@ -24,21 +25,13 @@ pub(crate) struct SpareTime {
 }
 
 /// What other threads read, on a cache line of its own.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 struct SpareReport {
     /// When the thread reported (ns).
     at: AtomicU64,
-    /// The share of its time that it slept before, in thousandths.
-    share: AtomicU32,
-}
-
-impl Default for SpareTime {
-    /// A thread that has not run yet can spare all of its time.
-    fn default() -> Self {
-        let reported = SpareReport { at: AtomicU64::default(), share: AtomicU32::new(1000) };
-        SpareTime { asleep_since: AtomicU64::default(), asleep: AtomicU64::default(), reported }
-    }
+    /// The share of its time that it did not sleep before, in thousandths.
+    busy: AtomicU32,
 }
 
 impl SpareTime {
@@ -56,19 +49,18 @@ impl SpareTime {
         let passed = now.as_nanos().saturating_sub(self.reported.at.swap(now.as_nanos(), Relaxed));
         let asleep = self.asleep.swap(0, Relaxed);
         if passed > 0 {
-            self.reported.share.store((asleep.min(passed) as f64 / passed as f64 * 1000.0) as u32, Relaxed);
+            let awake = passed.saturating_sub(asleep) as f64;
+            self.reported.busy.store((awake / passed as f64 * 1000.0).ceil() as u32, Relaxed);
         }
     }
 
-    /// Whether the thread has time to spare.
     fn is_enough(&self, now: Instant) -> bool {
         let is_stale = now.since(Instant::from_nanos(self.reported.at.load(Relaxed))) > STALE;
-        !is_stale && f64::from(self.reported.share.load(Relaxed)) / 1000.0 > LEAST_SPARE
+        !is_stale && f64::from(1000 - self.reported.busy.load(Relaxed)) / 1000.0 > LEAST_SPARE
     }
 }
 
-/// The thread that a connection accepted by the thread `own` is for. On equal terms `own` keeps it, since a connection
-/// that is handed over costs a message.
+/// The thread for a connection that the thread `own` has accepted. On equal terms `own` keeps it: handing over costs.
 pub(crate) fn place(
     spare: &[SpareTime],
     connections: impl Fn(usize) -> usize,

@@ -5,7 +5,7 @@ use super::head::{LevelReport, Requested, write_number, write_status};
 use super::permit_guard::PermitGuard;
 use crate::http1::Refusal;
 use crate::http1::body::Framing;
-use crate::settings::{Rejection, ReportMode, Settings};
+use crate::settings::{ReportMode, Settings};
 use plimsoll_core::request::{Outcome, Reason, Service};
 use std::time::Duration;
 
@@ -16,15 +16,13 @@ impl Connection {
         Next::Linger
     }
 
-    /// Answers a request that never started with an error.
     pub(super) async fn turn_away(&mut self, refusal: Refusal, mut requested: Requested) -> Next {
         requested.keep_alive &= self.may_discard();
         self.push_error(refusal, requested);
         self.finish(requested, None).await
     }
 
-    /// Answers a request that the engine rejected. The connection stays if the request's body is small enough to be
-    /// read and thrown away.
+    /// Answers a request that the engine rejected. The connection stays if the body is small enough to be thrown away.
     pub(super) async fn reject(
         &mut self,
         reason: Reason,
@@ -34,17 +32,28 @@ impl Connection {
         let tables = self.worker.tables();
         let settings = &tables.settings;
         requested.keep_alive &= self.may_discard();
-        self.scratch.clear();
-        let report = (settings.report.mode != ReportMode::Off).then(|| report(settings, 0, reason));
-        {
-            let (rejection, date) = (&settings.rejection, &self.worker.date.borrow());
-            Rejected { rejection, retry_after, report, requested, date }.write(&mut self.scratch);
+        let rejection = &settings.rejection;
+        let out = &mut self.scratch;
+        out.clear();
+        write_start(out, rejection.status, &self.worker.date.borrow());
+        // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
+        let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+        write_number(out, b"retry-after: ", seconds.max(1));
+        out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
+        out.extend_from_slice(rejection.content_type.as_bytes());
+        write_number(out, b"\r\ncontent-length: ", rejection.body.len() as u64);
+        if settings.report.mode != ReportMode::Off {
+            report(settings, 0, reason).write(out);
+        }
+        requested.write_connection(out);
+        out.extend_from_slice(b"\r\n");
+        if !requested.is_head {
+            out.extend_from_slice(rejection.body.as_bytes());
         }
         self.client.outbox.push_head(&self.scratch);
         self.finish(requested, None).await
     }
 
-    /// Answers a request that failed after its start with an error.
     pub(super) async fn fail(
         &mut self,
         refusal: Refusal,
@@ -111,12 +120,10 @@ impl Connection {
     }
 }
 
-/// The report of level and reason, under its configured name.
 pub(super) fn report(settings: &Settings, level: u8, reason: Reason) -> LevelReport<'_> {
     LevelReport { name: &settings.report.name, level, reason }
 }
 
-/// The phrase of a status line.
 pub(super) fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -156,33 +163,4 @@ pub(super) fn write_start(out: &mut Vec<u8>, status: u16, date: &str) {
     out.extend_from_slice(b"\r\ndate: ");
     out.extend_from_slice(date.as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// A rejection as its client gets it.
-struct Rejected<'a> {
-    rejection: &'a Rejection,
-    retry_after: Duration,
-    report: Option<LevelReport<'a>>,
-    requested: Requested,
-    date: &'a str,
-}
-
-impl Rejected<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        write_start(out, self.rejection.status, self.date);
-        // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
-        let seconds = self.retry_after.as_secs() + u64::from(self.retry_after.subsec_nanos() > 0);
-        write_number(out, b"retry-after: ", seconds.max(1));
-        out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
-        out.extend_from_slice(self.rejection.content_type.as_bytes());
-        write_number(out, b"\r\ncontent-length: ", self.rejection.body.len() as u64);
-        if let Some(report) = &self.report {
-            report.write(out);
-        }
-        self.requested.write_connection(out);
-        out.extend_from_slice(b"\r\n");
-        if !self.requested.is_head {
-            out.extend_from_slice(self.rejection.body.as_bytes());
-        }
-    }
 }

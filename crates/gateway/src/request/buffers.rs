@@ -23,7 +23,6 @@ const FEW: usize = 8;
 #[derive(Debug)]
 struct Spare {
     buffers: Vec<Box<[u8]>>,
-    /// How many buffers are in use.
     taken: usize,
     /// The fewest spare buffers since the last trim: that many were not needed.
     fewest: usize,

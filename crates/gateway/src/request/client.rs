@@ -20,7 +20,6 @@ const DISCARD_LIMIT: usize = 64 * 1024;
 /// How long a client may still send after its last response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The socket and what is in flight on it.
 pub(crate) struct Client {
     pub io: TcpStream,
     pub inbox: Inbox,
@@ -83,8 +82,8 @@ impl Client {
         done
     }
 
-    /// Closes the sending side, then reads for a moment. Closing a socket with unread bytes resets the connection, and
-    /// the reset may overtake the last response.
+    /// Closes the sending side, then reads for a moment: unread bytes would cause a reset, which may overtake the
+    /// response.
     pub(crate) async fn linger(&mut self, worker: &Worker) {
         let _ = poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await;
         self.inbox.consume(usize::MAX);

@@ -16,7 +16,7 @@ use crate::http1::response::ResponseHead;
 use crate::http1::scan::HeadScan;
 use crate::runtime::slots::Slot;
 use crate::runtime::worker::Worker;
-use crate::upstream::header_variants::HeaderVariants;
+use crate::upstream::request::HeaderVariants;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -24,7 +24,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 
-/// What follows a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The connection's next request.
@@ -35,7 +34,6 @@ pub(crate) enum Next {
     Linger,
 }
 
-/// A head that is being received.
 #[derive(Debug, Default)]
 struct PartialHead {
     scan: HeadScan,
@@ -52,7 +50,6 @@ pub(crate) struct Connection {
     pub reply: ResponseHead,
     /// The heads that the upstream may be sent; kept for a second try.
     pub variants: HeaderVariants,
-    /// For building heads.
     pub scratch: Vec<u8>,
     /// Dropped last: the connection counts until its socket is closed.
     _guard: SlotGuard,
@@ -71,7 +68,6 @@ impl Drop for SlotGuard {
     }
 }
 
-/// Serves a connection to its end.
 pub(crate) async fn run(worker: Rc<Worker>, io: TcpStream, peer: IpAddr) {
     let slot = worker.slots.borrow_mut().add();
     poll_fn(|context| {
@@ -132,7 +128,6 @@ impl Connection {
         }
     }
 
-    /// The longest request body.
     pub(crate) fn body_limit(&self) -> u64 {
         self.worker.tables().settings.limits.body_bytes
     }
@@ -181,8 +176,7 @@ impl Connection {
                 }
             } else {
                 match partial.scan.advance(client.inbox.bytes(), limit)? {
-                    // A client may end its last body with an empty line too many (RFC 9112 2.2). One is skipped, not
-                    // several.
+                    // A client may send one empty line too many after a body (RFC 9112 2.2).
                     Some(2) if partial.skipped => {
                         return Poll::Ready(Err(Refusal::bad("empty lines come before the request")));
                     }

@@ -79,7 +79,6 @@ struct HeadView<'a> {
     bytes: &'a [u8],
     head: &'a RequestHead,
     client: IpAddr,
-    /// The request comes from a trusted proxy.
     trusted: bool,
 }
 

@@ -15,7 +15,6 @@ use crate::http1::Refusal;
 use plimsoll_core::request::{Outcome, Service};
 
 impl Connection {
-    /// Serves a file.
     pub(super) async fn serve_file(&mut self, mut started: Started<'_>) -> Next {
         let Some(response) = self.find_file(&started) else {
             started.permit.release(Service::default());
@@ -119,8 +118,7 @@ impl Connection {
         }
     }
 
-    /// Sends a large file piece by piece, and leaves the last piece in the outbox. False if the file cannot be read or the
-    /// client has left.
+    /// Sends a large file but for its last piece, which stays in the outbox. False if disk or client fail.
     async fn send_slice(&mut self, mut slice: FileSlice, permit: &PermitGuard) -> bool {
         loop {
             let mut buffer = Buffer::large();

@@ -6,7 +6,7 @@ use super::connection::{Connection, Next};
 use super::head::{LevelReport, Outgoing, Requested};
 use super::permit_guard::PermitGuard;
 use super::tunnel;
-use crate::http1::body::{Decoder, Framing};
+use crate::http1::body::Decoder;
 use crate::runtime::tables::ThreadTables;
 use crate::settings::{ReportMode, Rewrite, Settings};
 use crate::upstream::exchange::{End, Exchange};
@@ -14,7 +14,7 @@ use crate::upstream::pool::Upstream;
 use crate::upstream::progress::Progress;
 use crate::upstream::request::RequestSide;
 use crate::upstream::response::{ResponseSide, ResponseTerms};
-use crate::upstream::retries;
+use crate::upstream::retry;
 use plimsoll_core::request::{Outcome, Permit, Service, Target};
 use std::sync::Arc;
 
@@ -31,8 +31,7 @@ pub(super) struct Started<'a> {
 
 /// What an exchange leaves behind.
 struct After {
-    /// Whether all of the request was sent. Bytes that were not still lie in the inbox, where the next request is looked
-    /// for.
+    /// Whether all of the request was sent. Unsent bytes still lie where the next request is looked for.
     complete: bool,
     keeps_client: bool,
     ends_with_connection: bool,
@@ -41,7 +40,6 @@ struct After {
 }
 
 impl Connection {
-    /// Serves a request that holds a place at its plant.
     pub(super) async fn forward(&mut self, target: Target, permit: Permit, requested: Requested) -> Next {
         // A reload may have come while the request waited.
         self.worker.renew();
@@ -56,24 +54,22 @@ impl Connection {
             permit: PermitGuard::new(&self.worker, permit),
             requested,
         };
-        match tables.upstreams.get(started.plant) {
-            Some(Some(upstream)) => self.proxy(upstream, started).await,
-            _ => self.serve_file(started).await,
+        match tables.plants.get(started.plant).and_then(|row| row.upstream.as_ref()) {
+            Some(upstream) => self.proxy(upstream, started).await,
+            None => self.serve_file(started).await,
         }
     }
 
-    /// Passes the request to an upstream and the response back.
     async fn proxy(&mut self, pool: &Arc<Upstream>, started: Started<'_>) -> Next {
         let Started { mut permit, tables, plant, rewrites, report, requested } = started;
         self.write_variants(rewrites, &tables.settings, &pool.name);
-        let idempotent = is_idempotent(self.head.method.of(self.client.inbox.bytes()));
+        let is_repeatable = retry::is_repeatable(self.head.method.of(self.client.inbox.bytes()), &self.head);
         self.client.inbox.consume(self.head.length);
         let reserved = rewrites.first().map_or(&[][..], |rewrite| &rewrite.headers);
         let body = Decoder::new(self.head.framing).reserving(reserved);
         let variants = &self.variants;
-        let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit())
-            .awaiting_continue(self.head.expects_continue)
-            .idempotent(idempotent);
+        let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
+        (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, requested, permit).await;
         }
@@ -81,8 +77,8 @@ impl Connection {
             requested,
             report,
             report_name: tables.settings.report.reserved_name(),
-            reports: tables.reported[plant].then_some(&pool.reports),
-            cost_header: tables.cost_headers.get(plant).and_then(Option::as_deref),
+            reports: tables.plants[plant].reported.then_some(&pool.reports),
+            cost_header: tables.plants[plant].cost_header.as_deref(),
             falls_back: variants.get(1).is_some(),
         };
         let response = ResponseSide::new(terms, &mut self.reply, &mut self.scratch);
@@ -99,7 +95,7 @@ impl Connection {
             progress,
             cut_short: false,
         };
-        let end = retries::carry(&mut exchange, variants).await;
+        let end = retry::carry(&mut exchange, variants).await;
         let after = After {
             complete: exchange.request.is_sent(),
             keeps_client: exchange.response.keeps_client(),
@@ -142,34 +138,24 @@ impl Connection {
                 permit.depart(outcome);
                 Next::Close
             }
-            // These two never leave `retries::carry`.
+            // These two never leave `retry::carry`.
             End::Retry | End::Absent => Next::Close,
         }
     }
 
-    /// Writes the heads that the upstream may get: that of the request's level, and those of the levels above as long as
-    /// one level falls back to the next. Only a request that has no body and changes nothing is sent more than once.
+    /// Writes the heads that the upstream may get: that of the level, and those above while one falls back to the next.
     fn write_variants(&mut self, rewrites: &[Rewrite], settings: &Settings, fallback_host: &str) {
         let (bytes, head, peer) = (self.client.inbox.bytes(), &self.head, &self.peer);
         let outgoing = |rewrite| Outgoing { bytes, head, rewrite, peer, settings, fallback_host };
         self.variants.begin(|out| outgoing(rewrites.first()).write(out));
-        let reads = matches!(head.method.of(bytes), b"GET" | b"HEAD")
-            && head.framing == Framing::None
-            && !head.upgrade
-            && !head.expects_continue;
-        for pair in rewrites.windows(2).take_while(|pair| reads && pair[0].falls_back) {
+        let may_fall_back = retry::may_fall_back(head.method.of(bytes), head);
+        for pair in rewrites.windows(2).take_while(|pair| may_fall_back && pair[0].falls_back) {
             self.variants.then(|out| outgoing(Some(&pair[1])).write(out));
         }
     }
 }
 
-/// How a request to this site is rewritten at a level, and at the levels above.
 fn rewrites(settings: &Settings, target: Target, level: u8) -> &[Rewrite] {
     let levels = settings.rewrites.get(usize::from(target.site));
     levels.and_then(|levels| levels.get(usize::from(level).saturating_sub(1)..)).unwrap_or_default()
-}
-
-/// Methods whose repetition does no harm, RFC 9110 9.2.2.
-fn is_idempotent(method: &[u8]) -> bool {
-    matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
 }

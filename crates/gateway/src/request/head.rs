@@ -25,7 +25,6 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Appends the head that the upstream gets.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
         let target = head.target.of(self.bytes);
@@ -119,7 +118,6 @@ impl Outgoing<'_> {
     }
 }
 
-/// Level and reason, as a response header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LevelReport<'a> {
     pub name: &'a str,
@@ -172,7 +170,6 @@ pub(crate) struct Incoming<'a> {
     pub bytes: &'a [u8],
     pub head: &'a ResponseHead,
     pub requested: Requested,
-    /// The framing that the client gets.
     pub framing: Framing,
     pub report: Option<LevelReport<'a>>,
     /// A field of this name is dropped, so that the report has one author.
@@ -182,7 +179,6 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// Appends the head that the client gets.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let head = self.head;
         let switching = head.status == 101;

@@ -19,7 +19,6 @@ const MOST_PACKED: usize = SMALL / 4;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     buffer: Option<Buffer>,
-    /// The bytes while there is no buffer.
     packed: Box<[u8]>,
     start: usize,
     end: usize,

@@ -1,7 +1,6 @@
 //! One request's way on a client's connection.
 //!
-//! In: a connection that `listen` has placed on this thread. Out: responses, and the engine's accounting of each
-//! request from arrival to departure.
+//! In: a connection that `listen` has placed on this thread. Out: responses.
 //!
 //! A connection is in one state at a time, and each state has its file: waiting for a head ([`connection`]), waiting
 //! for its place ([`decision`]), forwarded to an upstream ([`forward`], then `upstream`) or served from a folder

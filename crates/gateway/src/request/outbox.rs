@@ -10,7 +10,6 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-/// The owner of a piece's bytes.
 #[derive(Debug)]
 pub(crate) enum Bytes {
     Pooled(Buffer),
@@ -36,12 +35,9 @@ struct Piece {
     head: usize,
 }
 
-/// What one write delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
-    /// Bytes of a body.
     pub body: u64,
-    /// Bytes of anything.
     pub bytes: u64,
 }
 
@@ -60,7 +56,6 @@ impl Outbox {
         self.pieces.len()
     }
 
-    /// Removes all but the first `count` pieces.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.pieces.truncate(count);
     }

@@ -5,13 +5,10 @@ use crate::http1::request::RequestHead;
 use plimsoll_core::promises::Network;
 use std::net::IpAddr;
 
-/// The other end of a client's connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub address: IpAddr,
-    /// The address as text, made once.
     pub text: String,
-    /// Whether its forwarding fields are believed.
     pub trusted: bool,
 }
 
@@ -68,7 +65,6 @@ fn parse_node(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// Whether `address` lies in one of `networks`.
 pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| match (network.address.to_canonical(), address) {
         (IpAddr::V4(base), IpAddr::V4(address)) => {

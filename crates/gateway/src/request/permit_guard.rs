@@ -34,7 +34,6 @@ impl PermitGuard {
         }
     }
 
-    /// Ends the request.
     pub(crate) fn depart(mut self, outcome: Outcome) {
         self.leave(outcome);
     }
@@ -52,8 +51,7 @@ impl Drop for PermitGuard {
     }
 }
 
-/// The permit of a waiting request. Dropped, the request leaves the queue; if its start was decided meanwhile, its
-/// place goes to the next request.
+/// The permit of a waiting request. Dropped, the request leaves the queue, or its place if that was granted meanwhile.
 pub(super) struct WaitingGuard {
     worker: Rc<Worker>,
     slot: Rc<Slot>,

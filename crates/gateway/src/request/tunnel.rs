@@ -15,7 +15,6 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-/// One direction's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     Open,

@@ -4,40 +4,37 @@
 //! and when it is awake again, and reads its mailbox in between. Messages for a thread that is awake therefore cost no
 //! system call, and a tick that starts a hundred requests of a sleeping thread costs one. The mailbox is empty when its
 //! thread falls asleep, or the thread's own waker keeps it awake. A thread that is too busy to sleep reads its messages
-//! when it next calls the engine, or at its tenth of a second. The tests try every order of a thread's steps and of
-//! messages.
+//! when it next calls the engine, or at its tenth of a second.
 
+use crate::runtime::lock;
 use plimsoll_core::request::Verdict;
 use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// One message.
 #[derive(Debug)]
 pub(crate) enum Message {
     Verdict(Verdict),
-    /// A client's connection, for this thread to serve.
     Connection(TcpStream, IpAddr),
     /// End a connection that is idle: another thread has accepted one more than there may be.
     EndIdle,
     /// Stop accepting, finish the requests under way.
     Drain,
-    /// Stop now.
     Stop,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Unread {
     messages: Vec<Message>,
     /// The waker of the task that reads the messages, from when it found none until it is woken to look again.
     waker: Option<Waker>,
-    /// Whether the thread sleeps. A thread that never says that it is awake counts as sleeping.
-    sleeps: bool,
+    /// Whether the thread is awake. A thread that never says so counts as asleep.
+    is_awake: bool,
 }
 
 /// A thread's mailbox, and how many connections the thread has.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     unread: Mutex<Unread>,
     /// Whether a message came while the thread was awake.
@@ -46,26 +43,15 @@ pub(crate) struct Mailbox {
     pub connections: AtomicUsize,
 }
 
-impl Default for Mailbox {
-    fn default() -> Self {
-        let unread = Unread { messages: Vec::new(), waker: None, sleeps: true };
-        Mailbox {
-            unread: Mutex::new(unread),
-            came_awake: AtomicBool::default(),
-            connections: AtomicUsize::default(),
-        }
-    }
-}
-
 impl Mailbox {
     pub(crate) fn post(&self, message: Message) {
-        let mut unread = self.lock();
+        let mut unread = lock(&self.unread);
         unread.messages.push(message);
         self.notify(unread);
     }
 
     fn notify(&self, mut unread: MutexGuard<'_, Unread>) {
-        if unread.sleeps {
+        if !unread.is_awake {
             let waker = unread.waker.take();
             drop(unread);
             waker.into_iter().for_each(Waker::wake);
@@ -76,39 +62,35 @@ impl Mailbox {
 
     /// The thread falls asleep. If there are messages, its own waker keeps it awake.
     pub(crate) fn fall_asleep(&self) {
-        let mut unread = self.lock();
-        unread.sleeps = true;
+        let mut unread = lock(&self.unread);
+        unread.is_awake = false;
         if !unread.messages.is_empty() {
             self.notify(unread);
         }
     }
 
     pub(crate) fn wake_up(&self) {
-        self.lock().sleeps = false;
+        lock(&self.unread).is_awake = true;
     }
 
     /// Makes the thread, which is awake, read its messages soon if any have come.
     pub(crate) fn remind(&self) {
         if self.came_awake.load(Relaxed) {
             self.came_awake.store(false, Relaxed);
-            let waker = self.lock().waker.take();
+            let waker = lock(&self.unread).waker.take();
             waker.into_iter().for_each(Waker::wake);
         }
     }
 
     /// Drops the messages of a thread that has stopped.
     pub(crate) fn clear(&self) {
-        let messages = std::mem::take(&mut self.lock().messages);
+        let messages = std::mem::take(&mut lock(&self.unread).messages);
         drop(messages);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Unread> {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Swaps the messages into the empty `into`.
     pub(crate) fn poll_take(&self, context: &mut Context<'_>, into: &mut Vec<Message>) -> Poll<()> {
-        let mut unread = self.lock();
+        let mut unread = lock(&self.unread);
         if unread.messages.is_empty() {
             unread.waker = Some(context.waker().clone());
             return Poll::Pending;

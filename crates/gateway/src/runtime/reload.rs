@@ -6,13 +6,14 @@
 
 use crate::files::Files;
 use crate::gateway::check;
+use crate::runtime::lock;
 use crate::runtime::worker::Shared;
 use crate::settings::{Backend, Settings};
 use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::telemetry::status::PlantStatus;
 use plimsoll_core::{Changes, Engine};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, SystemTime};
 
@@ -22,12 +23,6 @@ pub struct Reloader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) engine: Arc<Mutex<Engine>>,
     pub(crate) ticker: Option<Thread>,
-}
-
-impl std::fmt::Debug for Reloader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reloader").finish_non_exhaustive()
-    }
 }
 
 /// How often a gateway was told to reload, and since when its settings have been in force.
@@ -77,25 +72,21 @@ impl Reloader {
     /// Reports how many workers an upstream says that it has. The report counts for an upstream whose number of workers is
     /// being searched for; others, and unknown names, are ignored.
     pub fn report_workers(&self, upstream: &str, workers: u32) {
-        let status = self.engine.lock().unwrap_or_else(PoisonError::into_inner).status();
+        let status = lock(&self.engine).status();
         let named = |plant: &PlantStatus| plant.name == upstream && !plant.removed;
         if let Some(plant) = status.plants.iter().position(named) {
-            self.shared
-                .reported_workers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((plant, workers));
+            lock(&self.shared.reported_workers).push((plant, workers));
         }
     }
 
     /// What was learned of how rates develop, for admission by budget.
-    pub fn trends(&self) -> RateForecasts {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).trends()
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        lock(&self.engine).rate_forecasts()
     }
 
     /// Adds what was learned in an earlier run to what was learned since.
-    pub fn remember(&self, trends: RateForecasts) {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner).remember(trends);
+    pub fn restore_rate_forecasts(&self, forecasts: RateForecasts) {
+        lock(&self.engine).restore_rate_forecasts(forecasts);
     }
 
     /// Replaces settings and promises. Requests under way are not touched.
@@ -104,20 +95,20 @@ impl Reloader {
     /// What is wrong, one sentence for each finding. Nothing has changed then.
     pub fn reload(&self, settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         let result = self.apply(settings, promises);
-        self.shared.reloads().count(result.is_ok());
+        lock(&self.shared.reloads).count(result.is_ok());
         result
     }
 
     /// Counts a reload that was refused before it reached the gateway, because its file is wrong.
     pub fn refuse(&self) {
-        self.shared.reloads().count(false);
+        lock(&self.shared.reloads).count(false);
     }
 
     fn apply(&self, mut settings: Settings, promises: &Promises) -> Result<Reloaded, Vec<String>> {
         check(&settings, promises).map_err(|error| vec![error.to_string()])?;
         folders_open(&settings, promises)?;
         // The lock is held to the end: reloads come one at a time.
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut engine = lock(&self.engine);
         let reload = engine.prepare(promises)?;
         let before = self.shared.tables.current();
         let sections = sections(&before.settings, &settings);
@@ -153,32 +144,31 @@ fn folders_open(settings: &Settings, promises: &Promises) -> Result<(), Vec<Stri
 
 /// The sections that differ and can change.
 fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
-    let pairs = [
+    differing([
         ("trusted_proxies", old.trusted_proxies != new.trusted_proxies),
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
         ("limits", old.limits != new.limits),
         ("timeouts", old.timeouts != new.timeouts),
-    ];
-    pairs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    ])
 }
 
 /// Keeps the settings that cannot change as they are, and returns those that were to change.
 fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
-    let mut kept = Vec::new();
-    let mut keep = |name, differs: bool| {
-        if differs {
-            kept.push(name);
-        }
-    };
-    keep("listen", old.listen != new.listen);
-    keep("admin", old.admin != new.admin);
-    keep("threads", old.threads != new.threads);
-    keep("seed", old.hash_seed != new.hash_seed);
+    let kept = differing([
+        ("listen", old.listen != new.listen),
+        ("admin", old.admin != new.admin),
+        ("threads", old.threads != new.threads),
+        ("seed", old.hash_seed != new.hash_seed),
+    ]);
     new.listen.clone_from(&old.listen);
     (new.admin, new.threads, new.hash_seed) = (old.admin, old.threads, old.hash_seed);
     kept
+}
+
+fn differing<const N: usize>(pairs: [(&'static str, bool); N]) -> Vec<&'static str> {
+    pairs.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
 }
 
 /// In one line, for a log.

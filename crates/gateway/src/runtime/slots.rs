@@ -1,8 +1,7 @@
 //! A connection's slot in the table of its thread: its deadline, and the verdict that its waiting request gets.
 //!
-//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all
-//! connections. Arming a deadline costs a store; a timer per read would cost more than the rest of the read's
-//! bookkeeping.
+//! **Deadlines** are numbers that connections write and that the thread compares ten times a second, over all connections.
+//! Arming one costs a store; a timer would cost more than the rest of a read.
 //!
 //! **Verdicts** find their request by token: thread, slot, and a generation. The generation changes whenever the slot
 //! stops waiting, so that a verdict that comes too late is known to be late.
@@ -13,7 +12,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
 
-/// One connection's slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     index: u32,
@@ -39,7 +37,6 @@ impl Slot {
         }
     }
 
-    /// Sets the deadline, or removes it with `None`.
     pub(crate) fn arm(&self, deadline: Option<Instant>) {
         self.deadline.set(deadline.map_or(0, Instant::as_nanos));
         self.expired.set(false);
@@ -55,12 +52,10 @@ impl Slot {
         self.idle_since.set(0);
     }
 
-    /// Whether a deadline is set.
     pub(crate) fn is_armed(&self) -> bool {
         self.deadline.get() != 0 || self.expired.get()
     }
 
-    /// Whether the deadline has passed since it was [armed](Self::arm).
     pub(crate) fn expired(&self) -> bool {
         self.expired.get()
     }
@@ -71,7 +66,6 @@ impl Slot {
         self.wake();
     }
 
-    /// The token for the next wait.
     pub(crate) fn token(&self, lane: usize) -> Token {
         Token((lane as u64) << 56 | u64::from(self.index) << 32 | u64::from(self.generation.get()))
     }
@@ -92,23 +86,19 @@ impl Slot {
     }
 }
 
-/// The token of the request that a verdict is about.
 pub(crate) fn token_of(verdict: &Verdict) -> Token {
     let (Verdict::Start(token, _) | Verdict::Drop { token, .. }) = verdict;
     *token
 }
 
-/// The lane that a token belongs to.
 pub(crate) fn lane_of(token: Token) -> usize {
     (token.0 >> 56) as usize
 }
 
-/// A thread's connections.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Option<Rc<Slot>>>,
     free: Vec<u32>,
-    /// The generation with which the next user of each slot begins.
     generations: Vec<u32>,
 }
 
@@ -155,8 +145,7 @@ impl Slots {
         }
     }
 
-    /// Ends the connection that has been idle the longest, and returns its slot. `None` if no connection has been idle
-    /// for `least`.
+    /// Ends the connection that has been idle the longest, if for `least` at least, and returns its slot.
     pub(crate) fn expire_idle(&self, now: Instant, least: Duration) -> Option<Rc<Slot>> {
         let idle = self.slots.iter().flatten().filter(|slot| slot.idle_since.get() != 0);
         let slot = idle.min_by_key(|slot| slot.idle_since.get())?;

@@ -5,32 +5,37 @@
 //! generations after it has classified a request: every number that the engine gave is therefore found in the tables.
 
 use crate::files::Files;
+use crate::runtime::lock;
 use crate::settings::{Backend, Settings};
 use crate::upstream::pool::{ConnectionBounds, Upstream};
 use plimsoll_core::promises::{Mode, Plant, Promises, Sense};
-use plimsoll_core::{Changes, Reload};
+use plimsoll_core::{Changes, Difference, Reload};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// One generation.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Backends by plant, rewrites by site.
+    /// The settings but the backends, which are in [`Tables::plants`]; rewrites by site.
     pub settings: Settings,
-    /// By plant; `None` for a folder.
-    pub upstreams: Vec<Option<Arc<Upstream>>>,
-    /// By plant: whether its utilization is what the plant reports.
-    pub reported: Vec<bool>,
-    /// By plant: the response header in which the plant reports what a request cost.
-    pub cost_headers: Vec<Option<String>>,
-    /// By plant.
-    pub workers: Vec<u32>,
+    pub plants: Vec<PlantRow>,
 }
 
-/// The tables in force, for all threads.
+/// What serves a plant.
+#[derive(Clone, Debug)]
+pub(crate) struct PlantRow {
+    pub backend: Backend,
+    /// `None` for a folder.
+    pub upstream: Option<Arc<Upstream>>,
+    /// Whether its utilization is what the plant reports.
+    pub reported: bool,
+    /// The response header in which the plant reports what a request cost.
+    pub cost_header: Option<String>,
+    pub workers: u32,
+}
+
 #[derive(Debug)]
 pub(crate) struct PublishedTables {
     generation: AtomicU64,
@@ -42,17 +47,16 @@ impl PublishedTables {
         PublishedTables { generation: AtomicU64::new(1), current: Mutex::new(Arc::new(tables)) }
     }
 
-    /// A number that grows with each publication.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Acquire)
     }
 
     pub(crate) fn current(&self) -> Arc<Tables> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.current).clone()
     }
 
     pub(crate) fn publish(&self, tables: Tables) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         *current = Arc::new(tables);
         self.generation.fetch_add(1, Release);
     }
@@ -74,8 +78,7 @@ impl std::ops::Deref for ThreadTables {
 }
 
 impl ThreadTables {
-    /// The tables in force. A folder that stays keeps what is in memory; one that cannot be opened any more is as it
-    /// was, or `None`.
+    /// The tables in force. A folder that stays, or cannot be opened any more, is as it was.
     pub(crate) fn new(
         published: &PublishedTables,
         before: Option<&ThreadTables>,
@@ -83,11 +86,10 @@ impl ThreadTables {
     ) -> Self {
         // The generation is read first: tables published in between are then taken once more, not missed.
         let (generation, tables) = (published.generation(), published.current());
-        let open = |(plant, backend): (usize, &Backend)| {
-            let Backend::Files(settings) = backend else { return None };
+        let open = |(plant, row): (usize, &PlantRow)| {
+            let Backend::Files(settings) = &row.backend else { return None };
             let known = before.and_then(|before| before.files.get(plant).cloned().flatten());
-            let same = before.is_some_and(|before| before.settings.backends.get(plant) == Some(backend));
-            if known.is_some() && same {
+            if known.is_some() && before.is_some_and(|before| !row.differs(before.plants.get(plant))) {
                 return known;
             }
             match Files::new(settings.clone()) {
@@ -98,7 +100,7 @@ impl ThreadTables {
                 }
             }
         };
-        let files = tables.settings.backends.iter().enumerate().map(open).collect();
+        let files = tables.plants.iter().enumerate().map(open).collect();
         ThreadTables { generation, files, tables }
     }
 }
@@ -112,38 +114,25 @@ impl Tables {
         reload: &Reload,
         threads: usize,
     ) -> Tables {
-        let mut next = Tables {
-            upstreams: self.upstreams.clone(),
-            reported: self.reported.clone(),
-            cost_headers: self.cost_headers.clone(),
-            workers: self.workers.clone(),
-            settings,
-        };
-        let mut backends = self.settings.backends.clone();
-        let new = std::mem::take(&mut next.settings.backends).into_iter();
-        for ((backend, plant), number) in new.zip(&promises.plants).zip(reload.plant_numbers()) {
-            if number >= backends.len() {
-                backends.resize(number + 1, Backend::Upstream { addresses: Vec::new() });
-                next.upstreams.resize(number + 1, None);
-                next.reported.resize(number + 1, false);
-                next.cost_headers.resize(number + 1, None);
-                next.workers.resize(number + 1, 1);
-            }
-            let bounds = bounds(plant, promises.control.mode);
-            let same = backends[number] == backend;
-            next.upstreams[number] = match (&backend, self.upstreams.get(number)) {
-                (Backend::Files(_), _) => None,
-                (Backend::Upstream { .. }, Some(Some(known))) if same => Some(known.clone()),
-                (Backend::Upstream { addresses }, _) => {
-                    Some(Arc::new(Upstream::new(addresses.clone(), bounds, threads)))
+        let mut next = Tables { plants: self.plants.clone(), settings };
+        let backends = std::mem::take(&mut next.settings.backends).into_iter();
+        for ((backend, plant), number) in backends.zip(&promises.plants).zip(reload.plant_numbers()) {
+            let known = self.plants.get(number).filter(|known| known.backend == backend);
+            let upstream = match &backend {
+                Backend::Files(_) => None,
+                Backend::Upstream { addresses } => {
+                    let bounds = bounds(plant, promises.control.mode);
+                    let new = || Arc::new(Upstream::new(addresses.clone(), bounds, threads));
+                    Some(known.and_then(|known| known.upstream.clone()).unwrap_or_else(new))
                 }
             };
-            next.reported[number] = plant.sense == Sense::Reported;
-            next.cost_headers[number].clone_from(&plant.cost_header);
-            next.workers[number] = plant.workers;
-            backends[number] = backend;
+            let reported = plant.sense == Sense::Reported;
+            let (cost_header, workers) = (plant.cost_header.clone(), plant.workers);
+            let row = PlantRow { backend, upstream, reported, cost_header, workers };
+            // Numbers have no gaps, so that each place that is new here gets its own row within the loop.
+            next.plants.resize(next.plants.len().max(number + 1), row.clone());
+            next.plants[number] = row;
         }
-        next.settings.backends = backends;
         let mut rewrites = self.settings.rewrites.clone();
         let mut new = std::mem::take(&mut next.settings.rewrites).into_iter();
         for site in reload.site_numbers().map(usize::from) {
@@ -158,14 +147,14 @@ impl Tables {
     /// that is out of use. Requests under way finish on their connections.
     pub(crate) fn settle_pools(&self, before: &Tables, promises: &Promises, reload: &Reload) {
         for (plant, number) in promises.plants.iter().zip(reload.plant_numbers()) {
-            if let Some(upstream) = &self.upstreams[number] {
+            if let Some(upstream) = &self.plants[number].upstream {
                 upstream.serve_within(bounds(plant, promises.control.mode));
             }
         }
         let promised: Vec<usize> = reload.plant_numbers().collect();
-        for (number, old) in before.upstreams.iter().enumerate() {
-            let Some(old) = old else { continue };
-            let same = self.upstreams[number].as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
+        for (number, old) in before.plants.iter().enumerate() {
+            let Some(old) = &old.upstream else { continue };
+            let same = self.plants[number].upstream.as_ref().is_some_and(|new| Arc::ptr_eq(old, new));
             if !same || !promised.contains(&number) {
                 old.retire();
             }
@@ -180,29 +169,32 @@ impl Tables {
         reload: &Reload,
         changes: &mut Changes,
     ) {
-        let differ = |number: usize| {
-            let new = &self.settings.backends[number];
-            before.settings.backends.get(number).is_some_and(|old| old != new)
+        let note = |list: &mut Difference, name: &String| {
+            if !list.added.contains(name) && !list.changed.contains(name) {
+                list.changed.push(name.clone());
+            }
         };
         for (plant, number) in promises.plants.iter().zip(reload.plant_numbers()) {
-            let upstreams = &mut changes.plants;
-            if differ(number)
-                && !upstreams.added.contains(&plant.name)
-                && !upstreams.changed.contains(&plant.name)
-            {
-                upstreams.changed.push(plant.name.clone());
+            let old = before.plants.get(number);
+            if old.is_some() && self.plants[number].differs(old) {
+                note(&mut changes.plants, &plant.name);
             }
         }
+        let rewrites = |tables: &Tables, site: u16| {
+            tables.settings.rewrites.get(usize::from(site)).cloned().unwrap_or_default()
+        };
         for (site, number) in promises.sites.iter().zip(reload.site_numbers()) {
-            let number = usize::from(number);
-            let none = Vec::new();
-            let [old, new] =
-                [before, self].map(|tables| tables.settings.rewrites.get(number).unwrap_or(&none));
-            let sites = &mut changes.sites;
-            if old != new && !sites.added.contains(&site.name) && !sites.changed.contains(&site.name) {
-                sites.changed.push(site.name.clone());
+            if rewrites(before, number) != rewrites(self, number) {
+                note(&mut changes.sites, &site.name);
             }
         }
+    }
+}
+
+impl PlantRow {
+    /// Whether something else serves the plant than before.
+    fn differs(&self, before: Option<&PlantRow>) -> bool {
+        before.is_none_or(|before| before.backend != self.backend)
     }
 }
 

@@ -1,20 +1,19 @@
 //! The thread that runs the control loops: it calls the engine's `tick` when the engine says so, with readings.
 
+use crate::runtime::lock;
 use crate::runtime::worker::Shared;
-use crate::settings::Backend;
 use plimsoll_core::Engine;
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::SystemTime;
 
 /// The longest sleep, so that a stop is seen within this time even if its wake-up is lost.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// The running thread.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     stop: Arc<AtomicBool>,
@@ -32,7 +31,7 @@ impl Ticker {
                 let now = shared.clock.now();
                 let readings = senses.read(&shared, now);
                 let next = {
-                    let mut engine = engine.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut engine = lock(&engine);
                     engine.tick(now, &readings, &mut verdicts)
                 };
                 shared.deliver(verdicts.drain(..));
@@ -42,7 +41,6 @@ impl Ticker {
         Ok(Ticker { stop, thread: Some(thread) })
     }
 
-    /// The thread; unparked, it ticks at once.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.thread.as_ref().map(|thread| thread.thread().clone())
     }
@@ -57,7 +55,6 @@ impl Ticker {
     }
 }
 
-/// Reads this machine and the upstreams' reports for each tick.
 struct Senses {
     cores: u32,
     cpu: Duration,
@@ -76,21 +73,14 @@ impl Senses {
         let own = if elapsed > 0.0 { cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed } else { 0.0 };
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
-        readings.workers =
-            std::mem::take(&mut *shared.reported_workers.lock().unwrap_or_else(PoisonError::into_inner));
+        readings.workers = std::mem::take(&mut *lock(&shared.reported_workers));
         readings.time_of_day = Some(time_of_day());
         let tables = shared.tables.current();
-        for (plant, backend) in tables.settings.backends.iter().enumerate() {
-            if !tables.reported.get(plant).copied().unwrap_or(false) {
-                continue;
-            }
-            let utilization = match (backend, &tables.upstreams[plant]) {
-                (_, Some(upstream)) => upstream.reports.take(),
+        for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
+            let utilization = match &row.upstream {
+                Some(upstream) => upstream.reports.take(),
                 // The server of a folder is this process, whose CPU is compared with as many cores as the plant has workers.
-                (Backend::Files(_), None) if elapsed > 0.0 => {
-                    Some((own / f64::from(tables.workers[plant].max(1))).clamp(0.0, 1.0))
-                }
-                _ => None,
+                None => (elapsed > 0.0).then(|| (own / f64::from(row.workers.max(1))).clamp(0.0, 1.0)),
             };
             readings.utilization.extend(utilization.map(|value| (plant, value)));
         }

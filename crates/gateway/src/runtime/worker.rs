@@ -3,7 +3,7 @@
 //! Each worker thread has a single-threaded runtime, and a connection stays on its thread. Threads share nothing on the
 //! path of a request but the engine's words and the lists of idle upstream connections.
 
-use super::clock::Clock;
+use super::Clock;
 use super::mailbox::{Mailbox, Message};
 use super::reload::Reloads;
 use super::slots::{Slot, Slots, lane_of, token_of};
@@ -20,7 +20,7 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,8 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// How often deadlines, stale connections and the date are looked after.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A connection is not ended to make room before it has waited this long for its next request, since its client may be
-/// about to send.
+/// A connection is ended to make room only after it has waited this long: its client may be about to send.
 const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 /// What all threads share.
@@ -37,7 +36,6 @@ pub(crate) struct Shared {
     pub tables: PublishedTables,
     pub clock: Clock,
     pub mailboxes: Vec<Arc<Mailbox>>,
-    /// How much of its time each thread can spare.
     pub spare: Arc<[SpareTime]>,
     pub draining: AtomicBool,
     pub reloads: Mutex<Reloads>,
@@ -46,12 +44,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn reloads(&self) -> MutexGuard<'_, Reloads> {
-        // Three numbers: they are whole whatever else broke.
-        self.reloads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Gives a client's connection to a thread.
     pub(crate) fn give(&self, thread: usize, io: TcpStream, peer: IpAddr) {
         if let Ok(stream) = io.into_std() {
             self.mailboxes[thread].connections.fetch_add(1, Relaxed);
@@ -109,7 +101,6 @@ impl Worker {
         Ok(Rc::new(worker))
     }
 
-    /// Reads the clock.
     pub(crate) fn now(&self) -> Instant {
         let now = self.shared.clock.now();
         self.coarse.set(now);
@@ -165,7 +156,6 @@ impl Worker {
         }
     }
 
-    /// The tables that this thread reads.
     pub(crate) fn tables(&self) -> Rc<ThreadTables> {
         self.tables.borrow().clone()
     }
@@ -174,8 +164,7 @@ impl Worker {
     pub(crate) fn renew(&self) {
         if self.tables.borrow().generation != self.shared.tables.generation() {
             let before = self.tables();
-            // A folder that cannot be opened was reported by the reload, which tried to open it. Since then the requests
-            // for it fail.
+            // The reload has reported a folder that cannot be opened: requests for it fail.
             let tables = ThreadTables::new(&self.shared.tables, Some(&before), &mut None);
             self.tables.replace(Rc::new(tables));
         }
@@ -188,14 +177,13 @@ impl Worker {
         self.shared.spare[self.index].report(now);
         self.shared.mailboxes[self.index].remind();
         let tables = self.tables();
-        for upstream in tables.upstreams.iter().flatten() {
+        for upstream in tables.plants.iter().filter_map(|row| row.upstream.as_ref()) {
             upstream.close_stale(self.index, now, tables.settings.timeouts.upstream_keep_alive);
         }
         crate::request::buffers::trim();
         self.date.replace(httpdate::fmt_http_date(SystemTime::now()));
     }
 
-    /// Serves a client's connection that was placed on this thread.
     pub(crate) fn adopt(self: &Rc<Self>, io: TcpStream, peer: IpAddr) {
         tokio::task::spawn_local(connection::run(self.clone(), io, peer));
     }

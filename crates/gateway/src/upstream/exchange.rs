@@ -15,6 +15,7 @@ use super::pool::{Lease, Upstream};
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
+use super::retry;
 use crate::http1::Refusal;
 use crate::request::client::Client;
 use crate::request::permit_guard::PermitGuard;
@@ -23,10 +24,8 @@ use plimsoll_core::request::{Outcome, Service};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Buffers of response that may wait for the client.
 const READ_AHEAD: usize = 4;
 
-/// How an exchange ended.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client has the whole response.
@@ -43,7 +42,6 @@ pub(crate) enum End {
     Broken(Outcome),
 }
 
-/// One request and its response.
 pub(crate) struct Exchange<'a> {
     pub worker: &'a Worker,
     pub client: &'a mut Client,
@@ -59,8 +57,8 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Begins, or begins again, on a connection. Bytes that the client sent while the connection was made are checked
-    /// here, since later checks follow reads only.
+    /// Begins, perhaps again, on a connection. Bytes that came meanwhile are checked, since other checks follow reads
+    /// only.
     pub(crate) fn attach(&mut self, lease: Lease) -> Result<(), Refusal> {
         self.request.rewind();
         self.progress.attached(self.worker.coarse());
@@ -103,7 +101,6 @@ impl Exchange<'_> {
         self.check_deadline()
     }
 
-    /// Sends bytes of the request to the upstream.
     fn send(&mut self, context: &mut Context<'_>) -> bool {
         let Some(lease) = &mut self.lease else { return false };
         let moved = self.request.poll_send(&mut self.client.inbox, &mut lease.io, context).is_ready();
@@ -137,7 +134,6 @@ impl Exchange<'_> {
         }
     }
 
-    /// Reads the upstream's bytes.
     fn receive(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
         if self.client.outbox.len() >= READ_AHEAD {
             return None;
@@ -163,8 +159,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The response's last byte was read. The connection goes back before the place does, so that the request that gets
-    /// the place finds the connection.
+    /// The last byte was read. The connection goes back before the place, so that the next request finds it.
     fn finish(&mut self) {
         let Some(lease) = self.lease.take() else { return };
         lease.praise();
@@ -207,7 +202,7 @@ impl Exchange<'_> {
             }
             return Some(End::Absent);
         }
-        if fault == Fault::Silent && lease.reused && self.request.may_repeat() {
+        if fault == Fault::Silent && retry::is_worth_another_connection(&lease, &self.request) {
             return Some(End::Retry);
         }
         if self.response.is_committed() {
@@ -216,8 +211,7 @@ impl Exchange<'_> {
             self.cut_short = true;
             return None;
         }
-        // A server may close an idle connection at any time, so that a silent end of a kept one is no failure of the
-        // server.
+        // The silent end of a kept connection is no failure of the server.
         if fault != Fault::Silent || !lease.reused {
             lease.blame(self.worker.coarse());
         }
@@ -235,7 +229,7 @@ impl Exchange<'_> {
     fn client_owes(&self) -> bool {
         self.request.is_starved()
             && !self.request.is_refused()
-            && (self.response.has_begun() || !self.request.awaits_continue())
+            && (self.response.has_begun() || !self.request.awaits_continue)
     }
 
     fn waits(&self) -> Waits {

@@ -39,8 +39,7 @@ impl AddressHealth {
     }
 }
 
-/// The address to try next: not in `tried`, not paused if any is not, with the fewest connections open; `turn` breaks
-/// ties.
+/// The address to try next: not in `tried`, best not paused, with the fewest connections; `turn` breaks ties.
 pub(crate) fn choose(addresses: &[AddressHealth], now: Instant, tried: u64, turn: usize) -> Option<usize> {
     let count = addresses.len();
     (0..count)

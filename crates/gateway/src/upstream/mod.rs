@@ -3,17 +3,15 @@
 //! In: a request that holds a place at its plant, with the heads that it may be sent under. Out: its response in the
 //! client's outbox, the place released, or a refusal in place of a response.
 //!
-//! [`retries`] carries a request through one exchange or several; [`exchange`] moves bytes between client and server on
-//! one connection, with a [`request`] half and a [`response`] half, held to a [`pace`]. [`pool`] owns the connections
-//! of all threads, [`health`] says which address to try, [`load_report`] reads what servers report of themselves.
+//! [`retry`] carries a request through one exchange or several and has the rule of what is tried again; [`exchange`] moves
+//! bytes on one connection, with a [`request`] half and a [`response`] half, held to its [`progress`]. [`pool`] owns the
+//! connections of all threads, [`health`] says which address to try, [`load_report`] reads what servers report.
 
 pub(crate) mod exchange;
-pub(crate) mod header_variants;
 pub(crate) mod health;
 pub(crate) mod load_report;
-mod pace;
 pub(crate) mod pool;
 pub(crate) mod progress;
 pub(crate) mod request;
 pub(crate) mod response;
-pub(crate) mod retries;
+pub(crate) mod retry;

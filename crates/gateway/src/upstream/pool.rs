@@ -6,22 +6,22 @@
 //! list gets a connection back *before* the request that used it releases its place.
 //!
 //! **Order.** A thread's own idle connection comes first, the latest used; then another thread's; then a new one. An idle
-//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away. Tokio's
-//! readiness shows that without a system call.
+//! connection that became readable was closed by its server, or speaks out of turn, and is thrown away.
 //!
 //! Why not a pool per thread: with 8 prefork workers and 24 clients, such pools gave 16 clients no connection at all.
 
 use super::health::{AddressHealth, choose};
 use super::load_report::LoadReports;
 use crate::http1::Refusal;
-use crate::runtime::clock::Clock;
+use crate::runtime::Clock;
+use crate::runtime::lock;
 use plimsoll_core::time::Instant;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -38,7 +38,6 @@ pub(crate) struct Upstream {
     most_kept: AtomicUsize,
     /// Whether it is out of use: no connection is kept then.
     retired: AtomicBool,
-    /// Connections open now, busy and idle.
     open: AtomicUsize,
     idle: Vec<Mutex<Vec<Idle>>>,
     turn: AtomicUsize,
@@ -67,7 +66,6 @@ struct Idle {
     ticket: Ticket,
 }
 
-/// A connection in use.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub io: TcpStream,
@@ -76,7 +74,6 @@ pub(crate) struct Lease {
     pub reused: bool,
 }
 
-/// Why there is no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     Refused,
@@ -86,7 +83,6 @@ pub(crate) enum ConnectError {
 }
 
 impl ConnectError {
-    /// What the client is told.
     pub(super) fn refusal(self) -> Refusal {
         let (status, why) = match self {
             ConnectError::Refused => (502, "the upstream does not accept connections"),
@@ -102,7 +98,6 @@ impl ConnectError {
 /// Which connection [`Upstream::acquire`] returns, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectOptions {
-    /// The thread that needs it.
     pub thread: usize,
     pub clock: Clock,
     pub connect_timeout: Duration,
@@ -110,7 +105,6 @@ pub(crate) struct ConnectOptions {
     pub fresh: bool,
 }
 
-/// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectionBounds {
     /// The most connections, busy and idle. Without control there is no bound.
@@ -152,7 +146,7 @@ impl Upstream {
     }
 
     fn idle_of(&self, thread: usize) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle[thread].lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.idle[thread])
     }
 
     /// An idle connection that is alive: the thread's own latest, else another's.
@@ -262,7 +256,6 @@ impl Lease {
         self.ticket.upstream.health[self.ticket.address].failed(now);
     }
 
-    /// Counts a success of the server.
     pub(crate) fn praise(&self) {
         self.ticket.upstream.health[self.ticket.address].succeeded();
     }

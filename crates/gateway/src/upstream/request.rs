@@ -12,21 +12,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 
-/// How far a request has been sent.
 #[derive(Debug)]
 pub(crate) struct RequestSide<'a> {
     head: &'a [u8],
     head_sent: usize,
     body: Decoder<'a>,
-    has_body: bool,
     /// Bytes at the front of the client's inbox that are checked and not yet sent.
     ready: usize,
     total: u64,
     limit: u64,
     /// The client waits for `100 Continue`, and no byte of its body has come.
-    awaits_continue: bool,
-    idempotent: bool,
-    /// Some byte reached the upstream's socket.
+    pub awaits_continue: bool,
+    /// Sending it twice does no harm ([`retry`](super::retry)).
+    pub is_repeatable: bool,
     touched: bool,
     /// The upstream takes no more bytes; its response may come all the same.
     refused: bool,
@@ -37,26 +35,15 @@ impl<'a> RequestSide<'a> {
         RequestSide {
             head,
             head_sent: 0,
-            has_body: !body.is_done(),
             body,
             ready: 0,
             total: 0,
             limit,
             awaits_continue: false,
-            idempotent: false,
+            is_repeatable: false,
             touched: false,
             refused: false,
         }
-    }
-
-    /// Whether sending the request twice does no harm.
-    pub(crate) fn idempotent(self, idempotent: bool) -> Self {
-        RequestSide { idempotent, ..self }
-    }
-
-    /// Whether the client waits for `100 Continue` before it sends the body.
-    pub(crate) fn awaiting_continue(self, awaits_continue: bool) -> Self {
-        RequestSide { awaits_continue, ..self }
     }
 
     /// Sends another head, in place of the one that found nothing. Only for a request without a body.
@@ -65,15 +52,13 @@ impl<'a> RequestSide<'a> {
         self.rewind();
     }
 
-    /// Begins again, on another connection. Only right if [`may_repeat`](Self::may_repeat).
+    /// Begins again, on another connection.
     pub(crate) fn rewind(&mut self) {
         (self.head_sent, self.refused, self.touched) = (0, false, false);
     }
 
-    /// Whether the request may be sent on another connection: no byte of it was written, or sending it twice does no harm
-    /// and the gateway still has all of it.
-    pub(crate) fn may_repeat(&self) -> bool {
-        !self.touched || (self.idempotent && !self.has_body)
+    pub(crate) fn is_touched(&self) -> bool {
+        self.touched
     }
 
     /// Whether the client has sent all of the request.
@@ -86,11 +71,6 @@ impl<'a> RequestSide<'a> {
         self.head_sent == self.head.len() && self.ready == 0 && self.body.is_done()
     }
 
-    /// Whether no byte of the body came because the client waits for `100 Continue`.
-    pub(crate) fn awaits_continue(&self) -> bool {
-        self.awaits_continue
-    }
-
     pub(crate) fn is_refused(&self) -> bool {
         self.refused
     }
@@ -100,7 +80,6 @@ impl<'a> RequestSide<'a> {
         self.head_sent == self.head.len() && self.ready == 0 && !self.body.is_done()
     }
 
-    /// Checks the bytes that are new in the inbox.
     pub(crate) fn check(&mut self, inbox: &Inbox) -> Result<(), Refusal> {
         if self.body.is_done() {
             return Ok(());
@@ -145,5 +124,61 @@ impl<'a> RequestSide<'a> {
         self.head_sent += head;
         self.ready -= count - head;
         inbox.consume(count - head);
+    }
+}
+
+/// The heads under which one request may be sent to an upstream: that of its level and, where the level falls back, those
+/// of the levels above it, one behind the other in a buffer that the connection keeps. All are written before the first is
+/// sent, since the client's own head is gone by then.
+#[derive(Debug, Default)]
+pub(crate) struct HeaderVariants {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl HeaderVariants {
+    /// Begins anew with the head that `write` appends.
+    pub(crate) fn begin(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.then(write);
+    }
+
+    /// Adds the head that is sent if the one before finds nothing.
+    pub(crate) fn then(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// The `number`th head, from 0.
+    pub(crate) fn get(&self, number: usize) -> Option<&[u8]> {
+        let start = number.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
+        self.bytes.get(*start..*self.ends.get(number)?)
+    }
+
+    /// Gives the memory of a large request back.
+    pub(crate) fn shrink(&mut self, most: usize) {
+        if self.bytes.capacity() > most {
+            *self = HeaderVariants::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_found_by_its_number() {
+        let mut variants = HeaderVariants::default();
+        for more in [&["b", "cc"][..], &[]] {
+            variants.begin(|out| out.extend(b"aaa"));
+            more.iter().for_each(|head| variants.then(|out| out.extend(head.bytes())));
+            assert_eq!(variants.get(0), Some(&b"aaa"[..]));
+            for (number, head) in more.iter().enumerate() {
+                assert_eq!(variants.get(number + 1), Some(head.as_bytes()));
+            }
+            assert_eq!(variants.get(more.len() + 1), None);
+        }
     }
 }

@@ -20,13 +20,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The longest response head.
 const HEAD_LIMIT: usize = 64 * 1024;
 
 /// The most interim responses before a final one: each takes a buffer on its way.
 const MAX_INTERIM: u32 = 16;
 
-/// What the response must look like for its client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResponseTerms<'a> {
     pub requested: Requested,
@@ -41,7 +39,6 @@ pub(crate) struct ResponseTerms<'a> {
     pub falls_back: bool,
 }
 
-/// Why no (more) response comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The connection ended before the first byte.
@@ -61,7 +58,6 @@ enum Transform {
     Wrap,
 }
 
-/// How far a response has come.
 #[derive(Debug)]
 pub(crate) struct ResponseSide<'a> {
     terms: ResponseTerms<'a>,
@@ -77,9 +73,7 @@ pub(crate) struct ResponseSide<'a> {
     began: bool,
     interim: u32,
     surplus: bool,
-    /// Body bytes that came.
     pub bytes: u64,
-    /// What the request cost, as the upstream reports.
     pub cost: Option<Duration>,
 }
 
@@ -122,7 +116,6 @@ impl<'a> ResponseSide<'a> {
         self.body.as_ref().is_some_and(Decoder::is_done)
     }
 
-    /// Whether the upstream switched protocols.
     pub(crate) fn is_switched(&self) -> bool {
         self.is_committed() && self.head.status == 101
     }
@@ -153,8 +146,7 @@ impl<'a> ResponseSide<'a> {
         self.buffer.take().map(|buffer| (buffer, self.start, self.end)).filter(|(_, start, end)| start < end)
     }
 
-    /// Reads once and puts what came into the outbox. A buffer is taken only when there is something to read.
-    /// `all_sent`: the upstream has the whole request.
+    /// Reads once and puts what came into the outbox. `all_sent`: the upstream has the whole request.
     pub(crate) fn poll_receive(
         &mut self,
         io: &mut TcpStream,

@@ -167,6 +167,18 @@ impl Peer {
         self.answer()
     }
 
+    /// Sends a request and reads the response.
+    pub fn ask(&mut self, request: impl AsRef<[u8]>) -> (u16, Vec<u8>) {
+        self.send(request).expect("sent");
+        self.answer()
+    }
+
+    /// Sends a request and reads the response's head.
+    pub fn ask_head(&mut self, request: impl AsRef<[u8]>) -> String {
+        self.send(request).expect("sent");
+        self.head().expect("an answer")
+    }
+
     pub fn answer(&mut self) -> (u16, Vec<u8>) {
         let head = self.head().expect("an answer");
         let body = self.body(&head);

@@ -5,8 +5,9 @@
 //! thousands of clients exhaust them.
 
 use super::record::{Answer, ErrorKind};
-use crate::body::{Whole, next_length};
-use crate::congestion::plain_congestion_control;
+use crate::machine::plain_congestion_control;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Bytes;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Uri};
@@ -15,9 +16,9 @@ use nix::sys::socket::{setsockopt, sockopt};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpSocket;
+use tokio::sync::Semaphore;
 
 /// The server under load, and what a client asks of it.
 #[derive(Clone, Debug)]
@@ -39,52 +40,23 @@ impl Target {
     }
 }
 
-/// Paths with their weights; at least one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Paths(Vec<(String, f64)>);
-
-impl Paths {
-    /// The same path for every request.
-    pub fn one(path: &str) -> Self {
-        Self(vec![(path.into(), 1.0)])
-    }
-
-    /// Each path with the share of its weight in the sum; without any it is `/`.
-    pub fn weighted(paths: Vec<(String, f64)>) -> Self {
-        if paths.is_empty() { Self::one("/") } else { Self(paths) }
-    }
-
-    /// The place of the path that `uniform` in `[0, 1)` falls on.
-    fn place(&self, uniform: f64) -> usize {
-        let mut rest = uniform * self.0.iter().map(|(_, weight)| weight).sum::<f64>();
-        for (place, (_, weight)) in self.0.iter().enumerate() {
-            if rest < *weight {
-                return place;
-            }
-            rest -= weight;
-        }
-        self.0.len() - 1
-    }
-}
-
 /// What all requests of one load share, parsed once.
 pub(crate) struct Requests {
     pub(crate) target: Target,
-    paths: Paths,
-    uris: Vec<Uri>,
+    uri: Uri,
     host: HeaderValue,
     level_header: Option<HeaderName>,
     first_address: Ipv4Addr,
-    max_sockets: usize,
-    open: Arc<AtomicUsize>,
+    /// One permit for each socket that may still be opened.
+    sockets: Arc<Semaphore>,
 }
 
 impl Requests {
     /// # Errors
-    /// If the host, the level header or a path is not valid in HTTP; says which.
+    /// If the host, the level header or the path is not valid in HTTP; says which.
     pub(crate) fn new(
         target: Target,
-        paths: Paths,
+        path: &str,
         first_address: Ipv4Addr,
         max_sockets: usize,
     ) -> io::Result<Self> {
@@ -95,32 +67,21 @@ impl Requests {
         let host = HeaderValue::from_str(&target.host).map_err(|_| invalid("the host", &target.host))?;
         let header = |name: &String| name.parse().map_err(|_| invalid("the level header", name));
         let level_header = target.level_header.as_ref().map(header).transpose()?;
-        let uri = |(path, _): &(String, f64)| path.parse().map_err(|_| invalid("the path", path));
-        let uris = paths.0.iter().map(uri).collect::<io::Result<_>>()?;
-        let open = Arc::new(AtomicUsize::new(0));
-        Ok(Self { target, paths, uris, host, level_header, first_address, max_sockets, open })
+        let uri = path.parse().map_err(|_| invalid("the path", path))?;
+        let sockets = Arc::new(Semaphore::new(max_sockets));
+        Ok(Self { target, uri, host, level_header, first_address, sockets })
     }
 
-    /// Sockets open now.
-    pub(crate) fn open_sockets(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
-    }
-
-    /// The place of a path, drawn by its weight.
-    pub(crate) fn draw(&self, uniform: f64) -> u16 {
-        self.paths.place(uniform) as u16
-    }
-
-    fn request(&self, path: u16) -> Request<Whole> {
-        let mut request = Request::new(Whole::default());
-        *request.uri_mut() = self.uris[usize::from(path)].clone();
+    fn request(&self) -> Request<Empty<Bytes>> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = self.uri.clone();
         request.headers_mut().insert(HOST, self.host.clone());
         request
     }
 
     /// Opens a connection from the address of `client`; its driver runs as a task of the current runtime.
     pub(crate) async fn connect(&self, client: u32) -> Result<Connection, ErrorKind> {
-        let open = OpenSocket::take(&self.open, self.max_sockets).ok_or(ErrorKind::LocalLimit)?;
+        let permit = Arc::clone(&self.sockets).try_acquire_owned().map_err(|_| ErrorKind::LocalLimit)?;
         let socket = self.socket(client).map_err(|_| ErrorKind::LocalLimit)?;
         let stream = socket.connect(self.target.address).await.map_err(|error| match error.kind() {
             io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => ErrorKind::LocalLimit,
@@ -131,7 +92,7 @@ impl Requests {
         tokio::spawn(async move {
             // The exchange on the connection has seen how the connection ended.
             let _ = driver.await;
-            drop(open);
+            drop(permit);
         });
         Ok(Connection { sender })
     }
@@ -150,32 +111,16 @@ impl Requests {
 }
 
 /// The address of client number `client`, counted on from `first`, skipping final bytes 0 and 255.
-pub fn client_address(first: Ipv4Addr, client: u32) -> Ipv4Addr {
+fn client_address(first: Ipv4Addr, client: u32) -> Ipv4Addr {
     let first = u32::from(first);
     let hosts = (first >> 8) * 254 + (first & 0xff).clamp(1, 254) - 1;
     let host = hosts.wrapping_add(client);
     Ipv4Addr::from(((host / 254) << 8) + host % 254 + 1)
 }
 
-/// Counts a socket for as long as it is open.
-struct OpenSocket(Arc<AtomicUsize>);
-
-impl OpenSocket {
-    fn take(open: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let taken = Self(Arc::clone(open));
-        (open.fetch_add(1, Ordering::Relaxed) < most).then_some(taken)
-    }
-}
-
-impl Drop for OpenSocket {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A connection on which nothing is under way.
 pub(crate) struct Connection {
-    sender: SendRequest<Whole>,
+    sender: SendRequest<Empty<Bytes>>,
 }
 
 /// Why an exchange failed.
@@ -193,17 +138,18 @@ impl Connection {
     }
 
     /// Sends one request and reads the whole answer.
-    pub(crate) async fn exchange(&mut self, requests: &Requests, path: u16) -> Result<Answer, Failure> {
+    pub(crate) async fn exchange(&mut self, requests: &Requests) -> Result<Answer, Failure> {
         self.sender.ready().await.map_err(|_| Failure::Unsent)?;
-        let sent = self.sender.try_send_request(requests.request(path)).await;
+        let sent = self.sender.try_send_request(requests.request()).await;
         let response = sent.map_err(|mut error| match error.take_message() {
             Some(_) => Failure::Unsent,
             None => Failure::Error(error_kind(error.error())),
         })?;
         let (head, mut body) = response.into_parts();
         let mut bytes = 0;
-        while let Some(length) = next_length(&mut body).await {
-            bytes += length.map_err(|error| Failure::Error(body_error(&error)))? as u64;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| Failure::Error(body_error(&error)))?;
+            bytes += frame.data_ref().map_or(0, Bytes::len) as u64;
         }
         let header = requests.level_header.as_ref();
         let level = header.and_then(|name| leading_number(&head.headers, name));
@@ -254,13 +200,6 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_drawn_by_weight() {
-        let paths = Paths::weighted(vec![("/a".into(), 1.0), ("/b".into(), 0.0), ("/c".into(), 3.0)]);
-        assert_eq!([0.0, 0.24, 0.26, 0.999].map(|uniform| paths.place(uniform)), [0, 0, 2, 2]);
-        assert_eq!(Paths::weighted(Vec::new()), Paths::one("/"));
-    }
-
-    #[test]
     fn the_level_is_the_leading_number() {
         let name = HeaderName::from_static("level");
         for (text, wanted) in [
@@ -281,7 +220,7 @@ mod tests {
     fn a_host_that_is_no_header_is_refused_by_name() {
         let mut target = Target::new(SocketAddr::from(([127, 0, 0, 1], 1)));
         target.host = "a\nb".into();
-        let error = Requests::new(target, Paths::one("/"), Ipv4Addr::LOCALHOST, 1).err().unwrap();
+        let error = Requests::new(target, "/", Ipv4Addr::LOCALHOST, 1).err().unwrap();
         assert!(error.to_string().contains("the host \"a\\nb\""), "{error}");
     }
 }

@@ -11,7 +11,7 @@ mod run;
 mod tally;
 
 pub use closed_loop::ClosedLoop;
-pub use connection::{Paths, Target, client_address};
+pub use connection::Target;
 pub use open_loop::OpenLoop;
 pub use record::{Answer, ErrorKind, Outcome, Record};
 pub use run::{LoadHandle, Sink};

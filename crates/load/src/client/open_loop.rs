@@ -5,12 +5,12 @@
 //! idle connection of that client (the last one used) or opens one. An arrival that is dispatched late (this thread
 //! was busy) is dispatched at once, never skipped, and its lateness is recorded and contained in its latency.
 
-use super::connection::{Connection, Paths, Requests, Target};
-use super::record::Record;
-use super::run::{LoadHandle, Run, Sink, first_of};
+use super::connection::{Connection, Requests, Target};
+use super::run::{LoadHandle, Run, Sink};
 use super::tally::Tally;
+use crate::Random;
 use crate::alarm::Alarm;
-use crate::{PoissonArrivals, Random, Step};
+use crate::arrivals::{PoissonArrivals, Step};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
@@ -25,12 +25,12 @@ pub struct OpenLoop {
     /// Rates in arrivals per second, one after the other.
     pub steps: Vec<Step>,
     /// What is asked for.
-    pub paths: Paths,
+    pub path: String,
     /// The number of simulated clients, each with its own address; at least 1 is used.
     pub clients: u32,
     /// The address of the first client; the others follow.
     pub first_address: Ipv4Addr,
-    /// Determines arrival times, clients and paths.
+    /// Determines arrival times and clients.
     pub seed: u64,
     /// Arrivals that would need more sockets than this are counted as [`LocalLimit`](crate::client::ErrorKind::LocalLimit).
     pub max_sockets: usize,
@@ -48,7 +48,7 @@ impl OpenLoop {
         Self {
             target,
             steps,
-            paths: Paths::one("/"),
+            path: "/".into(),
             clients: 1000,
             first_address: Ipv4Addr::new(127, 1, 0, 1),
             seed: 1,
@@ -64,19 +64,20 @@ impl OpenLoop {
     /// # Errors
     /// If a host, header or path is not valid in HTTP, or the thread, its runtime or its timer cannot be made.
     pub fn start(self, sink: Option<Sink>) -> io::Result<LoadHandle> {
-        let requests = Requests::new(self.target, self.paths, self.first_address, self.max_sockets)?;
+        let requests = Requests::new(self.target, &self.path, self.first_address, self.max_sockets)?;
         let clients = self.clients.max(1);
         let run = Run::new(requests, Tally::new(clients, self.slot), sink, self.most);
         let mut random = Random::new(self.seed);
         let arrivals = PoissonArrivals::new(self.steps, Random::new(random.bits()));
         let idle = (0..clients).map(|_| Vec::new()).collect();
-        let pool = Arc::new(Pool { idle: Mutex::new(idle), limit: self.idle_limit });
-        LoadHandle::start("open-loop", run, |run| Driver { run, pool, arrivals, random, clients }.drive())
+        let pool = Arc::new(Pool { clients, idle: Mutex::new(idle), limit: self.idle_limit });
+        LoadHandle::start("open-loop", Arc::clone(&run), drive(run, pool, arrivals, random))
     }
 }
 
 /// Idle connections by client.
 struct Pool {
+    clients: u32,
     idle: Mutex<Vec<Vec<(Connection, Instant)>>>,
     limit: Duration,
 }
@@ -99,54 +100,32 @@ impl Pool {
     }
 }
 
-struct Driver {
-    run: Arc<Run>,
-    pool: Arc<Pool>,
-    arrivals: PoissonArrivals,
-    random: Random,
-    clients: u32,
-}
-
-impl Driver {
-    async fn drive(mut self) {
-        let Ok(alarm) = Alarm::new() else { return };
-        while let Some(due) = self.arrivals.next() {
-            let wait = due.saturating_sub(self.run.since_start());
-            if !wait.is_zero() {
-                alarm.set(wait);
-            }
-            // It may wake without cause (the last request under way has ended): the alarm is still set then.
-            while self.run.since_start() < due && !self.run.is_stopping() {
-                if let Some(Err(_)) = first_of(alarm.rung(), self.run.changed.notified()).await {
-                    return;
-                }
-            }
-            if self.run.is_stopping() || !self.run.take_one() {
-                break;
-            }
-            self.dispatch(due);
+/// Starts a request at each of `arrivals`, and waits for the last of them to end.
+async fn drive(run: Arc<Run>, pool: Arc<Pool>, arrivals: PoissonArrivals, mut random: Random) {
+    let Ok(alarm) = Alarm::new() else { return };
+    for due in arrivals {
+        let wait = due.saturating_sub(run.since_start());
+        if !wait.is_zero() {
+            alarm.set(wait);
         }
-        // Every request ends by its time-out, so this ends.
-        while self.run.in_flight.load(Ordering::Relaxed) > 0 {
-            self.run.changed.notified().await;
+        // It may wake without cause (the last request under way has ended): the alarm is still set then.
+        while run.since_start() < due && !run.is_stopping() {
+            tokio::select! {
+                rung = alarm.rung() => if rung.is_err() { return },
+                () = run.changed.notified() => {}
+            }
         }
+        if !run.begin() {
+            break;
+        }
+        let client = random.below(pool.clients.into()) as u32;
+        let (run, pool) = (Arc::clone(&run), Arc::clone(&pool));
+        tokio::spawn(async move {
+            run.request((client, due), || pool.take(client), |idle| pool.put(client, idle)).await;
+        });
     }
-
-    fn dispatch(&mut self, due: Duration) {
-        let client = self.random.below(self.clients.into()) as u32;
-        let path = self.run.requests.draw(self.random.uniform());
-        self.run.in_flight.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(serve_arrival(Arc::clone(&self.run), Arc::clone(&self.pool), due, (client, path)));
-    }
-}
-
-/// One arrival, from its dispatch to its record.
-async fn serve_arrival(run: Arc<Run>, pool: Arc<Pool>, due: Duration, (client, path): (u32, u16)) {
-    let lateness = run.since_start().saturating_sub(due);
-    let outcome = run.ask(client, path, || pool.take(client), |idle| pool.put(client, idle)).await;
-    let latency = run.since_start().saturating_sub(due);
-    run.record(&Record { client, path, arrival: due, lateness, latency, outcome });
-    if run.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
-        run.changed.notify_one();
+    // Every request ends by its time-out, so this ends.
+    while run.in_flight.load(Ordering::Relaxed) > 0 {
+        run.changed.notified().await;
     }
 }

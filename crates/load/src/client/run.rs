@@ -3,15 +3,13 @@
 use super::connection::{Connection, Failure, Requests};
 use super::record::{Answer, ErrorKind, Outcome, Record};
 use super::tally::{LevelChanges, Tally};
-use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 
 /// Called with every record, on the load's thread: it must be quick.
 pub type Sink = Box<dyn FnMut(&Record) + Send>;
@@ -26,8 +24,6 @@ pub(crate) struct Run {
     stopping: AtomicBool,
     /// Requests that may still be made.
     left: AtomicU64,
-    /// Notified when the handle is dropped: the result is then of no interest.
-    abandoned: Notify,
     books: Mutex<Books>,
 }
 
@@ -46,7 +42,6 @@ impl Run {
             changed: Notify::new(),
             stopping: AtomicBool::new(false),
             left: AtomicU64::new(most),
-            abandoned: Notify::new(),
             books: Mutex::new(Books { tally, sink }),
         })
     }
@@ -59,13 +54,41 @@ impl Run {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Takes one of the requests that may still be made; false: there is none left.
-    pub(crate) fn take_one(&self) -> bool {
+    /// Begins one of the requests that may still be made; false: the load ends, by count or because it was stopped.
+    pub(crate) fn begin(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+        let begins =
+            !self.is_stopping() && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        self.in_flight.fetch_add(usize::from(begins), Ordering::Relaxed);
+        begins
     }
 
-    pub(crate) fn record(&self, record: &Record) {
+    /// Makes the request of `client` that was due at `arrival` and records it. It is sent on an idle connection that `take`
+    /// gives, else on a new one; `keep` gets the connection back after an answer.
+    pub(crate) async fn request(
+        &self,
+        (client, arrival): (u32, Duration),
+        take: impl FnMut() -> Option<Connection>,
+        keep: impl FnOnce(Connection),
+    ) -> Outcome {
+        let lateness = self.since_start().saturating_sub(arrival);
+        let exchange = tokio::time::timeout(self.requests.target.timeout, self.exchange(client, take));
+        let outcome = match exchange.await.unwrap_or(Err(ErrorKind::Timeout)) {
+            Ok((answer, connection)) => {
+                keep(connection);
+                Outcome::Answer(answer)
+            }
+            Err(kind) => Outcome::Error(kind),
+        };
+        let latency = self.since_start().saturating_sub(arrival);
+        self.record(&Record { client, arrival, lateness, latency, outcome });
+        if self.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.changed.notify_one();
+        }
+        outcome
+    }
+
+    fn record(&self, record: &Record) {
         let mut books = self.books();
         books.tally.add(record);
         if let Some(sink) = &mut books.sink {
@@ -73,31 +96,9 @@ impl Run {
         }
     }
 
-    /// Asks for a path once, in the time that the target has for it: on an idle connection that `take` gives, else on a
-    /// new one. `keep` gets the connection back after an answer.
-    pub(crate) async fn ask(
-        &self,
-        client: u32,
-        path: u16,
-        take: impl FnMut() -> Option<Connection>,
-        keep: impl FnOnce(Connection),
-    ) -> Outcome {
-        let attempt =
-            tokio::time::timeout(self.requests.target.timeout, self.exchange(client, path, take)).await;
-        match attempt {
-            Ok(Ok((answer, connection))) => {
-                keep(connection);
-                Outcome::Answer(answer)
-            }
-            Ok(Err(kind)) => Outcome::Error(kind),
-            Err(_) => Outcome::Error(ErrorKind::Timeout),
-        }
-    }
-
     async fn exchange(
         &self,
         client: u32,
-        path: u16,
         mut take: impl FnMut() -> Option<Connection>,
     ) -> Result<(Answer, Connection), ErrorKind> {
         loop {
@@ -108,10 +109,10 @@ impl Run {
                 // Boxed: connecting is rare and its state large, and the task of every arrival would carry that state.
                 None => Box::pin(self.requests.connect(client)).await?,
             };
-            match connection.exchange(&self.requests, path).await {
+            match connection.exchange(&self.requests).await {
                 Ok(answer) => return Ok((answer, connection)),
                 // A server may close an idle connection at any time. Each round uses up one of them.
-                Err(Failure::Unsent) if !fresh => self.books().tally.resent += 1,
+                Err(Failure::Unsent) if !fresh => {}
                 Err(Failure::Unsent) => return Err(ErrorKind::Closed),
                 Err(Failure::Error(kind)) => return Err(kind),
             }
@@ -127,6 +128,7 @@ impl Run {
 /// A running load. Dropping it ends it at once, without waiting for requests under way.
 pub struct LoadHandle {
     run: Arc<Run>,
+    task: AbortHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -138,21 +140,20 @@ impl std::fmt::Debug for LoadHandle {
 
 impl LoadHandle {
     /// Runs `load` on a thread named `name`, to its end or until the handle is dropped. Tasks left behind are dropped.
-    pub(crate) fn start<F>(name: &str, run: Arc<Run>, load: impl FnOnce(Arc<Run>) -> F) -> io::Result<Self>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
+    pub(crate) fn start(
+        name: &str,
+        run: Arc<Run>,
+        load: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<Self> {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().event_interval(16).build()?;
-        let future = {
-            let _entered = runtime.enter();
-            load(Arc::clone(&run))
-        };
-        let watched = Arc::clone(&run);
+        let load = runtime.spawn(load);
+        let task = load.abort_handle();
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || {
-            runtime.block_on(first_of(future, watched.abandoned.notified()));
+            // A panic in there has printed itself.
+            let _ = runtime.block_on(load);
         })?;
-        Ok(Self { run, thread: Some(thread) })
+        Ok(Self { run, task, thread: Some(thread) })
     }
 
     /// The instant that records count from.
@@ -178,11 +179,6 @@ impl LoadHandle {
     /// Requests under way.
     pub fn in_flight(&self) -> usize {
         self.run.in_flight.load(Ordering::Relaxed)
-    }
-
-    /// Sockets open, idle ones too.
-    pub fn open_sockets(&self) -> usize {
-        self.run.requests.open_sockets()
     }
 
     /// Whether it has ended by itself.
@@ -212,23 +208,7 @@ impl LoadHandle {
 
 impl Drop for LoadHandle {
     fn drop(&mut self) {
-        self.run.abandoned.notify_one();
+        self.task.abort();
         self.wait();
     }
-}
-
-/// Waits for whichever comes first; none: the second did.
-pub(crate) async fn first_of<T>(
-    first: impl Future<Output = T>,
-    second: impl Future<Output = ()>,
-) -> Option<T> {
-    let mut first = pin!(first);
-    let mut second = pin!(second);
-    poll_fn(|context| {
-        if second.as_mut().poll(context).is_ready() {
-            return Poll::Ready(None);
-        }
-        first.as_mut().poll(context).map(Some)
-    })
-    .await
 }

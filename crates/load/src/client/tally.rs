@@ -5,10 +5,7 @@ use crate::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A client has not been answered with a level yet.
-const NO_LEVEL: u8 = u8::MAX;
-
-/// Answers of one kind.
+/// Answers of one status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
     /// How many.
@@ -28,12 +25,6 @@ pub struct Slot {
     pub refusals: u64,
     /// Errors in it.
     pub errors: u64,
-    /// Body bytes of answers completed in it.
-    pub bytes: u64,
-    /// Sum of the latencies of the answers below 500 completed in it.
-    pub latency_sum: Duration,
-    /// The largest of those.
-    pub latency_max: Duration,
 }
 
 /// How many clients changed their level in a period.
@@ -52,12 +43,8 @@ pub struct Tally {
     pub requests: u64,
     /// Answers by status.
     pub by_status: BTreeMap<u16, Answers>,
-    /// Answers of every status by level; `None`: without a level header.
-    pub by_level: BTreeMap<Option<u8>, Answers>,
     /// Errors, in the order of [`ErrorKind::ALL`].
     pub errors: [u64; ErrorKind::ALL.len()],
-    /// Requests sent again because their reused connection had closed before they were written.
-    pub resent: u64,
     /// Latency of answers below 500.
     pub latency: Histogram,
     /// How late requests were dispatched.
@@ -68,11 +55,17 @@ pub struct Tally {
     pub slot: Duration,
     /// Answers below 500, by client.
     pub by_client: Vec<u32>,
-    /// By client: the last level, and the level at the last mark.
-    levels: Vec<(u8, u8)>,
-    /// Clients answered with a level since the last mark.
-    seen: Vec<u32>,
-    seen_flags: Vec<bool>,
+    levels: Vec<ClientLevel>,
+}
+
+/// The memory of one client's levels.
+#[derive(Clone, Copy, Debug, Default)]
+struct ClientLevel {
+    last: Option<u8>,
+    /// The last level before the period.
+    marked: Option<u8>,
+    /// Whether an answer of the period had a level.
+    seen: bool,
 }
 
 impl Tally {
@@ -82,17 +75,13 @@ impl Tally {
         Self {
             requests: 0,
             by_status: BTreeMap::new(),
-            by_level: BTreeMap::new(),
             errors: [0; ErrorKind::ALL.len()],
-            resent: 0,
             latency: Histogram::default(),
             lateness: Histogram::default(),
             slots: Vec::new(),
             slot: slot.max(Duration::from_millis(1)),
             by_client: vec![0; clients],
-            levels: vec![(NO_LEVEL, NO_LEVEL); clients],
-            seen: Vec::new(),
-            seen_flags: vec![false; clients],
+            levels: vec![ClientLevel::default(); clients],
         }
     }
 
@@ -104,7 +93,7 @@ impl Tally {
         let end = record.arrival + record.latency;
         match record.outcome {
             Outcome::Error(kind) => {
-                self.errors[kind.index()] += 1;
+                self.errors[kind as usize] += 1;
                 self.slot_at(end).errors += 1;
             }
             Outcome::Answer(answer) => self.add_answer(record, answer, end),
@@ -113,42 +102,29 @@ impl Tally {
 
     fn add_answer(&mut self, record: &Record, answer: Answer, end: Duration) {
         let by_status = self.by_status.entry(answer.status).or_default();
-        let by_level = self.by_level.entry(answer.level).or_default();
-        for answers in [by_status, by_level] {
-            answers.count += 1;
-            answers.bytes += answer.bytes;
-        }
-        if let Some(level) = answer.level {
-            self.remember_level(record.client, level);
+        by_status.count += 1;
+        by_status.bytes += answer.bytes;
+        if answer.level.is_some() {
+            let client = &mut self.levels[record.client as usize];
+            (client.last, client.seen) = (answer.level, true);
         }
         let slot = self.slot_at(end);
-        slot.bytes += answer.bytes;
         if answer.status >= 500 {
             slot.refusals += 1;
             return;
         }
         slot.answers += 1;
-        slot.latency_sum += record.latency;
-        slot.latency_max = slot.latency_max.max(record.latency);
         self.latency.record_ns(nanoseconds(record.latency));
         self.by_client[record.client as usize] += 1;
     }
 
-    fn remember_level(&mut self, client: u32, level: u8) {
-        self.levels[client as usize].0 = level;
-        if !std::mem::replace(&mut self.seen_flags[client as usize], true) {
-            self.seen.push(client);
-        }
-    }
-
     /// Ends a period of the level memory and says how many clients changed in it. A first level is no change.
     pub fn mark_period(&mut self) -> LevelChanges {
-        let mut changes = LevelChanges { seen: self.seen.len() as u32, changed: 0 };
-        for client in self.seen.drain(..) {
-            let (last, marked) = &mut self.levels[client as usize];
-            changes.changed += u32::from(*marked != NO_LEVEL && marked != last);
-            *marked = *last;
-            self.seen_flags[client as usize] = false;
+        let mut changes = LevelChanges::default();
+        for client in self.levels.iter_mut().filter(|client| client.seen) {
+            changes.seen += 1;
+            changes.changed += u32::from(client.marked.is_some() && client.marked != client.last);
+            (client.marked, client.seen) = (client.last, false);
         }
         changes
     }
@@ -165,7 +141,7 @@ impl Tally {
 
     /// Errors of one kind.
     pub fn errors_of(&self, kind: ErrorKind) -> u64 {
-        self.errors[kind.index()]
+        self.errors[kind as usize]
     }
 
     /// Errors that say something about the server: all but [`ErrorKind::LocalLimit`].
@@ -193,7 +169,6 @@ mod tests {
     fn record(client: u32, arrival_ms: u64, outcome: Outcome) -> Record {
         Record {
             client,
-            path: 0,
             arrival: Duration::from_millis(arrival_ms),
             lateness: Duration::from_micros(10),
             latency: Duration::from_millis(600),
@@ -213,10 +188,10 @@ mod tests {
         tally.add(&record(1, 100, Outcome::Error(ErrorKind::Timeout)));
         tally.add(&record(1, 100, Outcome::Error(ErrorKind::LocalLimit)));
         assert_eq!((tally.slots[0].arrivals, tally.slots[0].errors, tally.slots[0].answers), (4, 2, 0));
-        assert_eq!((tally.slots[1].answers, tally.slots[1].refusals, tally.slots[1].bytes), (1, 1, 200));
+        assert_eq!((tally.slots[1].answers, tally.slots[1].refusals), (1, 1));
+        assert_eq!(tally.by_status[&200], Answers { count: 1, bytes: 100 });
         assert_eq!((tally.status(200), tally.status(503), tally.answers()), (1, 1, 2));
         assert_eq!((tally.server_errors(), tally.errors_of(ErrorKind::LocalLimit)), (1, 1));
-        assert_eq!((tally.by_level[&Some(2)].count, tally.by_level[&Some(0)].count), (1, 1));
         assert_eq!(tally.by_client, [1, 0]);
         assert_eq!((tally.latency.count(), tally.requests), (1, 4));
     }

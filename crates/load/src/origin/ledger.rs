@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The integral of busy workers over time.
 #[derive(Clone, Debug)]
-pub struct BusyLedger {
+pub(crate) struct BusyLedger {
     workers: u64,
     inside: u64,
     last_ns: u64,
@@ -29,39 +29,35 @@ pub struct BusyReading {
 }
 
 impl BusyReading {
-    /// Busy nanoseconds of the server as a whole: the integral of `min(n, s) / s`.
-    pub fn busy_ns(&self) -> f64 {
-        self.busy_worker_ns as f64 / f64::from(self.workers)
-    }
-
     /// Mean utilization in `[0, 1]` from `earlier` to this reading; 0 if no time has passed.
     pub fn utilization_since(&self, earlier: &BusyReading) -> f64 {
         let period_ns = self.at.saturating_sub(earlier.at).as_nanos() as f64;
-        if period_ns == 0.0 { 0.0 } else { (self.busy_ns() - earlier.busy_ns()) / period_ns }
+        let busy_ns = (self.busy_worker_ns - earlier.busy_worker_ns) as f64 / f64::from(self.workers);
+        if period_ns == 0.0 { 0.0 } else { busy_ns / period_ns }
     }
 }
 
 impl BusyLedger {
     /// An idle server of `workers` workers at time zero.
-    pub fn new(workers: u32) -> Self {
+    pub(crate) fn new(workers: u32) -> Self {
         Self { workers: u64::from(workers), inside: 0, last_ns: 0, busy_worker_ns: 0 }
     }
 
     /// A request is inside from now on.
-    pub fn enter(&mut self, now_ns: u64) {
+    pub(crate) fn enter(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.inside += 1;
     }
 
     /// A request has left.
-    pub fn leave(&mut self, now_ns: u64) {
+    pub(crate) fn leave(&mut self, now_ns: u64) {
         self.account(now_ns);
         debug_assert!(self.inside > 0, "a request left that never entered");
         self.inside = self.inside.saturating_sub(1);
     }
 
     /// The integral up to now.
-    pub fn read(&mut self, now_ns: u64) -> BusyReading {
+    pub(crate) fn read(&mut self, now_ns: u64) -> BusyReading {
         self.account(now_ns);
         BusyReading {
             at: Duration::from_nanos(self.last_ns),

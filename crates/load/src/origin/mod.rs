@@ -16,18 +16,18 @@ pub(crate) mod plant;
 mod service;
 mod site;
 
-pub use ledger::{BusyLedger, BusyReading};
+pub use ledger::BusyReading;
 pub use site::{Cost, PathClass};
 
 use crate::Histogram;
 use listener::Listener;
-use service::{Counters, Service};
+use service::Service;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// How the origin behaves. The default: 8 workers, full pages of 32 KB at 8 ms, light ones of 4 KB at 0.15 of that.
 #[derive(Clone, Debug)]
@@ -38,8 +38,7 @@ pub struct OriginSettings {
     pub workers: u32,
     /// How many requests may wait beyond the workers; a further one is closed at once, without an answer.
     pub queue: usize,
-    /// What a worker spends on a request that finds no room, UC 7.5's T_f times s; zero: nothing. Not in prefork mode,
-    /// where the kernel's queue turns them away.
+    /// What a worker spends on a request that finds no room, UC 7.5's T_f times s; zero: nothing.
     pub refusal: Duration,
     /// Service time by size.
     pub cost: Cost,
@@ -47,8 +46,6 @@ pub struct OriginSettings {
     pub classes: Vec<PathClass>,
     /// With a seed, service times are exponential with the cost as mean; without, the cost itself.
     pub exponential: Option<u64>,
-    /// Prefork: an open connection holds a worker, and further *connections* wait in the queue.
-    pub worker_per_connection: bool,
     /// A connection that is idle for longer is closed.
     pub keep_alive: Duration,
 }
@@ -62,58 +59,26 @@ impl Default for OriginSettings {
             refusal: Duration::ZERO,
             // 8 ms for 32 KB and 1.2 ms for 4 KB, exactly: (8 - 1.2) / 28 ms per KB.
             cost: Cost { fixed: Duration::from_nanos(228_571), per_kilobyte: Duration::from_nanos(242_857) },
-            classes: vec![
-                PathClass::new("full", "/", 32 * 1024),
-                PathClass::new("light", "/light/", 4 * 1024),
-            ],
+            classes: vec![PathClass::new("/", 32 * 1024), PathClass::new("/light/", 4 * 1024)],
             exponential: None,
-            worker_per_connection: false,
             keep_alive: Duration::from_secs(60),
         }
     }
 }
 
-impl OriginSettings {
-    /// Requests per second of the class `name` that keep every worker busy, s / S; none if there is no such class.
-    pub fn capacity(&self, name: &str) -> Option<f64> {
-        let class = self.classes.iter().find(|class| class.name == name)?;
-        Some(f64::from(self.workers.max(1)) / self.cost.of(class.bytes).as_secs_f64())
-    }
-}
-
-/// What one path class has received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClassCount {
-    /// The class's name.
-    pub name: String,
-    /// Answers handed to a socket.
-    pub answers: u64,
-    /// Their body bytes.
-    pub bytes: u64,
-}
-
 /// The origin's counters since its start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Served {
-    /// Path classes, in the order of the settings.
-    pub classes: Vec<ClassCount>,
-    /// Requests or, in prefork mode, connections closed because the queue was full.
+    /// Pages handed to a socket.
+    pub answers: u64,
+    /// Requests whose connection was closed because the queue was full.
     pub refused: u64,
     /// Requests that were served though their client had left by the end.
     pub abandoned: u64,
     /// Requests answered 404.
     pub not_found: u64,
-    /// Connections accepted.
-    pub connections: u64,
     /// How long after its exact end an answer was handed to the socket.
     pub lateness: Histogram,
-}
-
-impl Served {
-    /// Answers of all classes.
-    pub fn answers(&self) -> u64 {
-        self.classes.iter().map(|class| class.answers).sum()
-    }
 }
 
 /// The origin itself; see [`Origin::start`].
@@ -131,15 +96,14 @@ impl Origin {
         let entered = runtime.enter();
         let service = Service::new(&settings)?;
         let listener = Listener::open(&settings, Arc::clone(&service))?;
-        runtime.spawn(Arc::clone(&service).report_ends());
         drop(entered);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let handle = runtime.handle().clone();
+        let ends = runtime.spawn(Arc::clone(&service).report_ends());
+        let (task, handle) = (ends.abort_handle(), runtime.handle().clone());
         let thread = std::thread::Builder::new().name("origin".into()).spawn(move || {
-            // Either way the handle is gone; dropping the runtime drops every connection.
-            runtime.block_on(async { stopped.await.unwrap_or(()) });
+            // It ends with the handle; then the runtime is dropped, and every connection with it.
+            let _ = runtime.block_on(ends);
         })?;
-        Ok(OriginHandle { service, listener, runtime: handle, stop: Some(stop), thread: Some(thread) })
+        Ok(OriginHandle { service, listener, runtime: handle, task, thread: Some(thread) })
     }
 }
 
@@ -149,7 +113,8 @@ pub struct OriginHandle {
     service: Arc<Service>,
     listener: Listener,
     runtime: tokio::runtime::Handle,
-    stop: Option<oneshot::Sender<()>>,
+    /// Ends the origin when it is aborted.
+    task: AbortHandle,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -157,11 +122,6 @@ impl OriginHandle {
     /// The address that the origin listens on.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
-    }
-
-    /// The instant that [`BusyReading::at`] counts from.
-    pub fn started(&self) -> Instant {
-        self.service.started()
     }
 
     /// The plant's exact busy time: a request is inside from the time it was fully read to its exact end.
@@ -181,26 +141,17 @@ impl OriginHandle {
 
     /// The counters.
     pub fn served(&self) -> Served {
-        let counters: Counters = self.service.counters();
-        Served { connections: self.listener.accepted(), ..counters.into_served() }
+        self.service.served()
     }
 
-    /// Stops all workers where they are (`true`), or lets them go on. Connections stay open, requests are accepted.
-    pub fn stall(&self, stalled: bool) {
-        self.service.set_stalled(stalled);
-    }
-
-    /// Work done per unit of time: 0.5 doubles every service time, also of what is in service.
+    /// Work done per unit of time: 0.5 doubles every service time, also of what is in service; 0 stops all workers where
+    /// they are, while connections stay open and requests are accepted.
     pub fn set_speed(&self, speed: f64) {
         self.service.set_speed(speed);
     }
 
-    /// Closes every open connection at once. Work in service goes on to its end, unseen.
-    pub fn drop_connections(&self) {
-        self.listener.drop_connections();
-    }
-
-    /// Down (`true`): stops listening and closes every connection, so that connects are refused. Up again: same port.
+    /// Down (`true`): stops listening and closes every connection, so that connects are refused; work in service goes on
+    /// to its end, unseen. Up again: same port.
     ///
     /// # Errors
     /// If the port has been taken meanwhile.
@@ -213,14 +164,11 @@ impl OriginHandle {
             self.listener.reopen()
         }
     }
-
-    /// Ends the origin, closes its sockets, and waits for its thread.
-    pub fn stop(self) {}
 }
 
 impl Drop for OriginHandle {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        self.task.abort();
         if let Some(thread) = self.thread.take() {
             // A panic in there has printed itself; a second one in a drop would abort.
             let _ = thread.join();

@@ -4,8 +4,8 @@
 //! `start = max(arrival, earliest free worker)`, `end = start + service`. A timer only *reports* ends, so a late timer
 //! delays an answer but never the next job, and the capacity s / S is exact.
 //!
-//! Speed and stalls: jobs live on a work clock that advances at `speed` per nanosecond of real time, and not at all
-//! while stalled. Changing the speed therefore moves all ends at once and touches no job.
+//! Jobs live on a work clock that advances at `speed` per nanosecond of real time; at speed zero the server stands still.
+//! Changing the speed therefore moves all ends at once and touches no job.
 //!
 //! A job runs to its end even if its client has left, as in a server that does not look at the socket while it works.
 //!
@@ -47,7 +47,6 @@ pub(crate) struct Plant<P> {
     unheard: usize,
     ledger: BusyLedger,
     speed: f64,
-    stalled: bool,
     /// The work clock read `base_work` at `base_ns`.
     base_ns: u64,
     base_work: u64,
@@ -62,7 +61,6 @@ impl<P> Plant<P> {
             unheard: 0,
             ledger: BusyLedger::new(shape.workers),
             speed: 1.0,
-            stalled: false,
             base_ns: 0,
             base_work: 0,
             shape,
@@ -115,9 +113,9 @@ impl<P> Plant<P> {
         }
     }
 
-    /// When the next job ends; none if there is none, or while stalled.
+    /// When the next job ends; none if there is none, or at speed zero.
     pub(crate) fn next_end(&self) -> Option<u64> {
-        let speed = self.effective_speed();
+        let speed = self.speed;
         let work = self.jobs.first_key_value()?.0.0.saturating_sub(self.base_work);
         (speed > 0.0).then(|| {
             let real = if speed == 1.0 { work } else { (work as f64 / speed).ceil() as u64 };
@@ -132,29 +130,14 @@ impl<P> Plant<P> {
 
     /// Work done per unit of time from now on; 1 is the speed that service times are stated at.
     pub(crate) fn set_speed(&mut self, now_ns: u64, speed: f64) {
-        self.rebase(now_ns);
-        self.speed = if speed.is_finite() { speed.max(0.0) } else { self.speed };
-    }
-
-    /// Stops all workers where they are, or lets them go on.
-    pub(crate) fn set_stalled(&mut self, now_ns: u64, stalled: bool) {
-        self.rebase(now_ns);
-        self.stalled = stalled;
-    }
-
-    fn rebase(&mut self, now_ns: u64) {
         self.base_work = self.work_at(now_ns);
         self.base_ns = self.base_ns.max(now_ns);
-    }
-
-    fn effective_speed(&self) -> f64 {
-        if self.stalled { 0.0 } else { self.speed }
+        self.speed = if speed.is_finite() { speed.max(0.0) } else { self.speed };
     }
 
     fn work_at(&self, now_ns: u64) -> u64 {
         let passed = now_ns.saturating_sub(self.base_ns);
-        let speed = self.effective_speed();
-        self.base_work + if speed == 1.0 { passed } else { (passed as f64 * speed) as u64 }
+        self.base_work + if self.speed == 1.0 { passed } else { (passed as f64 * self.speed) as u64 }
     }
 }
 
@@ -204,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_sent_away_costs_time_and_no_place() {
+    fn a_refused_request_costs_time_and_no_place() {
         let mut plant = plant(1, 1);
         (0..2).for_each(|name| plant.arrive(0, 10, name).unwrap());
         assert_eq!(plant.arrive(0, 10, 8), Err(8));
@@ -224,13 +207,12 @@ mod tests {
         plant.arrive(0, 100, 0).unwrap();
         plant.set_speed(40, 0.5);
         assert_eq!(plant.next_end(), Some(160));
-        plant.set_stalled(60, true); // 50 of 100 done
+        plant.set_speed(60, 0.0); // 50 of 100 done
         assert_eq!(plant.next_end(), None);
         assert_eq!(ends(&mut plant, 1000), []);
-        plant.set_stalled(1000, false);
         plant.set_speed(1000, 1.0);
         assert_eq!(ends(&mut plant, 2000), [(1050, 0)]);
-        assert_eq!(plant.busy(2000).busy_worker_ns, 1050, "a stalled worker is busy");
+        assert_eq!(plant.busy(2000).busy_worker_ns, 1050, "a worker that stands still is busy");
     }
 
     #[test]

@@ -55,32 +55,24 @@ impl Cost {
 /// Pages under one prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathClass {
-    /// The class's name in counters.
-    pub name: String,
-    /// Paths that begin so belong to it; the longest prefix wins.
+    /// Paths that begin with it belong to the class; the longest prefix wins.
     pub prefix: String,
     /// Size of each of its pages.
     pub bytes: usize,
 }
 
 impl PathClass {
-    /// A class named `name` of pages of `bytes` under `prefix`.
-    pub fn new(name: &str, prefix: &str, bytes: usize) -> Self {
-        Self { name: name.into(), prefix: prefix.into(), bytes }
+    /// Pages of `bytes` under `prefix`.
+    pub fn new(prefix: &str, bytes: usize) -> Self {
+        Self { prefix: prefix.into(), bytes }
     }
 }
 
-/// The classes, in the order given, with their bodies made once.
-#[derive(Debug)]
-pub(crate) struct Site {
-    classes: Vec<Page>,
-    /// Indexes into `classes`, longest prefix first.
-    by_length: Vec<usize>,
-}
+/// One page for each class, with its body made once; the longest prefix first.
+pub(crate) struct Site(Vec<Page>);
 
-#[derive(Debug)]
 pub(crate) struct Page {
-    pub(crate) class: PathClass,
+    prefix: String,
     pub(crate) body: Bytes,
     pub(crate) service_ns: u64,
 }
@@ -90,32 +82,24 @@ impl Site {
         let largest = classes.iter().map(|class| class.bytes).max().unwrap_or(0);
         let text = Bytes::from(page_text(largest));
         let page = |class: &PathClass| Page {
-            class: class.clone(),
+            prefix: class.prefix.clone(),
             body: text.slice(..class.bytes),
             service_ns: u64::try_from(cost.of(class.bytes).as_nanos()).unwrap_or(u64::MAX),
         };
-        let mut by_length: Vec<usize> = (0..classes.len()).collect();
-        by_length.sort_by_key(|&index| std::cmp::Reverse(classes[index].prefix.len()));
-        Self { classes: classes.iter().map(page).collect(), by_length }
+        let mut pages: Vec<Page> = classes.iter().map(page).collect();
+        pages.sort_by_key(|page| std::cmp::Reverse(page.prefix.len()));
+        Self(pages)
     }
 
-    /// The class of `path`, if any.
-    pub(crate) fn find(&self, path: &str) -> Option<usize> {
-        self.by_length.iter().copied().find(|&index| path.starts_with(&self.classes[index].class.prefix))
-    }
-
-    pub(crate) fn page(&self, index: usize) -> &Page {
-        &self.classes[index]
-    }
-
-    pub(crate) fn pages(&self) -> &[Page] {
-        &self.classes
+    /// The page at `path`, if any.
+    pub(crate) fn find(&self, path: &str) -> Option<&Page> {
+        self.0.iter().find(|page| path.starts_with(&page.prefix))
     }
 }
 
 /// Readable filler, so that a page in a browser or a capture is recognized.
 fn page_text(bytes: usize) -> Vec<u8> {
-    b"<p>A page of the origin of known capacity, as long as it was told to be.</p>\n"
+    b"<p>A page of the origin of known capacity, as long as its class says.</p>\n"
         .iter()
         .copied()
         .cycle()
@@ -146,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins() {
-        let classes = [PathClass::new("full", "/", 100), PathClass::new("light", "/light/", 10)];
+        let classes = [PathClass::new("/", 100), PathClass::new("/light/", 10)];
         let site = Site::new(&classes, Cost::constant(Duration::from_millis(1)));
-        assert_eq!((site.find("/light/a"), site.find("/light"), site.find("*")), (Some(1), Some(0), None));
-        assert_eq!((site.page(0).body.len(), site.page(1).body.len()), (100, 10));
+        let found = ["/light/a", "/light", "*"].map(|path| site.find(path).map(|page| page.body.len()));
+        assert_eq!(found, [Some(10), Some(100), None]);
     }
 }

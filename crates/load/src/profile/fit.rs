@@ -29,7 +29,7 @@ pub struct Point {
 }
 
 /// The costs of a request, in time of the whole server.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fit {
     /// a (s).
     pub per_request_seconds: f64,
@@ -66,7 +66,7 @@ impl Fit {
         let constant = || {
             let (weights, sum) =
                 points.iter().fold((0.0, 0.0), |(w, s), p| (w + p.seconds.powi(-2), s + 1.0 / p.seconds));
-            Fit { per_request_seconds: sum / weights, per_byte_seconds: 0.0, link_per_byte_seconds: None }
+            Fit { per_request_seconds: sum / weights, ..Fit::default() }
         };
         if last.bytes < ONE_SIZE * first.bytes {
             return Some(constant());
@@ -84,14 +84,8 @@ impl Fit {
         let (a, b) = ((wt * wxx - wxt * wx) / determinant, (w * wxt - wx * wt) / determinant);
         Some(match (a < 0.0, b < 0.0) {
             (_, true) => constant(),
-            (true, false) => Fit {
-                per_request_seconds: 0.0,
-                per_byte_seconds: through_origin(points),
-                link_per_byte_seconds: None,
-            },
-            (false, false) => {
-                Fit { per_request_seconds: a, per_byte_seconds: b, link_per_byte_seconds: None }
-            }
+            (true, false) => Fit { per_byte_seconds: through_origin(points), ..Fit::default() },
+            (false, false) => Fit { per_request_seconds: a, per_byte_seconds: b, ..Fit::default() },
         })
     }
 

@@ -19,7 +19,7 @@
 
 mod fit;
 mod overload;
-mod reported;
+mod reading;
 mod search;
 mod stage;
 #[cfg(test)]
@@ -29,7 +29,7 @@ pub use fit::{Fit, Point};
 pub use overload::{MOST_LATE, Overload};
 pub use search::Highest;
 
-use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Paths, Target};
+use crate::client::{Answer, ClosedLoop, ErrorKind, Outcome, Target};
 use overload::Undisturbed;
 use search::Bench;
 use stage::{Accept, Budget, Stage};
@@ -72,7 +72,7 @@ pub struct Plan {
 }
 
 /// What was measured.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The highest rates of the subjects, in their order, as far as it came.
     pub highest: Vec<Highest>,
@@ -89,9 +89,10 @@ pub struct Profile {
 }
 
 /// How a profile ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ended {
     /// All was measured.
+    #[default]
     Complete,
     /// The watcher wanted it.
     Interrupted,
@@ -99,14 +100,6 @@ pub enum Ended {
     RequestsUsedUp,
     /// The server no longer answered this subject, and why that is believed.
     Died(String, String),
-}
-
-/// Why a measurement ended early.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Interrupted,
-    RequestsUsedUp,
-    Died(String),
 }
 
 /// Where a profile stands.
@@ -180,7 +173,7 @@ impl Plan {
             let seen = Arc::new(Mutex::new(Outcome::Error(ErrorKind::Closed)));
             let keep = Arc::clone(&seen);
             let one = ClosedLoop {
-                paths: Paths::one(&subject.path),
+                path: subject.path.clone(),
                 most: 1,
                 ..ClosedLoop::new(Target { timeout: TIMEOUT, ..subject.target.clone() }, 1, TIMEOUT)
             };
@@ -198,20 +191,9 @@ impl Plan {
     pub fn run(&self, watch: &mut dyn Watch) -> Profile {
         let of_seconds = self.longest().as_secs_f64();
         let mut budget = Budget { requests_left: self.most_requests, requests: 0, seconds: 0.0, of_seconds };
-        let mut profile = Profile {
-            highest: Vec::new(),
-            rejecting: None,
-            overload: None,
-            fit: None,
-            ended: Ended::Complete,
-            requests: 0,
-        };
-        if let Err((subject, stop)) = self.measure(&mut profile, &mut budget, watch) {
-            profile.ended = match stop {
-                Stop::Interrupted => Ended::Interrupted,
-                Stop::RequestsUsedUp => Ended::RequestsUsedUp,
-                Stop::Died(why) => Ended::Died(subject, why),
-            };
+        let mut profile = Profile::default();
+        if let Err(ended) = self.measure(&mut profile, &mut budget, watch) {
+            profile.ended = ended;
         }
         profile.fit = Fit::of(&profile.points());
         profile.requests = budget.requests;
@@ -223,28 +205,24 @@ impl Plan {
         profile: &mut Profile,
         budget: &mut Budget,
         watch: &mut dyn Watch,
-    ) -> Result<(), (String, Stop)> {
+    ) -> Result<(), Ended> {
         let seconds = self.each.as_secs_f64();
         for subject in &self.subjects {
             let mut stage = Stage { subject, accept: Accept::Success, timeout: TIMEOUT, budget, watch };
-            let found = search::highest(&mut stage, seconds, self.most_clients);
-            profile.highest.push(found.map_err(|stop| (subject.name.clone(), stop))?);
+            profile.highest.push(search::highest(&mut stage, seconds, self.most_clients)?);
         }
         if let Some(subject) = &self.rejecting {
             let mut stage = Stage { subject, accept: Accept::Any, timeout: TIMEOUT, budget, watch };
-            let found = search::highest(&mut stage, seconds, self.most_clients);
-            profile.rejecting = Some(found.map_err(|stop| (subject.name.clone(), stop))?);
+            profile.rejecting = Some(search::highest(&mut stage, seconds, self.most_clients)?);
         }
         let (Some(factor), Some(fit)) = (self.overload, Fit::of(&profile.points())) else { return Ok(()) };
         let place = overloaded(&profile.highest, &fit);
         let (subject, highest) = (&self.subjects[place], &profile.highest[place]);
         let mut stage = Stage { subject, accept: Accept::Success, timeout: SHORT_TIMEOUT, budget, watch };
-        let died = |stop| (subject.name.clone(), stop);
-        let clients = (2 * highest.clients).min(self.most_clients);
-        let again = stage.closed(clients, seconds).map_err(died)?;
+        let again = stage.closed((2 * highest.clients).min(self.most_clients), seconds)?;
         let undisturbed = Undisturbed::of(highest, &again);
         let offered = undisturbed.rate * factor;
-        let open = stage.open(offered, seconds).map_err(died)?;
+        let open = stage.open(offered, seconds)?;
         profile.overload = Some(Overload::of((place, highest), undisturbed, &fit, offered, &open));
         Ok(())
     }

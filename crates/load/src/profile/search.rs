@@ -13,7 +13,7 @@
 //!
 //! The server is behind a trait, so that the search is tested on servers whose answer is a formula.
 
-use super::Stop;
+use super::Ended;
 
 /// A rate that rises less with twice the clients does not rise.
 const RISE: f64 = 1.03;
@@ -39,9 +39,9 @@ pub(super) const FAILING: f64 = 0.01;
 /// What a search asks of the server.
 pub(super) trait Bench {
     /// A closed loop.
-    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop>;
+    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended>;
     /// An open loop at a rate.
-    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop>;
+    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended>;
 }
 
 /// What a closed loop did.
@@ -134,7 +134,7 @@ impl Highest {
 }
 
 /// Searches for `seconds`, with at most `most_clients`.
-pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) -> Result<Highest, Stop> {
+pub(super) fn highest(bench: &mut dyn Bench, seconds: f64, most_clients: u32) -> Result<Highest, Ended> {
     let mut search = Search { bench, used: 0.0, alone: 0.0, climb: Vec::new() };
     let window = search.climb(seconds, most_clients)?;
     let busy_clients = search.between(window)?;
@@ -189,7 +189,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Doubles the clients. Returns the length of a window.
-    fn climb(&mut self, seconds: f64, most_clients: u32) -> Result<f64, Stop> {
+    fn climb(&mut self, seconds: f64, most_clients: u32) -> Result<f64, Ended> {
         // The rate of one client alone is looked at longer: what it is multiplied by says how many workers there are.
         let mut window = seconds * LONGEST_WINDOW;
         let (mut clients, mut level) = (1, 0);
@@ -211,7 +211,7 @@ impl Search<'_> {
     }
 
     /// The fewest clients that keep the server busy, found between those of the climb.
-    fn between(&mut self, window: f64) -> Result<u32, Stop> {
+    fn between(&mut self, window: f64) -> Result<u32, Ended> {
         for _ in 0..STEPS {
             let (below, busy) = self.around();
             let middle = below + (busy - below) / 2;
@@ -246,7 +246,7 @@ impl Search<'_> {
         as_good.filter(|clients| *clients >= busy.saturating_mul(2)).min().unwrap_or(best)
     }
 
-    fn measure(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+    fn measure(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
         let window = self.bench.closed(clients, seconds)?;
         self.used += seconds;
         // Failures make room for answers that come sooner: such a rate is not the server's.
@@ -286,14 +286,18 @@ mod tests {
             self.workers / self.service
         }
 
-        fn pass(&mut self, seconds: f64) -> Result<(), Stop> {
+        fn pass(&mut self, seconds: f64) -> Result<(), Ended> {
             self.seconds += seconds;
-            if self.seconds > self.dies_after { Err(Stop::Died("it is gone".into())) } else { Ok(()) }
+            if self.seconds > self.dies_after {
+                Err(Ended::Died("it".into(), "is gone".into()))
+            } else {
+                Ok(())
+            }
         }
     }
 
     impl Bench for Formula {
-        fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+        fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
             self.pass(seconds)?;
             let rate = f64::min(f64::from(clients) / (self.service + self.beside), self.capacity());
             let parts = (0..5).map(|_| rate * (1.0 + self.noise * (2.0 * self.random.uniform() - 1.0)));
@@ -304,7 +308,7 @@ mod tests {
             Ok(Window { rate, parts, bytes: 1024.0, failed, ..Window::default() })
         }
 
-        fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+        fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended> {
             self.pass(seconds)?;
             let growth = f64::max(0.0, rate - self.capacity());
             Ok(OpenWindow { rate: rate.min(self.capacity()), growth, ..OpenWindow::default() })
@@ -350,7 +354,7 @@ mod tests {
         /// Answers come in batches: a short window sees no difference between nearly all of the capacity and all of it.
         struct Batches(Formula);
         impl Bench for Batches {
-            fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+            fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
                 let mut window = self.0.closed(clients, seconds)?;
                 let batch = self.0.capacity() / 17.9;
                 if seconds < 1.0 {
@@ -358,7 +362,7 @@ mod tests {
                 }
                 Ok(window)
             }
-            fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+            fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended> {
                 self.0.open(rate, seconds)
             }
         }
@@ -379,10 +383,10 @@ mod tests {
         /// A server whose open-loop capacity is less: it does not like many connections.
         struct Shy(Formula);
         impl Bench for Shy {
-            fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+            fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
                 self.0.closed(clients, seconds)
             }
-            fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+            fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended> {
                 self.0.open(rate / 0.85, seconds)
             }
         }
@@ -393,6 +397,6 @@ mod tests {
     #[test]
     fn a_server_that_dies_ends_the_search() {
         let mut server = Formula { dies_after: 3.0, ..Formula::new(8.0, 0.008) };
-        assert!(matches!(highest(&mut server, 8.0, 256), Err(Stop::Died(_))));
+        assert!(matches!(highest(&mut server, 8.0, 256), Err(Ended::Died(..))));
     }
 }

@@ -1,10 +1,10 @@
 //! One window of real load on one URL: started, watched, read, ended.
 
-use super::reported::{AnswerTimes, Reported, Reporter};
+use super::reading::{Reading, Reporter};
 use super::search::{Bench, OpenWindow, Window};
-use super::{Progress, Stop, Subject, Watch};
-use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Paths, Tally};
-use crate::machine_time::MachineTime;
+use super::{Ended, Progress, Subject, Watch};
+use crate::client::{ClosedLoop, ErrorKind, LoadHandle, OpenLoop, Tally, Target};
+use crate::machine::MachineTime;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -35,20 +35,6 @@ impl Accept {
     pub(super) fn counts(self, status: u16) -> bool {
         self == Accept::Any || (200..300).contains(&status)
     }
-
-    /// Answers that count, their bytes, and what failed.
-    fn of(self, tally: &Tally) -> (u64, u64, u64) {
-        let (mut good, mut bytes, mut failed) = (0, 0, tally.server_errors());
-        for (status, answers) in &tally.by_status {
-            if self.counts(*status) {
-                good += answers.count;
-                bytes += answers.bytes;
-            } else {
-                failed += answers.count;
-            }
-        }
-        (good, bytes, failed)
-    }
 }
 
 /// What a profile may still use, and has used.
@@ -70,61 +56,35 @@ pub(super) struct Stage<'a> {
     pub(super) watch: &'a mut dyn Watch,
 }
 
-/// The counters at one moment.
-#[derive(Clone, Copy)]
-struct Reading {
-    at: Instant,
-    good: u64,
-    bytes: u64,
-    failed: u64,
-    reported: Reported,
-}
-
-impl Reading {
-    /// Per second, from an earlier one.
-    fn per_second(&self, earlier: &Reading, of: impl Fn(&Reading) -> f64) -> f64 {
-        (of(self) - of(earlier)) / (self.at - earlier.at).as_secs_f64()
-    }
-
-    fn client_cpu(&self, earlier: &Reading) -> Option<f64> {
-        (self.good > earlier.good).then(|| self.per_second(earlier, |reading| reading.reported.processor))
-    }
-}
-
 impl Bench for Stage<'_> {
-    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Stop> {
+    fn closed(&mut self, clients: u32, seconds: f64) -> Result<Window, Ended> {
         let reporter = Reporter::default();
         let load = ClosedLoop {
-            paths: Paths::one(&self.subject.path),
+            path: self.subject.path.clone(),
             most: self.budget.requests_left,
             seed: u64::from(clients),
             ..ClosedLoop::new(self.target(), clients, FOREVER)
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept)));
         let what = format!("{clients} {}", if clients == 1 { "client" } else { "clients" });
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
             let machine = MachineTime::now();
-            let mut readings = vec![stage.read(load, &reporter)];
+            let mut readings = vec![reporter.read(load)];
             for _ in 0..PARTS {
                 stage.wait(load, seconds * (1.0 - BEGIN - END) / f64::from(PARTS), &what, |_| ())?;
-                readings.push(stage.read(load, &reporter));
+                readings.push(reporter.read(load));
             }
             let machine_cpu = MachineTime::share_since(machine);
             stage.patiently(load, seconds, &what, (&reporter, &mut readings))?;
             stage.must_live(load, &readings)?;
             let (first, last) = (readings[0], readings[readings.len() - 1]);
-            let (good, failed) = ((last.good - first.good) as f64, (last.failed - first.failed) as f64);
+            let (good, failed) = (last.good - first.good, last.failed - first.failed);
             load.stop();
-            let moment = |reading: &Reading| (reading.at - load.started()).as_secs_f64();
-            let rate = |first: &Reading, last: &Reading| {
-                let [from, to] = [first, last].map(|reading| (moment(reading), &reading.reported.answers));
-                AnswerTimes::rate(from, to)
-            };
             Ok(Window {
-                rate: rate(&first, &last),
-                parts: readings.windows(2).map(|two| rate(&two[0], &two[1])).collect(),
-                bytes: if good > 0.0 { (last.bytes - first.bytes) as f64 / good } else { 0.0 },
+                rate: last.rate(&first),
+                parts: readings.windows(2).map(|two| two[1].rate(&two[0])).collect(),
+                bytes: if good > 0.0 { (last.bytes - first.bytes) / good } else { 0.0 },
                 failed: if failed > 0.0 { failed / (good + failed) } else { 0.0 },
                 response_seconds: load.with_tally(mean_response),
                 client_cpu: last.client_cpu(&first),
@@ -133,33 +93,33 @@ impl Bench for Stage<'_> {
         })
     }
 
-    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Stop> {
+    fn open(&mut self, rate: f64, seconds: f64) -> Result<OpenWindow, Ended> {
         let reporter = Reporter::default();
         let load = OpenLoop {
-            paths: Paths::one(&self.subject.path),
+            path: self.subject.path.clone(),
             most: self.budget.requests_left,
             // One client: connections are shared, as a gateway's are, and as few as it takes.
             clients: 1,
             max_sockets: SOCKETS,
             ..OpenLoop::new(self.target(), vec![(FOREVER, rate)])
         };
-        let load = load.start(Some(reporter.sink(self.accept))).map_err(cannot_start)?;
+        let load = load.start(Some(reporter.sink(self.accept)));
         let what = format!("{rate:.0} requests/s");
         self.during(load, seconds, |stage, load| {
             stage.wait(load, seconds * BEGIN, &what, |_| ())?;
-            let first = stage.read(load, &reporter);
+            let first = reporter.read(load);
             let mut under_way = Vec::new();
             let note = |load: &LoadHandle| {
-                under_way.push((first.at.elapsed().as_secs_f64(), load.in_flight() as f64));
+                under_way.push((load.started().elapsed().as_secs_f64(), load.in_flight() as f64));
             };
             stage.wait(load, seconds * (1.0 - BEGIN - END), &what, note)?;
-            let last = stage.read(load, &reporter);
+            let last = reporter.read(load);
             let tally = load.tally();
             load.stop();
             Ok(OpenWindow {
-                rate: last.per_second(&first, |reading| reading.good as f64),
-                bytes_per_second: last.per_second(&first, |reading| reading.bytes as f64),
-                failures: last.per_second(&first, |reading| reading.failed as f64),
+                rate: last.per_second(&first, |reading| reading.good),
+                bytes_per_second: last.per_second(&first, |reading| reading.bytes),
+                failures: last.per_second(&first, |reading| reading.failed),
                 growth: slope(&under_way),
                 response_seconds: mean_response(&tally),
                 late_seconds: tally.lateness.quantile(0.99).as_secs_f64(),
@@ -170,17 +130,22 @@ impl Bench for Stage<'_> {
 }
 
 impl Stage<'_> {
-    fn target(&self) -> crate::Target {
-        crate::Target { timeout: self.timeout, ..self.subject.target.clone() }
+    fn target(&self) -> Target {
+        Target { timeout: self.timeout, ..self.subject.target.clone() }
     }
 
-    /// Whatever becomes of it, what a load took is accounted.
+    fn died(&self, why: String) -> Ended {
+        Ended::Died(self.subject.name.clone(), why)
+    }
+
+    /// Measures a load that was started. Its requests are accounted however the measurement ends.
     fn during<T>(
         &mut self,
-        load: LoadHandle,
+        load: io::Result<LoadHandle>,
         seconds: f64,
-        measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Stop>,
-    ) -> Result<T, Stop> {
+        measure: impl FnOnce(&mut Self, &LoadHandle) -> Result<T, Ended>,
+    ) -> Result<T, Ended> {
+        let load = load.map_err(|error| self.died(format!("the load cannot be started: {error}")))?;
         let begin = self.budget.seconds;
         let measured = measure(self, &load);
         if measured.is_ok() {
@@ -203,7 +168,7 @@ impl Stage<'_> {
         seconds: f64,
         what: &str,
         mut look: impl FnMut(&LoadHandle),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Ended> {
         let (begin, until) = (self.budget.seconds, Instant::now() + Duration::from_secs_f64(seconds));
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -216,10 +181,10 @@ impl Stage<'_> {
                 requests,
             };
             if self.watch.progress(&progress).is_break() {
-                return Err(Stop::Interrupted);
+                return Err(Ended::Interrupted);
             }
             if load.is_finished() {
-                return Err(Stop::RequestsUsedUp);
+                return Err(Ended::RequestsUsedUp);
             }
             look(load);
             if left.is_zero() {
@@ -236,34 +201,27 @@ impl Stage<'_> {
         seconds: f64,
         what: &str,
         (reporter, readings): (&Reporter, &mut Vec<Reading>),
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Ended> {
         let first = readings[0];
         let mut last = readings[readings.len() - 1];
         let nothing = |last: &Reading| last.good == first.good && last.failed == first.failed;
-        while nothing(&last) && last.at - first.at < self.timeout {
+        while nothing(&last) && last.at - first.at < self.timeout.as_secs_f64() {
             self.wait(load, seconds, what, |_| ())?;
-            last = self.read(load, reporter);
+            last = reporter.read(load);
             *readings = vec![first, last];
         }
         Ok(())
     }
 
-    fn read(&self, load: &LoadHandle, reporter: &Reporter) -> Reading {
-        load.with_tally(|tally| {
-            let (good, bytes, failed) = self.accept.of(tally);
-            Reading { at: Instant::now(), good, bytes, failed, reported: reporter.now() }
-        })
-    }
-
     /// A server is gone if nothing is answered any more: in the window, or from some moment in it to its end.
-    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Stop> {
+    fn must_live(&self, load: &LoadHandle, readings: &[Reading]) -> Result<(), Ended> {
         let [first, .., last] = readings else { return Ok(()) };
         let before = &readings[readings.len() - 2];
         let silent = last.good == first.good;
         let gone = last.good == before.good && last.failed > before.failed && load.in_flight() == 0;
-        let refusing = last.good == before.good && last.failed - before.failed > 3;
+        let refusing = last.good == before.good && last.failed - before.failed > 3.0;
         if silent || gone || refusing {
-            return Err(Stop::Died(load.with_tally(|tally| self.why(tally))));
+            return Err(self.died(load.with_tally(|tally| self.why(tally))));
         }
         Ok(())
     }
@@ -293,10 +251,6 @@ impl Stage<'_> {
 /// Mean latency of answers below 500 (s).
 fn mean_response(tally: &Tally) -> Option<f64> {
     (tally.latency.count() > 0).then(|| tally.latency.mean().as_secs_f64())
-}
-
-fn cannot_start(error: io::Error) -> Stop {
-    Stop::Died(format!("the load cannot be started: {error}"))
 }
 
 /// Least squares of a line: its slope. Zero for fewer than two points.

@@ -3,12 +3,13 @@
 
 use super::fit::{Fit, Point};
 use super::overload::{Overload, Undisturbed};
-use super::reported::AnswerTimes;
+use super::reading::Reading;
 use super::search::{Bench, Highest, OpenWindow, Window, highest};
 use super::stage::{BEGIN, END, PARTS, slope};
-use super::{Ended, Profile, Stop};
+use super::{Ended, Profile};
+use crate::Random;
+use crate::arrivals::PoissonArrivals;
 use crate::origin::plant::{EndedJob, Plant, PlantShape};
-use crate::{PoissonArrivals, Random};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -97,25 +98,18 @@ impl Run {
 }
 
 impl Bench for Server {
-    fn closed(&mut self, clients: u32, length: f64) -> Result<Window, Stop> {
+    fn closed(&mut self, clients: u32, length: f64) -> Result<Window, Ended> {
         let first = (0..clients).map(|_| Reverse(0)).collect();
         let run = Run::play(self, first, true, nanoseconds(length));
         let moment = |part: u32| length * (BEGIN + (1.0 - BEGIN - END) * f64::from(part) / f64::from(PARTS));
         let reading = |part: u32| {
-            let mut answers = AnswerTimes::default();
-            let at = moment(part);
-            run.answers
-                .iter()
-                .map(|(end, _)| seconds(*end))
-                .filter(|end| *end <= at)
-                .for_each(|end| answers.add(end));
-            (at, answers)
+            let mut reading = Reading { at: moment(part), ..Reading::default() };
+            let ends = run.answers.iter().map(|(end, _)| seconds(*end));
+            ends.filter(|end| *end <= moment(part)).for_each(|end| reading.add_answer(end, 0.0));
+            reading
         };
         let readings: Vec<_> = (0..=PARTS).map(reading).collect();
-        let rate = |from: usize, until: usize| {
-            let ((begin, first), (end, last)) = (&readings[from], &readings[until]);
-            AnswerTimes::rate((*begin, first), (*end, last))
-        };
+        let rate = |from: usize, until: usize| readings[until].rate(&readings[from]);
         let failed = run.refused.len() as f64 / (run.refused.len() + run.answers.len()).max(1) as f64;
         let responses: f64 = run.answers.iter().map(|(end, sent)| seconds(end - sent + ROUND_TRIP)).sum();
         Ok(Window {
@@ -128,7 +122,7 @@ impl Bench for Server {
         })
     }
 
-    fn open(&mut self, rate: f64, length: f64) -> Result<OpenWindow, Stop> {
+    fn open(&mut self, rate: f64, length: f64) -> Result<OpenWindow, Ended> {
         let steps = vec![(Duration::from_secs_f64(length), rate)];
         let arrivals: Vec<u64> =
             PoissonArrivals::new(steps, Random::new(1)).map(|due| due.as_nanos() as u64).collect();

@@ -3,10 +3,10 @@
 //! Three readers use this text: a person who cannot see the picture, a spreadsheet, and the page's script for its
 //! cross-hair. The text is data, never script.
 
+use super::Chart;
 use super::plot::{Plot, Point};
-use super::{Chart, XAxis};
 use crate::number::push_significant;
-use crate::text::escape_cell;
+use crate::text::push_cell;
 
 /// Above this number rows are thinned; the picture still has all peaks.
 const MOST_ROWS: usize = 2000;
@@ -23,14 +23,10 @@ pub(super) fn rows(chart: &Chart, plot: &Plot) -> Rows {
     let total = merged(&plot.points).count();
     let every = total.div_ceil(MOST_ROWS).max(1);
     let mut text = String::new();
-    match &chart.x {
-        XAxis::Time => text.push_str("time (s)"),
-        XAxis::Quantity { name, unit } if unit.is_empty() => escape_cell(&mut text, name),
-        XAxis::Quantity { name, unit } => escape_cell(&mut text, &format!("{name} ({unit})")),
-    }
+    push_cell(&mut text, &chart.x.label("s"));
     for series in &chart.series {
         text.push('\t');
-        escape_cell(&mut text, &series.name);
+        push_cell(&mut text, &series.name);
     }
     for (x, cells) in merged(&plot.points).step_by(every) {
         text.push('\n');
@@ -67,7 +63,7 @@ fn merged(points: &[Vec<Point>]) -> impl Iterator<Item = (f64, Vec<Option<Option
 
 #[cfg(test)]
 mod tests {
-    use super::super::Series;
+    use super::super::{Series, XAxis};
     use super::*;
 
     fn text(chart: &Chart) -> String {

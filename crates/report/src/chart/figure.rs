@@ -3,7 +3,7 @@
 use super::plot::{Frame, Plot};
 use super::{Chart, Color, Series, Style, XAxis, data, path};
 use crate::number::{push_fixed, push_significant};
-use crate::text::{escape, paragraphs};
+use crate::text::{Escaped, push_paragraphs};
 use std::fmt::Write;
 
 /// Steps of the ramp for ordered series.
@@ -19,35 +19,18 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// One chart, or several side by side, at their own scales.
+    /// One chart, or several side by side at one scale.
     pub(crate) fn write(&mut self, out: &mut String, charts: &[Chart]) {
-        self.write_all(out, charts, false);
-    }
-
-    /// Charts side by side at one scale, as far as they have one kind of axis.
-    pub(crate) fn write_multiples(&mut self, out: &mut String, charts: &[Chart]) {
-        let alike = charts.windows(2).all(|two| (two[0].x == XAxis::Time) == (two[1].x == XAxis::Time));
-        self.write_all(out, charts, alike);
-    }
-
-    fn write_all(&mut self, out: &mut String, charts: &[Chart], one_scale: bool) {
         let plots: Vec<Plot> = charts.iter().map(Plot::of).collect();
         let pairs: Vec<(&Chart, &Plot)> = charts.iter().zip(&plots).collect();
-        let shared = one_scale.then(|| Frame::of(&pairs));
+        let frame = Frame::of(&pairs);
         if charts.len() != 1 {
             out.push_str("<div class=\"beside\">\n");
         }
-        for pair in pairs {
-            let frame = shared.clone().unwrap_or_else(|| Frame::of(&[pair]));
+        for (chart, plot) in pairs {
             self.written += 1;
-            Figure {
-                chart: pair.0,
-                plot: pair.1,
-                frame,
-                number: self.written,
-                colors: colors(&pair.0.series),
-            }
-            .write(out);
+            let colors = colors(&chart.series);
+            Figure { chart, plot, frame: &frame, number: self.written, colors }.write(out);
         }
         if charts.len() != 1 {
             out.push_str("</div>\n");
@@ -58,7 +41,7 @@ impl Figures {
 struct Figure<'a> {
     chart: &'a Chart,
     plot: &'a Plot,
-    frame: Frame,
+    frame: &'a Frame,
     number: usize,
     /// By series: the class that sets its colour.
     colors: Vec<String>,
@@ -73,7 +56,6 @@ fn colors(series: &[Series]) -> Vec<String> {
             slot += 1;
             format!("c{}", (slot - 1) % SLOTS)
         }
-        Color::Slot(number) => format!("c{}", usize::from(number) % SLOTS),
         Color::Ordered => {
             order += 1;
             // A few neighbours on the ramp stay near each other; many use all of it.
@@ -87,21 +69,16 @@ fn colors(series: &[Series]) -> Vec<String> {
 
 impl Figure<'_> {
     fn write(&self, out: &mut String) {
-        let frame = &self.frame;
+        let Frame { x, y, .. } = self.frame;
         let axis = if self.chart.x == XAxis::Time { "time" } else { "plain" };
+        let (title, unit) = (Escaped(&self.chart.title), Escaped(&self.chart.unit));
         let _ = write!(
             out,
-            "<figure class=\"chart\" data-axis=\"{axis}\" data-x0=\"{}\" data-x1=\"{}\" data-y0=\"{}\" data-y1=\"{}\"",
-            frame.x.low, frame.x.high, frame.y.low, frame.y.high
+            "<figure class=\"chart\" data-axis=\"{axis}\" data-x0=\"{}\" data-x1=\"{}\" data-y0=\"{}\" data-y1=\"{}\" \
+             data-unit=\"{unit}\">\n<figcaption><h3>{title}</h3> <span class=\"unit\">{unit}</span></figcaption>\n",
+            x.low, x.high, y.low, y.high
         );
-        out.push_str(" data-unit=\"");
-        escape(out, &self.chart.unit);
-        out.push_str("\">\n<figcaption><h3>");
-        escape(out, &self.chart.title);
-        out.push_str("</h3> <span class=\"unit\">");
-        escape(out, &self.chart.unit);
-        out.push_str("</span></figcaption>\n");
-        paragraphs(out, &self.chart.text);
+        push_paragraphs(out, &self.chart.text);
         self.write_legend(out);
         self.write_svg(out);
         self.write_data(out);
@@ -117,27 +94,24 @@ impl Figure<'_> {
         for (index, series) in self.chart.series.iter().enumerate() {
             let _ = write!(
                 out,
-                "<button type=\"button\" disabled class=\"{} {}\" data-i=\"{index}\"><i></i>",
+                "<button type=\"button\" disabled class=\"{} {}\" data-i=\"{index}\"><i></i>{}</button>",
                 style_class(series.style),
-                self.colors[index]
+                self.colors[index],
+                Escaped(&series.name)
             );
-            escape(out, &series.name);
-            out.push_str("</button>");
         }
         out.push_str("</div>\n");
     }
 
     fn write_svg(&self, out: &mut String) {
         let number = self.number;
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<div class=\"plot\"><svg class=\"frame\" role=\"img\" aria-labelledby=\"t{number} d{number}\">\n\
-             <title id=\"t{number}\">"
+             <title id=\"t{number}\">{}</title><desc id=\"d{number}\">{}</desc>",
+            Escaped(&self.chart.title),
+            Escaped(&self.description())
         );
-        escape(out, &self.chart.title);
-        let _ = write!(out, "</title><desc id=\"d{number}\">");
-        escape(out, &self.description());
-        out.push_str("</desc>\n");
         self.write_axes(out);
         let _ = writeln!(
             out,
@@ -159,7 +133,7 @@ impl Figure<'_> {
     }
 
     fn write_axes(&self, out: &mut String) {
-        let frame = &self.frame;
+        let frame = self.frame;
         out.push_str("<g class=\"grid\">");
         for tick in &frame.y_ticks.ticks {
             let y = percent(1.0 - frame.y.share(tick.value));
@@ -178,26 +152,14 @@ impl Figure<'_> {
             let _ = write!(out, "<g{class}><svg class=\"tick\" x=\"{x}\" y=\"100%\"><line y2=\"4\"/></svg>");
             let _ = write!(out, "<text dy=\"18\" x=\"{x}\" y=\"100%\">{}</text></g>", tick.label);
         }
-        out.push_str("</g><text class=\"x\" x=\"100%\" y=\"100%\" dy=\"34\">");
-        match &self.chart.x {
-            XAxis::Time => {
-                let _ = write!(out, "time ({})", frame.x_ticks.unit);
-            }
-            XAxis::Quantity { name, unit } => {
-                escape(out, name);
-                if !unit.is_empty() {
-                    out.push_str(" (");
-                    escape(out, unit);
-                    out.push(')');
-                }
-            }
-        }
-        out.push_str("</text>\n");
+        let label = self.chart.x.label(frame.x_ticks.unit);
+        let _ =
+            writeln!(out, "</g><text class=\"x\" x=\"100%\" y=\"100%\" dy=\"34\">{}</text>", Escaped(&label));
     }
 
     fn write_area(&self, out: &mut String, index: usize) {
         let (bottom, top) = &self.plot.stacked[index];
-        let area = path::area(&self.frame, bottom, top);
+        let area = path::area(self.frame, bottom, top);
         let _ = writeln!(
             out,
             "<g class=\"area {}\" data-i=\"{index}\"><path d=\"{area}\"/></g>",
@@ -207,7 +169,7 @@ impl Figure<'_> {
 
     fn write_line(&self, out: &mut String, index: usize) {
         let style = self.chart.series[index].style;
-        let drawn = path::line(&self.frame, &self.plot.points[index], style);
+        let drawn = path::line(self.frame, &self.plot.points[index], style);
         let _ = write!(out, "<g class=\"{} {}\" data-i=\"{index}\">", style_class(style), self.colors[index]);
         if !drawn.line.is_empty() {
             let _ = write!(out, "<path d=\"{}\"/>", drawn.line);
@@ -220,31 +182,33 @@ impl Figure<'_> {
 
     fn write_marks(&self, out: &mut String) {
         let within = |share: f64| (0.0..=1.0).contains(&share);
-        for mark in self.chart.marks.iter().filter(|mark| within(self.frame.x.share(mark.x))) {
+        for mark in &self.chart.marks {
             let share = self.frame.x.share(mark.x);
+            if !within(share) {
+                continue;
+            }
             let x = percent(share);
             // The name stands on the side where there is room.
             let side = if share > 0.75 { "end\" dx=\"-5" } else { "start\" dx=\"5" };
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<g class=\"mark\"><line x1=\"{x}\" x2=\"{x}\" y2=\"100%\"/>\
-                 <text x=\"{x}\" dy=\"10\" text-anchor=\"{side}\">"
+                 <text x=\"{x}\" dy=\"10\" text-anchor=\"{side}\">{}</text></g>",
+                Escaped(&mark.name)
             );
-            escape(out, &mark.name);
-            out.push_str("</text></g>\n");
         }
-        for threshold in
-            self.chart.threshold.iter().filter(|threshold| within(self.frame.y.share(threshold.value)))
+        if let Some(threshold) = &self.chart.threshold
+            && within(self.frame.y.share(threshold.value))
         {
             let share = self.frame.y.share(threshold.value);
             let y = percent(1.0 - share);
             let dy = if share > 0.9 { 13 } else { -5 };
-            let _ = write!(
+            let _ = writeln!(
                 out,
-                "<g class=\"threshold\"><line x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/><text x=\"100%\" y=\"{y}\" dy=\"{dy}\">"
+                "<g class=\"threshold\"><line x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>\
+                 <text x=\"100%\" y=\"{y}\" dy=\"{dy}\">{}</text></g>",
+                Escaped(&threshold.name)
             );
-            escape(out, &threshold.name);
-            out.push_str("</text></g>\n");
         }
     }
 
@@ -254,9 +218,7 @@ impl Figure<'_> {
         if rows.every > 1 {
             let _ = write!(out, ", one row in {} of {}", rows.every, rows.total);
         }
-        out.push_str("</summary><pre class=\"data\" tabindex=\"0\">");
-        out.push_str(&rows.text);
-        out.push_str("</pre></details>\n");
+        let _ = writeln!(out, "</summary><pre class=\"data\" tabindex=\"0\">{}</pre></details>", rows.text);
     }
 
     /// The picture in words: the range of each series, and its last value.
@@ -319,11 +281,10 @@ mod tests {
             series(Color::Ordered, Style::Area),
             series(Color::Auto, Style::Step),
             series(Color::Ordered, Style::Area),
-            series(Color::Slot(9), Style::Line),
             series(Color::Alarm, Style::Area),
             series(Color::Ordered, Style::Area),
         ]);
-        assert_eq!(classes, ["c0", "cm", "r0", "c1", "r2", "c1", "ca", "r4"]);
+        assert_eq!(classes, ["c0", "cm", "r0", "c1", "r2", "ca", "r4"]);
         let all: Vec<_> = colors(&vec![series(Color::Ordered, Style::Area); 8]);
         assert_eq!(all, ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"]);
     }

@@ -92,8 +92,6 @@ pub enum Color {
     /// The next of eight that differ under the common colour deficiencies; a dashed series is grey.
     #[default]
     Auto,
-    /// One of the eight, by number: the same class in two charts, or p50 and p99 of one class.
-    Slot(u8),
     /// For what has an order, such as levels: one ramp from dark to pale over the chart's ordered series.
     Ordered,
     /// Grey: what is there for comparison.
@@ -118,6 +116,17 @@ pub struct Mark {
     pub x: f64,
     /// What happened.
     pub name: String,
+}
+
+impl XAxis {
+    /// What it is and in what unit; `time_unit` is the unit in which the ticks write time.
+    fn label(&self, time_unit: &str) -> String {
+        match self {
+            XAxis::Time => format!("time ({time_unit})"),
+            XAxis::Quantity { name, unit } if unit.is_empty() => name.clone(),
+            XAxis::Quantity { name, unit } => format!("{name} ({unit})"),
+        }
+    }
 }
 
 impl Chart {

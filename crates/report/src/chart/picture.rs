@@ -5,8 +5,8 @@
 
 use super::path::{self, HEIGHT, WIDTH};
 use super::plot::{Frame, Plot};
-use super::{Chart, Color, XAxis};
-use crate::text::escape;
+use super::{Chart, Color};
+use crate::text::Escaped;
 use std::fmt::Write;
 
 /// Room around the plot: above it for title and legend, below for the axis, at the left for labels.
@@ -26,60 +26,47 @@ impl Chart {
         let plot = Plot::of(self);
         let frame = Frame::of(&[(self, &plot)]);
         let (width, height) = (LEFT + WIDTH + RIGHT, ABOVE + HEIGHT + BELOW);
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
-             font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"19\" fill=\"#1b2127\">\n<title>"
-        );
-        escape(&mut out, &self.title);
-        let _ = write!(
+        let mut out = String::new();
+        let _ = writeln!(
             out,
-            "</title>\n<rect x=\".5\" y=\".5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"#fff\" stroke=\"#dfe3e8\"/>\n\
-             <text x=\"{LEFT}\" y=\"34\" font-size=\"23\" font-weight=\"600\">",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+             font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"19\" fill=\"#1b2127\">\n\
+             <title>{title}</title>\n\
+             <rect x=\".5\" y=\".5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"#fff\" stroke=\"#dfe3e8\"/>\n\
+             <text x=\"{LEFT}\" y=\"34\" font-size=\"23\" font-weight=\"600\">{title}</text>",
             width - 1.0,
-            height - 1.0
+            height - 1.0,
+            title = Escaped(&self.title)
         );
-        escape(&mut out, &self.title);
-        out.push_str("</text>\n");
         self.write_key(&mut out);
         let _ = writeln!(out, "<g transform=\"translate({LEFT} {ABOVE})\">");
         self.write_scales(&mut out, &frame);
         self.write_moments(&mut out, &frame);
         // The first series lies on top, where lines meet.
-        for (series, points) in self.series.iter().zip(&plot.points).rev() {
-            let drawn = path::line(&frame, points, series.style);
+        for (place, series) in self.series.iter().enumerate().rev() {
+            let drawn = path::line(&frame, &plot.points[place], series.style);
             let _ = writeln!(
                 out,
                 "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"3.5\" stroke-linejoin=\"round\"/>",
                 drawn.line,
-                self.ink(series.color, &series.name)
+                ink(series.color, place)
             );
         }
         out.push_str("</g>\n</svg>\n");
         out
     }
 
-    fn ink(&self, color: Color, name: &str) -> &'static str {
-        let place = self.series.iter().position(|series| series.name == name).unwrap_or(0);
-        match color {
-            Color::Alarm => ALARM,
-            Color::Muted => MUTED,
-            Color::Slot(number) => SLOTS[usize::from(number) % SLOTS.len()],
-            Color::Auto | Color::Ordered => SLOTS[place % SLOTS.len()],
-        }
-    }
-
     /// The legend: a line in the colour of each series, and its name.
     fn write_key(&self, out: &mut String) {
         let mut x = LEFT;
-        for series in &self.series {
-            let ink = self.ink(series.color, &series.name);
-            let _ = write!(
+        for (place, series) in self.series.iter().enumerate() {
+            let _ = writeln!(
                 out,
-                "<path d=\"M{x} 62h30\" stroke=\"{ink}\" stroke-width=\"5\"/><text x=\"{}\" y=\"69\">",
-                x + 40.0
+                "<path d=\"M{x} 62h30\" stroke=\"{}\" stroke-width=\"5\"/><text x=\"{}\" y=\"69\">{}</text>",
+                ink(series.color, place),
+                x + 40.0,
+                Escaped(&series.name)
             );
-            escape(out, &series.name);
-            out.push_str("</text>\n");
             // About the width of the text: a legend needs no more.
             x += 80.0 + 10.0 * series.name.chars().count() as f64;
         }
@@ -106,35 +93,37 @@ impl Chart {
                 tick.label
             );
         }
-        let _ = write!(
+        let _ = writeln!(
             out,
             "<path d=\"M0 {HEIGHT}H{WIDTH}\" stroke=\"#55606b\"/><text x=\"{WIDTH}\" y=\"{}\" text-anchor=\"end\" \
-             fill=\"#55606b\">",
-            HEIGHT + 52.0
+             fill=\"#55606b\">{}</text>\n<text x=\"-12\" y=\"-14\" text-anchor=\"end\" fill=\"#55606b\">{}</text>",
+            HEIGHT + 52.0,
+            Escaped(&self.x.label(frame.x_ticks.unit)),
+            Escaped(&self.unit)
         );
-        match &self.x {
-            XAxis::Time => out.push_str(&format!("time ({})", frame.x_ticks.unit)),
-            XAxis::Quantity { name, unit } if unit.is_empty() => escape(out, name),
-            XAxis::Quantity { name, unit } => escape(out, &format!("{name} ({unit})")),
-        }
-        out.push_str("</text>\n<text x=\"-12\" y=\"-14\" text-anchor=\"end\" fill=\"#55606b\">");
-        escape(out, &self.unit);
-        out.push_str("</text>\n");
     }
 
     fn write_moments(&self, out: &mut String, frame: &Frame) {
         for mark in &self.marks {
             let x = frame.x.share(mark.x) * WIDTH;
-            let _ = write!(
+            let _ = writeln!(
                 out,
                 "<path d=\"M{x:.1} 0V{HEIGHT}\" stroke=\"#55606b\" stroke-dasharray=\"3 5\"/>\
-                 <text x=\"{:.1}\" y=\"{}\" fill=\"#55606b\">",
+                 <text x=\"{:.1}\" y=\"{}\" fill=\"#55606b\">{}</text>",
                 x + 8.0,
-                HEIGHT - 12.0
+                HEIGHT - 12.0,
+                Escaped(&mark.name)
             );
-            escape(out, &mark.name);
-            out.push_str("</text>\n");
         }
+    }
+}
+
+/// The colour of the series at `place`.
+fn ink(color: Color, place: usize) -> &'static str {
+    match color {
+        Color::Alarm => ALARM,
+        Color::Muted => MUTED,
+        Color::Auto | Color::Ordered => SLOTS[place % SLOTS.len()],
     }
 }
 

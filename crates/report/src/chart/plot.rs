@@ -135,43 +135,37 @@ fn clean(series: &Series) -> Vec<Point> {
 /// The boundaries of each area over the xs of all areas. An area without a value at an x adds nothing there; where no area
 /// has a value there is a gap.
 fn stack(series: &[Series], points: &[Vec<Point>]) -> Vec<(Vec<Point>, Vec<Point>)> {
-    let is_area = |index: usize| series[index].style == Style::Area;
-    let mut xs: Vec<f64> = (0..series.len())
-        .filter(|&index| is_area(index))
-        .flat_map(|index| points[index].iter().map(|p| p.0))
-        .collect();
+    let areas = || points.iter().zip(series).filter(|(_, series)| series.style == Style::Area);
+    let mut xs: Vec<f64> = areas().flat_map(|(points, _)| points.iter().map(|point| point.0)).collect();
     xs.sort_by(f64::total_cmp);
     xs.dedup();
-    let at = |index: usize| {
-        let mut rest = points[index].iter().peekable();
-        let values = xs.iter().map(move |x| {
-            let mut value = None;
-            while let Some(point) = rest.next_if(|point| point.0 <= *x) {
-                value = point.1.or(value);
-            }
-            value
-        });
-        values.collect::<Vec<Option<f64>>>()
+    let filled: Vec<Vec<Option<f64>>> = areas().map(|(points, _)| values_at(points, &xs)).collect();
+    let bottom = |row: usize| filled.iter().any(|values| values[row].is_some()).then_some(0.0);
+    let mut height: Vec<Point> = xs.iter().enumerate().map(|(row, x)| (*x, bottom(row))).collect();
+    let mut filled = filled.iter();
+    let boundaries = |series: &Series| {
+        let values = (series.style == Style::Area).then(|| filled.next()).flatten();
+        let Some(values) = values else { return Default::default() };
+        let add = |(below, value): (&Point, &Option<f64>)| {
+            (below.0, below.1.map(|below| below + value.unwrap_or(0.0)))
+        };
+        let top: Vec<Point> = height.iter().zip(values).map(add).collect();
+        (std::mem::replace(&mut height, top.clone()), top)
     };
-    let values: Vec<Vec<Option<f64>>> =
-        (0..series.len()).map(|index| if is_area(index) { at(index) } else { Vec::new() }).collect();
-    let is_gap = |row: usize| values.iter().all(|values| values.get(row).is_none_or(Option::is_none));
-    let mut height: Vec<Point> =
-        xs.iter().enumerate().map(|(row, x)| (*x, if is_gap(row) { None } else { Some(0.0) })).collect();
-    let mut stacked = Vec::new();
-    for values in &values {
-        if values.is_empty() {
-            stacked.push((Vec::new(), Vec::new()));
-            continue;
+    series.iter().map(boundaries).collect()
+}
+
+/// The value of a series at each x: that of its last point with this x, or none.
+fn values_at(points: &[Point], xs: &[f64]) -> Vec<Option<f64>> {
+    let mut rest = points.iter().peekable();
+    let value_at = |x: &f64| {
+        let mut value = None;
+        while let Some(point) = rest.next_if(|point| point.0 <= *x) {
+            value = point.1.or(value);
         }
-        let top: Vec<Point> = height
-            .iter()
-            .zip(values)
-            .map(|(below, value)| (below.0, below.1.map(|below| below + value.unwrap_or(0.0))))
-            .collect();
-        stacked.push((std::mem::replace(&mut height, top.clone()), top));
-    }
-    stacked
+        value
+    };
+    xs.iter().map(value_at).collect()
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use super::common_format::{self, COMBINED, COMMON};
 use super::entry::Record;
 use super::input::{LONGEST, Piece, Text};
 use super::json_format;
-use super::skipped::skip;
 use super::{FoundFormat, LogNotes};
 use crate::workload::{Input, JsonFields, LogFormat};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 
 /// A log that is read.
@@ -48,7 +48,7 @@ impl AccessLog {
             }
             self.notes.lines += 1;
             if piece == Piece::TooLong {
-                skip(&mut self.notes, &self.line, &format!("longer than {LONGEST} bytes"));
+                self.notes.skip(&self.line, &format!("longer than {LONGEST} bytes"));
                 continue;
             }
             // Nearly all lines are UTF-8, which is quicker to see than to repair.
@@ -63,7 +63,7 @@ impl AccessLog {
                     self.settle(found);
                     return Ok(true);
                 }
-                Err(why) => skip(&mut self.notes, &self.line, &why),
+                Err(why) => self.notes.skip(&self.line, &why),
             }
         }
     }
@@ -133,4 +133,60 @@ fn understand(
     let (entry, combined) = common_format::parse(line)?;
     record.fill(&entry);
     Ok(if combined { FoundFormat::Combined } else { FoundFormat::Common })
+}
+
+/// Counts the `GET` requests for each path of a log, without its query, as it stands there. What could not be
+/// understood is in the notes.
+///
+/// # Errors
+/// The log cannot be read, or none of its lines is one of an access log.
+pub fn views(log: &Input) -> io::Result<(BTreeMap<String, u64>, LogNotes)> {
+    let mut log = AccessLog::open(log, &LogFormat::Auto)?;
+    let (mut views, mut record) = (BTreeMap::new(), Record::default());
+    while log.read(&mut record)? {
+        if record.request.method == "GET" {
+            match views.get_mut(&record.request.path) {
+                Some(count) => *count += 1,
+                None => drop(views.insert(record.request.path.clone(), 1)),
+            }
+        }
+    }
+    Ok((views, log.notes))
+}
+
+/// The body bytes of the response that this line of an access log tells of: Common, Combined, or a JSON object with the
+/// names in common use.
+///
+/// # Errors
+/// Why it is no such line.
+pub fn logged_bytes(line: &str) -> Result<u64, Cow<'static, str>> {
+    if !line.starts_with('{') {
+        return Ok(common_format::parse(line)?.0.bytes);
+    }
+    let object = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
+    Ok(json_format::parse(&object, &json_format::fields(&JsonFields::default()))?.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_either_format() {
+        assert_eq!(logged_bytes(common_format::COMMON), Ok(1713));
+        let json = r#"{"time":"2024-05-01T00:00:00Z","request":"GET /a HTTP/1.1","body_bytes_sent":"42"}"#;
+        assert_eq!(logged_bytes(json), Ok(42));
+        assert!(logged_bytes("hello").is_err() && logged_bytes("{").is_err() && logged_bytes("{}").is_err());
+    }
+
+    #[test]
+    fn paths_are_counted() {
+        let line =
+            |request: &str| format!("192.0.2.1 - - [01/Aug/1995:02:00:00 -0400] \"{request}\" 200 1\n");
+        let requests = ["GET /a?x HTTP/1.0", "GET /a HTTP/1.0", "POST /a HTTP/1.0", "GET / HTTP/1.0"];
+        let text = requests.map(line).concat() + "no line of a log\n";
+        let (views, notes) = super::views(&Input::Text(text.into())).unwrap();
+        assert_eq!(views.into_iter().collect::<Vec<_>>(), [("/".to_owned(), 1), ("/a".to_owned(), 2)]);
+        assert_eq!((notes.lines, notes.skipped), (5, 1));
+    }
 }

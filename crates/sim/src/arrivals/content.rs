@@ -5,7 +5,6 @@ use crate::distribution::Distribution;
 use crate::request::Request;
 use crate::workload::{self, Clients};
 use plimsoll_core::random::Random;
-use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Pages and their shares.
@@ -15,20 +14,13 @@ pub(super) struct Pages {
 }
 
 struct CompiledPage {
-    method: String,
-    host: String,
-    path: Path,
-    headers: Vec<(String, String)>,
+    /// What is the same in all requests; of a path with a number, what stands before it.
+    request: Request,
+    /// What follows the number in the path.
+    after_number: Option<String>,
     bytes: f64,
     bytes_law: Distribution,
-    service: Option<Duration>,
     work: Option<Distribution>,
-}
-
-enum Path {
-    Fixed(String),
-    /// Before and after the number.
-    Numbered(String, String),
 }
 
 /// `*` is one of so many numbers.
@@ -43,38 +35,28 @@ impl Pages {
     /// Fills in one of them. Strings that are right already are left alone.
     pub(super) fn draw(&self, request: &mut Request, random: &mut Random) {
         let Some(page) = self.pages.get(self.shares.draw(random)) else { return };
-        set(&mut request.method, &page.method);
-        set(&mut request.host, &page.host);
-        match &page.path {
-            Path::Fixed(path) => set(&mut request.path, path),
-            Path::Numbered(before, after) => {
-                request.path.clear();
-                request.path.push_str(before);
-                push_number(&mut request.path, random.below(NUMBERS));
-                request.path.push_str(after);
-            }
+        request.copy_from(&page.request);
+        if let Some(after) = &page.after_number {
+            push_number(&mut request.path, random.below(NUMBERS));
+            request.path.push_str(after);
         }
-        set_headers(&mut request.headers, &page.headers);
         request.bytes = (page.bytes * page.bytes_law.draw(random)).round() as u64;
-        request.service = page.service;
         request.work = page.work.as_ref().map(|law| law.draw(random));
     }
 }
 
 impl CompiledPage {
     fn new(page: &workload::Page) -> Self {
-        let path = match page.path.split_once('*') {
-            Some((before, after)) => Path::Numbered(before.to_owned(), after.to_owned()),
-            None => Path::Fixed(page.path.clone()),
+        let (path, after_number) = match page.path.split_once('*') {
+            Some((before, after)) => (before.to_owned(), Some(after.to_owned())),
+            None => (page.path.clone(), None),
         };
+        let (method, host, headers) = (page.method.clone(), page.host.clone(), page.headers.clone());
         CompiledPage {
-            method: page.method.clone(),
-            host: page.host.clone(),
-            path,
-            headers: page.headers.clone(),
+            request: Request { method, host, path, headers, service: page.service, ..Request::default() },
+            after_number,
             bytes: page.bytes,
             bytes_law: Distribution::new(&page.bytes_law),
-            service: page.service,
             work: page.service_law.as_ref().map(Distribution::new),
         }
     }
@@ -88,28 +70,6 @@ pub(super) fn set_client(request: &mut Request, clients: &Clients, random: &mut 
     let last = clients.count.max(1) - 1;
     let place = ((place * f64::from(clients.count)) as u32).min(last);
     request.client = IpAddr::V4(Ipv4Addr::from(clients.first_address.wrapping_add(place)));
-}
-
-/// Makes one string equal to another in its own memory.
-pub(super) fn set(to: &mut String, from: &str) {
-    // A string that never had text has a dangling pointer. Comparing zero bytes there makes a processor whose `memcmp`
-    // reads under a mask (AVX-512) ask its microcode whether the read may fault, which takes 160 ns.
-    let both_empty = to.is_empty() && from.is_empty();
-    if !both_empty && to != from {
-        to.clear();
-        to.push_str(from);
-    }
-}
-
-fn set_headers(to: &mut Vec<(String, String)>, from: &[(String, String)]) {
-    to.truncate(from.len());
-    for ((name, value), (from_name, from_value)) in to.iter_mut().zip(from) {
-        set(name, from_name);
-        set(value, from_value);
-    }
-    if to.len() < from.len() {
-        to.extend_from_slice(&from[to.len()..]);
-    }
 }
 
 /// A number below 1000 in decimal, without the machinery of formatting.

@@ -10,7 +10,6 @@
 
 use super::LogNotes;
 use super::input::{Piece, Text};
-use super::skipped::skip;
 use crate::distribution::exponential;
 use crate::workload::{Input, Replay};
 use plimsoll_core::random::Random;
@@ -23,7 +22,7 @@ pub(super) struct Counts {
     /// It has columns; else it is numbers between white space.
     table: bool,
     piece: Vec<u8>,
-    notes: LogNotes,
+    pub(super) notes: LogNotes,
     /// Length of an interval, sped up (s).
     every: f64,
     scale: f64,
@@ -83,11 +82,6 @@ impl Counts {
         Ok(Some(self.every * (self.begun as f64 - self.ahead)))
     }
 
-    /// What was read so far.
-    pub(super) fn notes(&self) -> LogNotes {
-        self.notes.clone()
-    }
-
     /// How much of it, in [0, 1].
     pub(super) fn progress(&self) -> Option<f64> {
         self.text.progress()
@@ -116,7 +110,7 @@ impl Counts {
             if self.table && self.notes.lines == 1 {
                 continue;
             }
-            skip(&mut self.notes, &self.piece, "its last column is no number of requests");
+            self.notes.skip(&self.piece, "its last column is no number of requests");
             return Ok(Some(0.0));
         }
     }

@@ -1,6 +1,7 @@
 //! A line of an access log, whatever its format was.
 
 use super::timestamp::Stamp;
+use crate::request::Request;
 use plimsoll_core::time::Duration;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -23,30 +24,11 @@ pub(super) struct Entry<'a> {
     pub(super) service: Option<Duration>,
 }
 
-/// What is replayed of it, in memory of its own that is reused.
-#[derive(Clone, Debug)]
+/// A line's time and its request, in memory of its own that is reused.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Record {
     pub(super) stamp: Stamp,
-    pub(super) client: IpAddr,
-    pub(super) method: String,
-    pub(super) host: String,
-    pub(super) path: String,
-    pub(super) bytes: u64,
-    pub(super) service: Option<Duration>,
-}
-
-impl Default for Record {
-    fn default() -> Self {
-        Record {
-            stamp: Stamp::default(),
-            client: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            method: String::new(),
-            host: String::new(),
-            path: String::new(),
-            bytes: 0,
-            service: None,
-        }
-    }
+    pub(super) request: Request,
 }
 
 /// The most of a path that is kept, which bounds the memory for what waits. Servers refuse longer ones.
@@ -58,13 +40,16 @@ impl Record {
         let (host, path) = split_target(entry.target);
         let host = if host.is_empty() { entry.host } else { host };
         self.stamp = entry.stamp;
-        self.client = client_address(entry.client);
-        replace(&mut self.method, entry.method);
-        replace(&mut self.host, without_port(host));
-        self.host.make_ascii_lowercase();
-        replace(&mut self.path, path);
-        self.bytes = entry.bytes;
-        self.service = entry.service;
+        let request = &mut self.request;
+        request.client = client_address(entry.client);
+        replace(&mut request.method, entry.method);
+        replace(&mut request.host, without_port(host));
+        request.host.make_ascii_lowercase();
+        replace(&mut request.path, path);
+        request.bytes = entry.bytes;
+        request.service = entry.service;
+        // A log says what a request took, not a mean.
+        request.work = entry.service.map(|_| 1.0);
     }
 }
 
@@ -249,7 +234,7 @@ mod tests {
             service: None,
         };
         record.fill(&entry);
-        assert_eq!(record.path.len(), LONGEST_PATH - 1);
-        assert_eq!(record.host, "www.example.org");
+        assert_eq!(record.request.path.len(), LONGEST_PATH - 1);
+        assert_eq!(record.request.host, "www.example.org");
     }
 }

@@ -68,17 +68,15 @@ impl Source for Generated {
         }
     }
 
-    fn notes(&self) -> LogNotes {
-        match &self.moments {
-            When::Process(_) => LogNotes::default(),
-            When::Counts(counts) => counts.notes(),
-        }
-    }
-
-    fn content_notes(&self) -> Option<&LogNotes> {
-        match &self.content {
+    fn notes(&self) -> Vec<LogNotes> {
+        let counts = match &self.moments {
+            When::Process(_) => None,
+            When::Counts(counts) => Some(&counts.notes),
+        };
+        let content = match &self.content {
             What::Pages(_) => None,
-            What::Sample(sample) => Some(sample.notes()),
-        }
+            What::Sample(sample) => Some(&sample.notes),
+        };
+        counts.into_iter().chain(content).cloned().collect()
     }
 }

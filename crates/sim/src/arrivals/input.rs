@@ -57,7 +57,8 @@ impl Text {
             }
             Input::Text(text) => {
                 let size = Some(text.len() as u64);
-                Text::over("the text given".to_owned(), Box::new(Cursor::new(Bytes(Arc::clone(text)))), size)
+                let bytes: Arc<[u8]> = Arc::clone(text).into();
+                Text::over("the text given".to_owned(), Box::new(Cursor::new(bytes)), size)
             }
         }
     }
@@ -138,14 +139,6 @@ impl Text {
 /// Says of what the error is.
 fn named(name: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{name}: {error}"))
-}
-
-struct Bytes(Arc<str>);
-
-impl AsRef<[u8]> for Bytes {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_bytes()
-    }
 }
 
 /// Counts what passes.

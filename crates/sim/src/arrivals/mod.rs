@@ -13,19 +13,17 @@ mod entry;
 mod generated;
 mod input;
 mod json_format;
-mod logged;
+mod notes;
 mod on_off;
 mod process;
 mod rate;
 mod read_ahead;
 mod replay;
 mod sample;
-mod skipped;
 mod timestamp;
-mod views;
 
-pub use logged::logged_bytes;
-pub use views::views;
+pub use access_log::{logged_bytes, views};
+pub use notes::{FoundFormat, LogNotes};
 
 use crate::request::Request;
 use crate::workload::{Arrivals, Content, Replay, Stream};
@@ -38,7 +36,6 @@ use process::Moments;
 use read_ahead::ReadAhead;
 use replay::ReplayedLog;
 use sample::Sample;
-use std::fmt;
 use std::io;
 
 /// A stream of requests in order of time. It has a seed of its own, so that the same requests come whatever becomes of
@@ -55,64 +52,8 @@ pub(crate) trait Source: Send {
         None
     }
 
-    /// What was found in a log so far.
-    fn notes(&self) -> LogNotes {
-        LogNotes::default()
-    }
-
-    /// What was found in the log from which content is drawn, if there is one.
-    fn content_notes(&self) -> Option<&LogNotes> {
-        None
-    }
-}
-
-/// What a log turned out to hold.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LogNotes {
-    /// Lines read.
-    pub lines: u64,
-    /// Lines that could not be understood and were skipped.
-    pub skipped: u64,
-    /// The first of them: its number, from 1, its text cut to a sensible length, and what is wrong with it.
-    pub first_skipped: Option<(u64, String, String)>,
-    /// Lines whose time lies before that of an earlier line. Their requests come at that line's time.
-    pub backwards: u64,
-    /// The first of them: its number, and by how much (s).
-    pub first_backwards: Option<(u64, f64)>,
-    /// Times that the log's clock went back for good (two logs in one file, say): from there on it is moved to go on.
-    pub restarts: u64,
-    /// Gaps of more than an hour, which are cut to an hour, and how much was cut (s).
-    pub gaps: (u64, f64),
-    /// Lines alone more than an hour ahead of those around them. They come at the time of the line before.
-    pub strays: u64,
-    /// Requests that came of it so far.
-    pub requests: u64,
-    /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
-    /// zero.
-    pub timed: (u64, u64),
-    /// What the first line that was understood looks like. Counts have none.
-    pub format: Option<FoundFormat>,
-}
-
-/// What a log looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoundFormat {
-    /// The Common log format.
-    Common,
-    /// The same with referer and agent.
-    Combined,
-    /// A JSON object a line.
-    Json,
-}
-
-impl fmt::Display for FoundFormat {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            FoundFormat::Common => "Common log format",
-            FoundFormat::Combined => "Combined log format",
-            FoundFormat::Json => "JSON lines",
-        })
-    }
+    /// What was found so far in the logs that it reads: in that of its requests, and in that of their content.
+    fn notes(&self) -> Vec<LogNotes>;
 }
 
 /// The source of a stream. Its seed is its own: another stream must have another.

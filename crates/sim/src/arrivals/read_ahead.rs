@@ -5,9 +5,8 @@
 //! earlier. A batch keeps all text in one string: a processor fetches what another processor wrote quickly only if it
 //! lies in order and is read in one go.
 
-use super::content::set;
 use super::{LogNotes, Source};
-use crate::request::Request;
+use crate::request::{Request, set};
 use plimsoll_core::time::{Duration, Instant};
 use std::io;
 use std::net::IpAddr;
@@ -28,7 +27,6 @@ pub(super) struct ReadAhead {
     /// The next row, and where the text of the row begins.
     next: usize,
     text: usize,
-    content_notes: Option<LogNotes>,
 }
 
 #[derive(Default)]
@@ -39,7 +37,7 @@ struct Batch {
     /// What comes after the rows: of the last batch its end, or why there is no more.
     end: Option<io::Result<()>>,
     /// The notes at the end of the batch.
-    notes: LogNotes,
+    notes: Vec<LogNotes>,
     progress: Option<f64>,
 }
 
@@ -63,10 +61,9 @@ impl ReadAhead {
     #[expect(clippy::disallowed_methods, reason = "it reads, and what comes of it is in order")]
     pub(super) fn of(source: Box<dyn Source>) -> io::Result<Self> {
         let ((full_sender, full), (empty, empty_receiver)) = (sync_channel(BATCHES), channel());
-        let content_notes = source.content_notes().cloned();
         let thread = thread::Builder::new().name("arrivals".to_owned());
         thread.spawn(move || read(source, &full_sender, &empty_receiver))?;
-        Ok(ReadAhead { full, empty, batch: Batch::default(), next: 0, text: 0, content_notes })
+        Ok(ReadAhead { full, empty, batch: Batch::default(), next: 0, text: 0 })
     }
 }
 
@@ -152,11 +149,7 @@ impl Source for ReadAhead {
         self.batch.progress
     }
 
-    fn notes(&self) -> LogNotes {
+    fn notes(&self) -> Vec<LogNotes> {
         self.batch.notes.clone()
-    }
-
-    fn content_notes(&self) -> Option<&LogNotes> {
-        self.content_notes.as_ref()
     }
 }

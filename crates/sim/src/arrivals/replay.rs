@@ -10,7 +10,6 @@
 
 use super::access_log::AccessLog;
 use super::clock::Clock;
-use super::content::set;
 use super::entry::{Record, copied_client};
 use super::{LogNotes, Source};
 use crate::request::Request;
@@ -165,16 +164,10 @@ impl ReplayedLog {
 impl Source for ReplayedLog {
     fn next(&mut self, request: &mut Request) -> io::Result<Option<Instant>> {
         let Some(due) = self.pop()? else { return Ok(None) };
-        let record = &self.records.slots[due.record].record;
-        set(&mut request.method, &record.method);
-        set(&mut request.host, &record.host);
-        set(&mut request.path, &record.path);
-        request.headers.clear();
-        request.client = if due.copy == 0 { record.client } else { copied_client(record.client, due.copy) };
-        request.bytes = record.bytes;
-        request.service = record.service;
-        // What a log tells is what it took, not a mean.
-        request.work = record.service.map(|_| 1.0);
+        request.copy_from(&self.records.slots[due.record].record.request);
+        if due.copy > 0 {
+            request.client = copied_client(request.client, due.copy);
+        }
         self.records.release(due.record);
         self.log.notes.requests += 1;
         self.log.notes.timed.0 += u64::from(request.service.is_some());
@@ -186,8 +179,8 @@ impl Source for ReplayedLog {
         self.log.progress()
     }
 
-    fn notes(&self) -> LogNotes {
-        self.log.notes.clone()
+    fn notes(&self) -> Vec<LogNotes> {
+        vec![self.log.notes.clone()]
     }
 }
 

@@ -1,102 +1,37 @@
-//! Which comparator, with its parameters: as data, as text on the command line, and as a [`Front`].
+//! Comparators: what other gateways do against overload, read from the command line and built as a [`Front`].
 
 use super::Front;
-use super::aces::{self, Aces};
-use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Span, Words, name_of};
-use super::limit::{Aimd, AimdSettings, Gradient, Gradient2, Gradient2Settings, GradientSettings};
-use super::limit::{Cac, Concurrency, Limited, Limiter, Rate, Sac, TailDrop, Unlimited};
+use super::aces::{Aces, AcesSettings};
+use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Words, name_of};
+use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, Sac, StaticLimit};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
-use std::fmt;
 use std::path::Path;
 
-/// What other gateways do against overload, to compare with. The files of `front/limit` say how each works.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Comparator {
-    /// Everything starts at once.
-    None,
-    /// Reject when so many are in the system.
-    TailDrop {
-        /// The most that are started and not released.
-        most: u32,
-    },
-    /// A static limit of concurrency with a queue: nginx `max_conns`, HAProxy `maxconn` and `timeout queue`.
-    Concurrency {
-        /// The most in service.
-        most: u32,
-        /// The most that wait.
-        queue: u32,
-        /// The longest that one waits.
-        wait: Duration,
-    },
-    /// A leaky bucket: nginx `limit_req` with `nodelay`.
-    Rate {
-        /// Requests per second.
-        per_second: f64,
-        /// How many may come early.
-        burst: u32,
-    },
-    /// Simple admission control (AC, section 5): so many requests a period, whatever their type.
-    Sac {
-        /// T.
-        period: Duration,
-        /// The time of one request. `None`: the fixed part of the server's service.
-        unit: Option<Duration>,
-    },
-    /// Conservative admission control (AC, section 5): so much work a period, of requests whose service is known.
-    Cac {
-        /// T.
-        period: Duration,
-    },
-    /// AC's own scheme: so much estimated work a period and priority, two queues.
-    Aces(aces::AcesSettings),
-    /// Adaptive concurrency by gradient, as Envoy does it.
-    Gradient {
-        /// Between updates of the limit.
-        update: Duration,
-        /// Between measurements of the ideal round trip.
-        probe: Duration,
-    },
-    /// Adaptive concurrency by gradient, as Netflix published it.
-    Gradient2 {
-        /// The bounds of the limit.
-        limits: Limits,
-        /// How long round trips are averaged; zero: each request counts.
-        window: Duration,
-    },
-    /// Adaptive concurrency by additive increase and multiplicative decrease, as Netflix published it.
-    Aimd {
-        /// The bounds of the limit.
-        limits: Limits,
-        /// A round trip longer than this counts as lost.
-        timeout: Duration,
-    },
+/// What stands in front of the plants for comparison. The files of `front/limit` and `front/aces` say how each works.
+pub struct Comparator(Scheme);
+
+enum Scheme {
+    /// One limiter for each plant.
+    Limit(Box<MakeLimiter>),
+    /// The paper AC's own scheme.
+    Aces(AcesSettings),
 }
 
-/// The bounds of a limit that moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The limit at the start.
-    pub initial: u32,
-    /// Never lower.
-    pub least: u32,
-    /// Never higher.
-    pub most: u32,
-}
+/// Makes a limiter from the plant's truth and a seed of its own.
+type MakeLimiter = dyn Fn(&Plant, u64) -> Result<Box<dyn Limiter>, String>;
 
-impl Limits {
-    /// Netflix' own.
-    pub(super) const PUBLISHED: Limits = Limits { initial: 20, least: 20, most: 200 };
+impl Scheme {
+    fn limit<L: Limiter + 'static>(make: impl Fn(&Plant, u64) -> L + 'static) -> Scheme {
+        Scheme::Limit(Box::new(move |plant, seed| Ok(Box::new(make(plant, seed)))))
+    }
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Apache's and nginx' listen queues.
-const TAIL_DROP: u32 = 511;
-const QUEUE_WAIT: Duration = Duration::from_secs(60);
-const UPDATE: Duration = Duration::from_millis(100);
-const PROBE: Duration = Duration::from_secs(60);
-const AIMD_TIMEOUT: Duration = Duration::from_secs(5);
+const MINUTE: Duration = Duration::from_secs(60);
+/// The listen queue of Apache and nginx.
+const LISTEN_QUEUE: u32 = 511;
 
 impl Comparator {
     /// How each is written, and what it does: for a command's help.
@@ -123,197 +58,122 @@ impl Comparator {
     ];
 
     /// Reads one of [`FORMS`](Comparator::FORMS). What is left out has the default that stands there; `queue` and
-    /// `burst` are 0, `wait` is 60 s, and the unit of `sac` and `aces` is the fixed part of the
-    /// server's service.
+    /// `burst` are 0, `wait` is 60 s, and the unit of `sac` and `aces` is the fixed part of the server's service.
     ///
     /// # Errors
     /// One sentence: what is wrong, and how a comparator is written.
     pub fn parse(text: &str) -> Result<Comparator, String> {
         let mut words = Words::new(text)?;
-        let comparator = match words.name {
-            "none" => Comparator::None,
-            "tail-drop" => Comparator::TailDrop { most: words.value(NUMBER)?.unwrap_or(TAIL_DROP) },
-            "concurrency" => Comparator::Concurrency {
-                most: words.needed(AT_LEAST_ONE)?,
-                queue: words.option("queue", NUMBER)?.unwrap_or(0),
-                wait: words.option("wait", POSITIVE)?.unwrap_or(QUEUE_WAIT),
-            },
-            "rate" => Comparator::Rate {
-                per_second: words.needed(RATE)?,
-                burst: words.option("burst", NUMBER)?.unwrap_or(0),
-            },
-            "sac" => Comparator::Sac {
-                unit: words.value(POSITIVE)?,
-                period: words.option("period", POSITIVE)?.unwrap_or(SECOND),
-            },
-            "cac" => Comparator::Cac { period: words.option("period", POSITIVE)?.unwrap_or(SECOND) },
-            "aces" => Comparator::Aces(aces::AcesSettings::read(&mut words)?),
-            "gradient" => Comparator::Gradient {
-                update: words.option("update", POSITIVE)?.unwrap_or(UPDATE),
-                probe: words.option("probe", POSITIVE)?.unwrap_or(PROBE),
-            },
-            "gradient2" => Comparator::Gradient2 {
-                limits: words.limits()?,
-                window: words.option("window", DURATION)?.unwrap_or(SECOND),
-            },
-            "aimd" => Comparator::Aimd {
-                limits: words.limits()?,
-                timeout: words.option("timeout", POSITIVE)?.unwrap_or(AIMD_TIMEOUT),
-            },
-            name => {
-                let all: Vec<&str> = Self::FORMS.iter().map(|(form, _)| name_of(form)).collect();
-                let example = Self::FORMS[2].0;
-                return Err(format!(
-                    "there is no comparator \"{name}\"; there are {}; for example {example}",
-                    all.join(", ")
-                ));
-            }
-        };
+        let scheme = read(&mut words)?;
         words.done()?;
-        Ok(comparator)
+        Ok(Comparator(scheme))
     }
 
     /// Where what its front has [`learned`](Front::learned) is to be written when the run has ended.
     pub fn memory(&self) -> Option<&Path> {
-        match self {
-            Comparator::Aces(settings) => settings.trends.as_deref(),
-            _ => None,
+        match &self.0 {
+            Scheme::Aces(settings) => settings.trends.as_deref(),
+            Scheme::Limit(_) => None,
         }
     }
 
     /// The front that does it, before these plants. Classes are numbered as in an engine of the same promises and seed.
     ///
     /// # Errors
-    /// Promises that contradict each other; plants that the workload does not describe; a `sac` whose unit is not
-    /// known; a parameter that [`parse`](Comparator::parse) would refuse.
+    /// Promises that contradict each other; plants that the workload does not describe; a `sac` or `aces` whose unit is
+    /// not known; a file of rate forecasts that cannot be read.
     pub fn front(
         &self,
         promises: &Promises,
         workload: &Workload,
         seed: u64,
     ) -> Result<Box<dyn Front>, Vec<String>> {
-        // An interval of zero would never end.
-        Comparator::parse(&self.to_string()).map_err(|wrong| vec![wrong])?;
-        let build = Build { promises, workload, seed };
-        match *self {
-            Comparator::None => build.front(|_, _| Unlimited),
-            Comparator::TailDrop { most } => build.front(|_, _| TailDrop::new(most)),
-            Comparator::Concurrency { most, queue, wait } => {
-                build.front(|_, _| Concurrency::new(most, queue, wait))
-            }
-            Comparator::Rate { per_second, burst } => build.front(|_, _| Rate::new(per_second, burst)),
-            Comparator::Sac { period, unit } => {
-                let unknown = workload.plants.iter().any(|plant| unit.unwrap_or(plant.service).is_zero());
-                if unknown {
-                    return Err(vec![
-                        "sac needs the service time of one unit, and the server has no fixed one: write sac:10ms"
-                            .into(),
-                    ]);
-                }
-                build.front(|plant, _| {
-                    Sac::new(plant.discipline.servers(), period, unit.unwrap_or(plant.service))
-                })
-            }
-            Comparator::Cac { period } => {
-                build.front(|plant, _| Cac::new(plant.discipline.servers(), period))
-            }
-            Comparator::Aces(ref settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
-            Comparator::Gradient { update, probe } => {
-                build.front(|_, seed| Gradient::new(GradientSettings { update, probe }, seed))
-            }
-            Comparator::Gradient2 { limits: Limits { initial, least, most }, window } => {
-                build.front(|_, _| Gradient2::new(Gradient2Settings { initial, least, most, window }))
-            }
-            Comparator::Aimd { limits: Limits { initial, least, most }, timeout } => {
-                build.front(|_, _| Aimd::new(AimdSettings { initial, least, most, timeout }))
+        match &self.0 {
+            Scheme::Aces(settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
+            Scheme::Limit(make) => {
+                let seeded = |(number, plant): (u64, &Plant)| {
+                    make(plant, seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                };
+                let limiters = (1..).zip(&workload.plants).map(seeded).collect::<Result<_, _>>();
+                let limiters = limiters.map_err(|wrong| vec![wrong])?;
+                Ok(Box::new(Limited::new(promises, workload, seed, limiters)?))
             }
         }
     }
 }
 
-struct Build<'a> {
-    promises: &'a Promises,
-    workload: &'a Workload,
-    seed: u64,
-}
-
-impl Build<'_> {
-    /// Makes one limiter for each plant, from the plant's truth and a seed of its own.
-    fn front<L: Limiter + 'static>(
-        &self,
-        limiter: impl Fn(&Plant, u64) -> L,
-    ) -> Result<Box<dyn Front>, Vec<String>> {
-        let of_plant = |plant: usize| {
-            let seed = self.seed ^ (plant as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            limiter(&self.workload.plants[plant], seed)
-        };
-        Ok(Box::new(Limited::new(self.promises, self.workload, self.seed, of_plant)?))
-    }
-}
-
-impl fmt::Display for Comparator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Comparator::None => f.write_str("none"),
-            Comparator::TailDrop { most } => write!(f, "tail-drop:{most}"),
-            Comparator::Concurrency { most, queue, wait } => {
-                write!(f, "concurrency:{most}")?;
-                if queue > 0 { write!(f, ",queue={queue},wait={}", Span(wait)) } else { Ok(()) }
-            }
-            Comparator::Rate { per_second, burst } => {
-                write!(f, "rate:{per_second}")?;
-                if burst > 0 { write!(f, ",burst={burst}") } else { Ok(()) }
-            }
-            Comparator::Sac { period, unit } => {
-                f.write_str("sac")?;
-                if let Some(unit) = unit {
-                    write!(f, ":{}", Span(unit))?;
-                }
-                option(f, "period", period, SECOND)
-            }
-            Comparator::Cac { period } => {
-                f.write_str("cac")?;
-                option(f, "period", period, SECOND)
-            }
-            Comparator::Aces(ref settings) => settings.fmt(f),
-            Comparator::Gradient { update, probe } => {
-                f.write_str("gradient")?;
-                option(f, "update", update, UPDATE)?;
-                option(f, "probe", probe, PROBE)
-            }
-            Comparator::Gradient2 { limits, window } => {
-                write!(f, "gradient2{limits}")?;
-                option(f, "window", window, SECOND)
-            }
-            Comparator::Aimd { limits, timeout } => {
-                write!(f, "aimd{limits}")?;
-                option(f, "timeout", timeout, AIMD_TIMEOUT)
-            }
+/// Reads the options of the comparator that the text names.
+fn read(words: &mut Words<'_>) -> Result<Scheme, String> {
+    Ok(match words.name {
+        "none" => Scheme::limit(|_, _| StaticLimit { most: u32::MAX, queue: Queue::NONE }),
+        "tail-drop" => {
+            let most = words.value(NUMBER)?.unwrap_or(LISTEN_QUEUE);
+            Scheme::limit(move |_, _| StaticLimit { most, queue: Queue::NONE })
         }
-    }
+        "concurrency" => {
+            let most = words.needed(AT_LEAST_ONE)?;
+            let queue = words.option("queue", NUMBER, 0)?;
+            let queue = Queue { most: queue, wait: words.option("wait", POSITIVE, MINUTE)? };
+            Scheme::limit(move |_, _| StaticLimit { most, queue })
+        }
+        "rate" => {
+            let (per_second, burst) = (words.needed(RATE)?, words.option("burst", NUMBER, 0)?);
+            Scheme::limit(move |_, _| Rate::new(per_second, burst))
+        }
+        "sac" => {
+            let (unit, period) = (words.value(POSITIVE)?, words.option("period", POSITIVE, SECOND)?);
+            Scheme::Limit(Box::new(move |plant, _| {
+                let unit = known_unit("sac", "unit", unit, plant)?;
+                Ok(Box::new(Sac::new(plant.discipline.servers(), period, unit)))
+            }))
+        }
+        "cac" => {
+            let period = words.option("period", POSITIVE, SECOND)?;
+            Scheme::limit(move |plant, _| Cac::new(plant.discipline.servers(), period))
+        }
+        "aces" => Scheme::Aces(AcesSettings::read(words)?),
+        "gradient" => {
+            let update = words.option("update", POSITIVE, Duration::from_millis(100))?;
+            let probe = words.option("probe", POSITIVE, MINUTE)?;
+            Scheme::limit(move |_, seed| Gradient::new(update, probe, seed))
+        }
+        "gradient2" => {
+            let (bounds, window) = (words.limits()?, words.option("window", DURATION, SECOND)?);
+            Scheme::limit(move |_, _| Gradient2::new(bounds, window))
+        }
+        "aimd" => {
+            let (bounds, timeout) =
+                (words.limits()?, words.option("timeout", POSITIVE, Duration::from_secs(5))?);
+            Scheme::limit(move |_, _| Aimd::new(bounds, timeout))
+        }
+        name => {
+            let all: Vec<&str> = Comparator::FORMS.iter().map(|(form, _)| name_of(form)).collect();
+            let (all, example) = (all.join(", "), Comparator::FORMS[2].0);
+            return Err(format!("there is no comparator \"{name}\"; there are {all}; for example {example}"));
+        }
+    })
 }
 
-impl fmt::Display for Limits {
-    /// What is not as published, each with a comma before it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let published = Limits::PUBLISHED;
-        let all = [
-            ("initial", self.initial, published.initial),
-            ("least", self.least, published.least),
-            ("most", self.most, published.most),
-        ];
-        all.iter().filter(|(_, value, usual)| value != usual).try_for_each(|(k, v, _)| write!(f, ",{k}={v}"))
+/// The service time of one unit: what the text gives, else the fixed part of the plant's service.
+pub(super) fn known_unit(
+    name: &str,
+    what: &str,
+    given: Option<Duration>,
+    plant: &Plant,
+) -> Result<Duration, String> {
+    let unit = given.unwrap_or(plant.service);
+    if unit.is_zero() {
+        return Err(format!(
+            "{name} needs the service time of one {what}, and the server has no fixed one: write {name}:10ms"
+        ));
     }
-}
-
-fn option(f: &mut fmt::Formatter<'_>, key: &str, value: Duration, usual: Duration) -> fmt::Result {
-    if value == usual { Ok(()) } else { write!(f, ",{key}={}", Span(value)) }
+    Ok(unit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Gateway;
-    use super::super::limit::tests::{promises, workload};
+    use super::super::tests::{promises, workload};
     use super::*;
     use crate::request::Request;
 
@@ -321,49 +181,65 @@ mod tests {
         Comparator::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
-    #[test]
-    fn every_form_is_read_and_written_back() {
-        for (form, _) in Comparator::FORMS {
-            let comparator = parsed(form);
-            assert_eq!(parsed(&comparator.to_string()), comparator, "{form}");
-            if comparator.to_string() != form {
-                // Only because what is usual is left out.
-                assert!(form.starts_with(&comparator.to_string()), "{form}: {comparator}");
-            }
-        }
-        let exact = [
-            "concurrency:64",
-            "concurrency:64,queue=100,wait=60s",
-            "rate:0.5,burst=3",
-            "sac",
-            "sac:1500us",
-            "cac,period=250ms",
-            "aces,period=100ms,drop=oldest,trends=week.txt",
-            "gradient,update=50ms",
-            "gradient2,least=1,most=32,window=0s",
-            "aimd,timeout=500ms",
-        ];
-        for text in exact {
-            assert_eq!(parsed(text).to_string(), text);
+    /// What a text is read as, for a plant of a known seed.
+    fn read_as(text: &str) -> String {
+        match parsed(text).0 {
+            Scheme::Aces(settings) => format!("{settings:?}"),
+            Scheme::Limit(make) => format!("{:?}", make(&workload().plants[0], 7).unwrap()),
         }
     }
 
     #[test]
-    fn defaults() {
-        let wait = Duration::from_secs(60);
-        assert_eq!(parsed("concurrency:8"), Comparator::Concurrency { most: 8, queue: 0, wait });
-        assert_eq!(parsed("tail-drop"), Comparator::TailDrop { most: 511 });
-        assert_eq!(parsed("cac:period=2s"), Comparator::Cac { period: Duration::from_secs(2) });
-        let limits = Limits { initial: 20, least: 5, most: 200 };
-        assert_eq!(
-            parsed(" aimd , least = 5 "),
-            Comparator::Aimd { limits, timeout: Duration::from_secs(5) }
-        );
+    fn every_form_states_its_defaults() {
+        let short = [
+            "none",
+            "tail-drop",
+            "concurrency:64,queue=100,wait=1000ms",
+            "rate:200.0,burst=50",
+            "sac:10000us",
+            "cac",
+            "aces:1ms",
+            "gradient",
+            "gradient2",
+            "aimd",
+        ];
+        for ((form, _), short) in Comparator::FORMS.iter().zip(short) {
+            assert_eq!(read_as(form), read_as(short), "{form}");
+        }
+        assert_eq!(read_as("concurrency:8,queue=1"), read_as("concurrency:8,queue=1,wait=60s"));
+        assert_eq!(read_as("cac:period=2s"), read_as("cac,period=2000ms"));
+        assert_eq!(read_as("sac"), read_as("sac:40ms,period=1s"));
+        assert_eq!(read_as(" aimd , least = 5 "), read_as("aimd,initial=20,least=5,most=200,timeout=5s"));
+    }
+
+    #[test]
+    fn every_option_is_read() {
+        let pairs = [
+            ("tail-drop:3", "tail-drop"),
+            ("concurrency:64,queue=3", "concurrency:64"),
+            ("concurrency:64,wait=2s", "concurrency:64"),
+            ("rate:0.5", "rate:1"),
+            ("rate:0.5,burst=3", "rate:0.5"),
+            ("sac:1500us", "sac"),
+            ("sac,period=250ms", "sac"),
+            ("cac,period=250ms", "cac"),
+            ("aces,period=100ms,drop=oldest,trends=week.txt", "aces,period=100ms,drop=oldest"),
+            ("gradient,update=50ms", "gradient"),
+            ("gradient,probe=50ms", "gradient"),
+            ("gradient2,least=1", "gradient2"),
+            ("gradient2,most=32", "gradient2"),
+            ("gradient2,window=0s", "gradient2"),
+            ("aimd,initial=30", "aimd"),
+            ("aimd,timeout=500ms", "aimd"),
+        ];
+        for (one, other) in pairs {
+            assert_ne!(read_as(one), read_as(other), "{one}");
+        }
     }
 
     #[test]
     fn errors_say_what_to_write() {
-        let wrong = |text| Comparator::parse(text).unwrap_err();
+        let wrong = |text| Comparator::parse(text).err().expect("an error");
         let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, gradient, gradient2, aimd; \
                    for example concurrency:64,queue=100,wait=1s";
         assert_eq!(wrong("red"), format!("there is no comparator \"red\"; {all}"));
@@ -388,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn data_that_could_not_be_written_is_not_built() {
-        let zero = Duration::ZERO;
-        let limits = Limits { initial: 1, least: 2, most: 3 };
+    fn what_would_never_end_is_refused() {
         let wrong = [
-            Comparator::Cac { period: zero },
-            Comparator::Aces(aces::AcesSettings { period: zero, ..aces::AcesSettings::default() }),
-            Comparator::Concurrency { most: 8, queue: 1, wait: zero },
-            Comparator::Gradient { update: zero, probe: zero },
-            Comparator::Rate { per_second: f64::NAN, burst: 0 },
-            Comparator::Aimd { limits, timeout: zero },
+            "cac,period=0s",
+            "aces,period=0s",
+            "concurrency:8,queue=1,wait=0s",
+            "gradient,update=0s",
+            "gradient,probe=0s",
+            "rate:nan",
+            "aimd,initial=1,least=2,most=3",
+            "aimd,timeout=0s",
         ];
-        for comparator in wrong {
-            assert!(comparator.front(&promises(), &workload(), 1).is_err(), "{comparator:?}");
+        for text in wrong {
+            assert!(Comparator::parse(text).is_err(), "{text}");
         }
     }
 
@@ -408,8 +284,7 @@ mod tests {
     fn classes_and_clients_are_numbered_as_in_the_gateway() {
         let request = Request { path: "/health".into(), ..Request::default() };
         let gateway = Gateway::new(&promises(), 5).unwrap().classify(&request);
-        let of_seed =
-            |seed| Comparator::None.front(&promises(), &workload(), seed).unwrap().classify(&request);
+        let of_seed = |seed| parsed("none").front(&promises(), &workload(), seed).unwrap().classify(&request);
         assert!(gateway.is_some_and(|target| target.exempt));
         assert_eq!(of_seed(5), gateway);
         assert_ne!(of_seed(6), gateway);

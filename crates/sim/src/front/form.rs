@@ -1,8 +1,8 @@
 //! The text of a comparator: `name`, `name:value`, then `key=value` behind commas.
 
-use super::comparator::{Comparator, Limits};
+use super::comparator::Comparator;
+use super::limit::Limits;
 use plimsoll_core::time::Duration;
-use std::fmt;
 
 /// A text taken apart. Each part is taken once; what is left at the end is an error.
 pub(super) struct Words<'a> {
@@ -47,22 +47,25 @@ impl<'a> Words<'a> {
         self.value(read)?.ok_or_else(|| format!("{name} needs {expected}{}", written(name)))
     }
 
-    pub(super) fn option<T>(&mut self, key: &str, read: Read<T>) -> Result<Option<T>, String> {
+    /// The value of an option, or its default.
+    pub(super) fn option<T>(&mut self, key: &str, read: Read<T>, default: T) -> Result<T, String> {
+        Ok(self.given(key, read)?.unwrap_or(default))
+    }
+
+    /// The value of an option, if it is given.
+    pub(super) fn given<T>(&mut self, key: &str, read: Read<T>) -> Result<Option<T>, String> {
         let Some(place) = self.options.iter().position(|(known, _)| *known == key) else { return Ok(None) };
         let (_, text) = self.options.remove(place);
         (read.of)(text).map(Some).ok_or_else(|| read.error(self.name, key, text))
     }
 
+    /// The bounds of a limit that moves; the defaults are those that Netflix published.
     pub(super) fn limits(&mut self) -> Result<Limits, String> {
-        let Limits { initial, least, most } = Limits::PUBLISHED;
-        let limits = Limits {
-            initial: self.option("initial", AT_LEAST_ONE)?.unwrap_or(initial),
-            least: self.option("least", AT_LEAST_ONE)?.unwrap_or(least),
-            most: self.option("most", AT_LEAST_ONE)?.unwrap_or(most),
-        };
-        let Limits { initial, least, most } = limits;
+        let initial = self.option("initial", AT_LEAST_ONE, 20)?;
+        let least = self.option("least", AT_LEAST_ONE, 20)?;
+        let most = self.option("most", AT_LEAST_ONE, 200)?;
         if least <= initial && initial <= most {
-            return Ok(limits);
+            return Ok(Limits { initial, least, most });
         }
         let name = self.name;
         Err(format!(
@@ -142,16 +145,4 @@ fn duration(text: &str) -> Option<Duration> {
     let exact = number.parse::<u64>().ok().and_then(|n| n.checked_mul(*nanoseconds));
     let rounded = || number.parse::<f64>().ok().map(|n| (n * *nanoseconds as f64).round() as u64);
     exact.or_else(rounded).map(Duration::from_nanos)
-}
-
-/// A length of time in the largest unit that divides it, at most seconds.
-pub(super) struct Span(pub(super) Duration);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanoseconds = u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX);
-        let unit = UNITS[..4].iter().rev().find(|(_, size)| nanoseconds.is_multiple_of(*size));
-        let (name, size) = unit.unwrap_or(&UNITS[0]);
-        write!(f, "{}{name}", nanoseconds / size)
-    }
 }

@@ -1,15 +1,15 @@
 //! Where each request goes with a comparator: to its site's plant, at the highest level.
 
 use super::Start;
+use crate::service::ServicePlan;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Classifier, Reason, Target};
 
-/// The classification of the gateway, and the full version of each site.
+/// The classification of the gateway, and what the full version of each site takes.
 pub(super) struct FullQuality {
     pub(super) classifier: Classifier,
-    /// The full version, by site.
-    starts: Vec<Start>,
+    pub(super) plan: ServicePlan,
 }
 
 impl FullQuality {
@@ -24,17 +24,12 @@ impl FullQuality {
         if promised != known {
             return Err(vec![format!("{promised} plants are promised, but the workload tells of {known}")]);
         }
-        let starts = promises.sites.iter().map(|site| Start {
-            plant: site.plant,
-            level: site.levels.len() as u8,
-            reason: Reason::Full,
-        });
-        Ok(FullQuality { classifier, starts: starts.collect() })
+        Ok(FullQuality { classifier, plan: ServicePlan::new(promises, workload) })
     }
 
     /// How a request starts. An exempt one passes and is not counted, as by a location without a limit.
     pub(super) fn start(&self, target: &Target) -> Start {
-        let start = self.starts[usize::from(target.site)];
-        if target.exempt { Start { reason: Reason::Exempt, ..start } } else { start }
+        let (plant, level) = self.plan.full(target.site);
+        Start { plant, level, reason: if target.exempt { Reason::Exempt } else { Reason::Full } }
     }
 }

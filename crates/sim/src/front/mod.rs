@@ -9,17 +9,13 @@ mod form;
 mod full_quality;
 mod gateway;
 mod limit;
-mod pools;
 mod slots;
 
-pub use aces::{Aces, AcesSettings, DropPolicy, Share};
-pub use comparator::{Comparator, Limits};
+pub use comparator::Comparator;
 pub use gateway::Gateway;
-pub use pools::{PoolSettings, Pools};
 
 use crate::request::Request;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
@@ -103,4 +99,25 @@ pub enum Order {
     Start(Token, Start),
     /// Answer it with a rejection. It does not depart.
     Drop(Token, Reason),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::workload::{self, Discipline, Workload};
+    use plimsoll_core::promises::{Condition, Plant, Promises, Site};
+    use plimsoll_core::time::Duration;
+
+    pub(crate) fn truth() -> workload::Plant {
+        workload::Plant::new(Discipline::Workers(8), 511, Duration::from_millis(40))
+    }
+
+    pub(crate) fn workload() -> Workload {
+        Workload { plants: vec![truth()], ..Workload::default() }
+    }
+
+    pub(crate) fn promises() -> Promises {
+        let mut site = Site::new("site", &["light", "full"]);
+        site.exempt.push(Condition { paths: vec!["/health".into()], ..Condition::default() });
+        Promises::of(Plant::new("origin", 8), site)
+    }
 }

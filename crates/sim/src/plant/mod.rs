@@ -16,7 +16,6 @@
 //!
 //! A server keeps its own busy time. A claim about a loop is judged by that time, never by the loop's sensor.
 
-mod ledger;
 mod operational;
 mod schedule;
 mod sharing;

@@ -12,9 +12,9 @@
 //! Offered more than it can do, with nothing to limit n, it ends less than its capacity: it works at many and finishes
 //! few (Jean-Marie and Robert 1994).
 
-use super::ledger::Ledger;
 use super::operational::OperationalTime;
 use super::schedule::{Job, Schedule};
+use super::workers::Ledger;
 use plimsoll_core::time::{Duration, Instant};
 
 /// When V is moved down (ns): 18 minutes without a rest.

@@ -1,22 +1,11 @@
 //! Each mechanism by hand-made figures; then random operations, judged by invariants and by a slow second opinion.
 
 use super::*;
-use crate::workload::{Law, Plant};
+use crate::workload::Plant;
 use plimsoll_core::random::Random;
 
 fn plant(discipline: Discipline) -> Plant {
-    Plant {
-        discipline,
-        listen_queue: 1000,
-        service: Duration::ZERO,
-        service_per_byte: 0.0,
-        law: Law::Deterministic,
-        link: None,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
-        reports: false,
-    }
+    Plant::new(discipline, 1000, Duration::ZERO)
 }
 
 fn workers(workers: u32) -> Plant {

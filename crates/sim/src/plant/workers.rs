@@ -1,6 +1,5 @@
 //! s workers, one request each (the process pool of UC 6.1).
 
-use super::ledger::Ledger;
 use super::operational::OperationalTime;
 use super::schedule::{Job, Schedule};
 use plimsoll_core::time::{Duration, Instant};
@@ -36,5 +35,24 @@ impl Workers {
     pub(super) fn busy(&mut self, now: Instant) -> Duration {
         self.ledger.add(now, self.in_service.len());
         self.ledger.busy()
+    }
+}
+
+/// The busy time of s servers together, in whole nanoseconds: the integral of min(n, s) over real time.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    busy_ns: u64,
+    last: Instant,
+}
+
+impl Ledger {
+    /// Accounts for the time since the last call, in which `at_work` servers were at work.
+    pub(super) fn add(&mut self, now: Instant, at_work: usize) {
+        self.busy_ns += at_work as u64 * now.nanos_since(self.last);
+        self.last = now;
+    }
+
+    pub(super) fn busy(&self) -> Duration {
+        Duration::from_nanos(self.busy_ns)
     }
 }

@@ -1,8 +1,9 @@
 //! Requests under way, each in a slot that is used again.
 
 use crate::request::Request;
+use crate::service::FullService;
 use plimsoll_core::request::Token;
-use plimsoll_core::time::{Duration, Instant};
+use plimsoll_core::time::Instant;
 
 /// Where a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,10 +27,9 @@ pub(super) struct Flight {
     pub(super) stage: FlightStage,
     pub(super) client: u64,
     pub(super) arrived: Instant,
-    /// Before its start at full quality, then at its level.
+    pub(super) full: FullService,
+    /// Body bytes at its level, from its start on.
     pub(super) bytes: u64,
-    pub(super) service: Option<Duration>,
-    pub(super) work: f64,
     /// While it waits.
     pub(super) path: String,
     /// What its client will ask for again, if it may.

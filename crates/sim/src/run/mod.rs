@@ -3,7 +3,7 @@
 //! Comes in: a [`Setup`]. Goes out: a [`Run`], and events to a [`Watch`] meanwhile.
 //!
 //! There is no queue of events. Each part says when it is due, and the earliest is next; of equal instants, in this
-//! order: plants, clients who leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
+//! order: plants, clients that leave or come again, the loops' tick, the end of a period, arrivals. So a run is a
 //! function of what it is given, byte for byte.
 
 mod clients;
@@ -11,7 +11,6 @@ mod due;
 mod flight;
 mod outcome;
 mod requests;
-mod service;
 mod ticks;
 
 pub use outcome::{Error, Event, Progress, Run, Watch};
@@ -22,7 +21,8 @@ use crate::heavy_hitters::HeavyHitters;
 use crate::plant::Server;
 use crate::record::Recorder;
 use crate::request::Request;
-use crate::workload::Workload;
+use crate::service::ServicePlan;
+use crate::workload::{Plant, Workload};
 use clients::ClientTimers;
 use due::{Due, Next};
 use flight::Flights;
@@ -31,7 +31,6 @@ use plimsoll_core::random::Random;
 use plimsoll_core::request::{Outcome, Service, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
-use service::ServicePlan;
 
 /// What is simulated.
 #[derive(Clone, Copy, Debug)]
@@ -284,8 +283,6 @@ fn first(all: impl Iterator<Item = Instant>) -> (Instant, usize) {
 /// What a rejection costs where gateway and plant share a machine and it costs most (s of that machine).
 fn rejection_seconds(promises: &Promises, workload: &Workload) -> f64 {
     let costs = workload.plants.iter().zip(&promises.plants).filter(|(_, promised)| promised.same_host);
-    let seconds = |plant: &crate::workload::Plant| {
-        plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers())
-    };
+    let seconds = |plant: &Plant| plant.rejection.as_secs_f64() / f64::from(plant.discipline.servers());
     costs.map(|(plant, _)| seconds(plant)).fold(0.0, f64::max)
 }

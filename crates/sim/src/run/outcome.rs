@@ -137,8 +137,7 @@ impl Simulation<'_> {
 /// Notes about what the streams read, and about the logs that their content is drawn from.
 fn notes(streams: &[Coming]) -> Vec<(usize, LogNotes)> {
     let of = |(number, coming): (usize, &Coming)| {
-        let content = coming.source.content_notes().cloned();
-        [Some(coming.source.notes()), content].into_iter().flatten().map(move |notes| (number, notes))
+        coming.source.notes().into_iter().map(move |notes| (number, notes))
     };
     streams.iter().enumerate().flat_map(of).filter(|(_, notes)| notes.lines > 0).collect()
 }

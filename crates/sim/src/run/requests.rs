@@ -6,6 +6,7 @@ use super::{Event, Simulation, Visit};
 use crate::front::{Arriving, Decision, Order, Start};
 use crate::heavy_hitters::Fate;
 use crate::request::Request;
+use crate::service::FullService;
 use plimsoll_core::request::{Outcome, Reason, Target, Token};
 
 impl Simulation<'_> {
@@ -58,9 +59,7 @@ impl Simulation<'_> {
         flight.stream = visit.stream as u16;
         flight.attempt = visit.attempt;
         flight.arrived = self.now;
-        flight.bytes = request.bytes;
-        flight.service = request.service;
-        flight.work = work;
+        flight.full = FullService::of(request, work);
         let may_return = stream.retry.is_some_and(|retry| visit.attempt < retry.most);
         // The request comes again with the same work: the draws of later requests are then the same before every front.
         flight.again = may_return.then(|| Box::new(Request { work: Some(work), ..request.clone() }));
@@ -75,7 +74,7 @@ impl Simulation<'_> {
         self.recorder.row.classes[usize::from(flight.class)].reasons[start.reason as usize] += 1;
         flight.stage = FlightStage::Served(start.plant);
         flight.level = start.level;
-        let work = self.plan.work(flight, start);
+        let work = self.plan.work(flight.site, start, flight.full);
         flight.bytes = work.bytes;
         if self.servers[start.plant].offer(self.now, token.0, work).is_err() {
             self.recorder.row.plants[start.plant].lost += 1;

@@ -101,18 +101,7 @@ pub(crate) fn poisson(rate: &[(f64, f64)]) -> Arrivals {
 }
 
 pub(crate) fn plant() -> workload::Plant {
-    workload::Plant {
-        discipline: Discipline::Workers(1),
-        listen_queue: CONNECTIONS,
-        service: Duration::from_secs_f64(QUANTUM),
-        service_per_byte: 0.0,
-        law: Law::Deterministic,
-        link: None,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
-        reports: false,
-    }
+    workload::Plant::new(Discipline::Workers(1), CONNECTIONS, Duration::from_secs_f64(QUANTUM))
 }
 
 pub(crate) fn workload(streams: Vec<Stream>, seconds: Option<f64>) -> Workload {

@@ -223,16 +223,8 @@ impl Scene {
             retry: None,
         };
         let plant = plimsoll_sim::workload::Plant {
-            discipline: Discipline::Workers(self.workers),
-            listen_queue: 100_000,
-            service: ms(1),
-            service_per_byte: 0.0,
-            law: Law::Deterministic,
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
             faults: self.faults.clone(),
-            reports: false,
+            ..plimsoll_sim::workload::Plant::new(Discipline::Workers(self.workers), 100_000, ms(1))
         };
         Workload {
             streams: self.flows.iter().enumerate().map(stream).collect(),

@@ -117,16 +117,10 @@ impl Scenario {
                 retry: None,
             }],
             plants: vec![Plant {
-                discipline: Discipline::Workers(self.workers),
-                listen_queue: self.listen_queue,
-                service: top,
-                service_per_byte: 0.0,
                 law: self.service_time.clone(),
-                link: None,
-                rejection: Duration::ZERO,
-                failure: Duration::ZERO,
                 faults: self.faults.clone(),
                 reports: self.reports,
+                ..Plant::new(Discipline::Workers(self.workers), self.listen_queue, top)
             }],
             versions: vec![versions.collect()],
             duration: Some(self.duration),

@@ -9,7 +9,7 @@ use estimate::{BATCH, Batch, Claim, judge, mean, replay, variance};
 use formulas::{Response, mg1, mg1_shared, mm1, mm1_shared, mm1k_loss, mmk};
 use plimsoll_core::random::Random;
 use plimsoll_core::time::{Duration, Instant};
-use plimsoll_sim::workload::{Discipline, Law, Plant};
+use plimsoll_sim::workload::{Discipline, Plant};
 use plimsoll_sim::{Overflow, Server, Work};
 use service::Service;
 
@@ -29,18 +29,7 @@ const FIRST_COME: Discipline = Discipline::Workers(1);
 const SHARED: Discipline = Discipline::Sharing { cores: 1, most: u32::MAX };
 
 fn plant(discipline: Discipline) -> Plant {
-    Plant {
-        discipline,
-        listen_queue: usize::MAX,
-        service: Duration::ZERO,
-        service_per_byte: 0.0,
-        law: Law::Deterministic,
-        link: None,
-        rejection: Duration::ZERO,
-        failure: Duration::ZERO,
-        faults: Vec::new(),
-        reports: false,
-    }
+    Plant::new(discipline, usize::MAX, Duration::ZERO)
 }
 
 /// Poisson arrivals at a server.

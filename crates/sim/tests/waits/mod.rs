@@ -249,20 +249,17 @@ impl Scene {
             retry: None,
         };
         let plant = plimsoll_sim::workload::Plant {
-            discipline: if self.shared {
-                Discipline::Sharing { cores: self.workers, most: 100_000 }
-            } else {
-                Discipline::Workers(self.workers)
-            },
-            listen_queue: 100_000,
-            service: self.service,
-            service_per_byte: 0.0,
             law: self.law.clone(),
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
             faults: self.faults.clone(),
-            reports: false,
+            ..plimsoll_sim::workload::Plant::new(
+                if self.shared {
+                    Discipline::Sharing { cores: self.workers, most: 100_000 }
+                } else {
+                    Discipline::Workers(self.workers)
+                },
+                100_000,
+                self.service,
+            )
         };
         Workload {
             streams: self.flows.iter().enumerate().map(stream).collect(),

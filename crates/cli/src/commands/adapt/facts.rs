@@ -3,7 +3,7 @@
 use crate::output::facts::{Facts, figure, hidden, list};
 use crate::output::text;
 use crate::output::units::printable;
-use plimsoll_content::{Adapted, Image};
+use plimsoll_content::{Adapted, Image, Problem};
 use serde::Serialize;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) struct AdaptReport<'a> {
     images_not_reduced: usize,
     images_reduced_in_this_run: usize,
     files_written_in_this_run: usize,
-    problems: Vec<Problem<'a>>,
+    problems: &'a [Problem],
 }
 
 /// All images that were reduced, in this run or before.
@@ -31,13 +31,6 @@ struct ReducedImages {
     similarity_least: f64,
 }
 
-/// What is wrong with a file of the site.
-#[derive(Serialize)]
-struct Problem<'a> {
-    path: &'a str,
-    what: &'a str,
-}
-
 impl<'a> AdaptReport<'a> {
     pub(super) fn of(adapted: &'a Adapted) -> AdaptReport<'a> {
         let trees = adapted.trees.iter().map(|tree| {
@@ -48,14 +41,13 @@ impl<'a> AdaptReport<'a> {
                 figure("missing", "not in it", tree.missing.len() as u64),
             ])
         });
-        let problems = adapted.problems.iter().map(|(path, what)| Problem { path, what });
         AdaptReport {
             trees: trees.collect(),
             images: ReducedImages::of(adapted),
             images_not_reduced: adapted.unreduced,
             images_reduced_in_this_run: adapted.reduced_now,
             files_written_in_this_run: adapted.written,
-            problems: problems.collect(),
+            problems: &adapted.problems,
         }
     }
 

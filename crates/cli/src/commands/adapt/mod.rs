@@ -3,9 +3,10 @@
 
 mod facts;
 pub(crate) mod policy;
+mod snapshot;
 pub(crate) mod watch;
 
-use crate::args::AdaptArguments;
+use crate::args::{AdaptArguments, source};
 use crate::output::failure::Failure;
 use crate::output::units::printable;
 use crate::output::{json, text};
@@ -24,7 +25,7 @@ pub(crate) fn adapt(arguments: &AdaptArguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let job = job(arguments)?;
     let watcher = SiteWatcher::new("adapt", &interrupt);
-    let adapted = plimsoll_content::adapt(&job, &watcher).map_err(failed);
+    let adapted = plimsoll_content::adapt(&job, &watcher, &snapshot::fetch).map_err(failed);
     drop(watcher);
     let adapted = adapted?;
     let report = AdaptReport::of(&adapted);
@@ -55,8 +56,7 @@ fn job(arguments: &AdaptArguments) -> Result<Job, Failure> {
 /// The number of requests for each path in an access log.
 pub(crate) fn views(log: &Path) -> Result<BTreeMap<String, u64>, Failure> {
     let read = plimsoll_sim::views(&Input::File(log.to_owned()));
-    let (views, notes) =
-        read.map_err(|error| Failure::Input(format!("cannot read {}: {error}", log.display())))?;
+    let (views, notes) = read.map_err(|error| source::unreadable(&error))?;
     if let Some((line, text, wrong)) = notes.first_skipped {
         let shown = printable(&text);
         tell(format_args!(

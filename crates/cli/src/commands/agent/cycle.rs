@@ -73,8 +73,7 @@ pub(super) struct AgentRun {
     seen: Instant,
     /// A warning said that the counters cannot be read.
     blind: bool,
-    /// The figures of each period, on stdout. This is the last field, so that full quality is restored before the end of
-    /// the writer waits for a reader.
+    /// The figures of each period, on stdout; last, so that full quality is restored before the writer waits for a reader.
     figures: Option<LossyWriter>,
 }
 

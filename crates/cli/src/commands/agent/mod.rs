@@ -13,19 +13,22 @@ mod chooser;
 mod counters;
 mod cycle;
 mod probe;
-mod start;
 mod words;
 
 use crate::args::{AgentArguments, source};
 use crate::output::failure::Failure;
 use crate::output::text;
 use crate::service::log;
+use crate::service::page::PageClient;
 use crate::service::signals::Signals;
 use chooser::Chooser;
+use counters::CounterSource;
 use cycle::{AgentRun, Restored};
-use plimsoll_config::{OnExit, parse_agent};
+use plimsoll_config::{Agent, OnExit, parse_agent};
+use plimsoll_core::agent::Threshold;
+use probe::Probes;
+use std::time::{Duration, Instant};
 
-/// Runs the agent that the file describes.
 pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     log::start(signals);
@@ -34,7 +37,7 @@ pub(crate) fn agent(arguments: &AgentArguments) -> Result<(), Failure> {
     if arguments.restore {
         return restore(chooser.as_mut());
     }
-    let (probes, source) = start::check(&agent, chooser.as_ref(), arguments)?;
+    let (probes, source) = check(&agent, chooser.as_ref(), arguments)?;
     if arguments.check {
         return text::print(format_args!(
             "{} is right, and all that it names is as it should be.",
@@ -61,4 +64,56 @@ fn restore(chooser: &mut dyn Chooser) -> Result<(), Failure> {
         Ok(_) => text::print("full quality for everybody"),
         Err(error) => Err(Failure::Failed(format!("error: {error}"))),
     }
+}
+
+/// A probe is given up after this.
+const PROBE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tries everything that the file names before anything is changed. The probes run from then on.
+fn check(
+    agent: &Agent,
+    chooser: &dyn Chooser,
+    arguments: &AgentArguments,
+) -> Result<(Probes, CounterSource), Failure> {
+    let acts = !arguments.dry_run;
+    let mut wrong = chooser.check(acts);
+    wrong.extend(chooser.present().err());
+    let probes = first_probe(agent).map_err(|why| wrong.push(why)).ok();
+    let source = CounterSource::open(agent).map_err(|why| wrong.push(why)).ok();
+    match (probes, source) {
+        (Some(probes), Some(source)) if wrong.is_empty() => Ok((probes, source)),
+        _ => {
+            let name = arguments.file.display();
+            let all: Vec<String> = wrong.iter().map(|what| format!("error: {name}: {what}")).collect();
+            Err(Failure::Input(all.join("\n")))
+        }
+    }
+}
+
+/// Probes once, and starts the thread that goes on if the answer is good.
+fn first_probe(agent: &Agent) -> Result<Probes, String> {
+    let place = &agent.probe;
+    let client = PageClient::new(place, PROBE_PATIENCE)
+        .map_err(|error| format!("{}: cannot be looked up: {error}", agent.probe.address))?;
+    let started = Instant::now();
+    let page = client.get().map_err(|error| {
+        format!("the probe {place} fails: {error}; start the server, or name another page")
+    })?;
+    let took = started.elapsed();
+    match page.status {
+        200..400 => {}
+        status => {
+            return Err(format!("the probe {place} is answered with {status}; name a page that exists"));
+        }
+    }
+    if let Threshold::Promised(promised) = agent.settings.threshold
+        && took > promised / 2
+    {
+        tracing::warn!(
+            "note: the probe takes {} by itself, of {} that were promised; name a cheaper page",
+            words::time(took),
+            words::time(promised)
+        );
+    }
+    Probes::start(client, agent.settings.every).map_err(|error| format!("cannot start a thread: {error}"))
 }

@@ -5,14 +5,12 @@
 use crate::service::page::PageClient;
 use plimsoll_core::agent::Probe;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What the thread and the loop share.
 #[derive(Default)]
 struct ProbeState {
-    /// Probes that have ended.
     ended: u64,
     /// The response time of the last one, if it was answered.
     answered: Option<Duration>,
@@ -27,12 +25,21 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// Starts the thread.
     pub(super) fn start(client: PageClient, every: Duration) -> io::Result<Probes> {
         let state = Arc::new(Mutex::new(ProbeState::default()));
         let shared = Arc::downgrade(&state);
-        let ask = move || while probe(&shared, &client, every).is_some() {};
-        let thread = thread::Builder::new().name("probe".to_owned()).spawn(ask)?;
+        let thread = repeat("probe", every, move || {
+            let started = Instant::now();
+            lock(&*shared.upgrade()?).since = Some(started);
+            let page = client.get();
+            let state = shared.upgrade()?;
+            let mut state = lock(&state);
+            state.ended += 1;
+            state.since = None;
+            // 502, 503 and 504 are what an overloaded server says: they do not count as an answer.
+            state.answered = page.is_ok_and(|page| page.status < 500).then_some(started.elapsed());
+            Some(())
+        })?;
         Ok(Probes { state, thread })
     }
 
@@ -47,9 +54,8 @@ impl Probes {
         Probes { state: Arc::default(), thread: thread::spawn(thread) }
     }
 
-    /// The state of the probes now.
     pub(super) fn look(&self) -> Probe {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = lock(&self.state);
         Probe {
             ended: state.ended,
             answered: state.answered,
@@ -58,20 +64,24 @@ impl Probes {
     }
 }
 
-/// Sends one probe and sleeps for the rest of the interval; none when the [`Probes`] are gone.
-fn probe(state: &Weak<Mutex<ProbeState>>, client: &PageClient, every: Duration) -> Option<()> {
-    let started = Instant::now();
-    state.upgrade()?.lock().unwrap_or_else(PoisonError::into_inner).since = Some(started);
-    let page = client.get();
-    let took = started.elapsed();
-    {
-        let state = state.upgrade()?;
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ended += 1;
-        state.since = None;
-        // 502, 503 and 504 are what an overloaded server says: they do not count as an answer.
-        state.answered = page.is_ok_and(|page| page.status < 500).then_some(took);
-    }
-    thread::sleep(every.saturating_sub(took));
-    Some(())
+/// Calls `ask` on a thread of its own, once in each interval, until it returns none.
+pub(super) fn repeat(
+    name: &str,
+    every: Duration,
+    mut ask: impl FnMut() -> Option<()> + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(move || {
+        loop {
+            let started = Instant::now();
+            if ask().is_none() {
+                return;
+            }
+            thread::sleep(every.saturating_sub(started.elapsed()));
+        }
+    })
+}
+
+/// What a thread that panicked has left is whole: each of them writes in one step.
+pub(super) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! What the agent says: each change with its reason, in the log; with `--json` the figures of each period, on stdout.
 
+use crate::output::facts::{Facts, hidden};
 use crate::output::json;
 use plimsoll_core::agent::{Change, Figures, Why};
-use serde::Serialize;
 use std::time::Duration;
 
 /// A change in words. `done`: it was made.
@@ -41,7 +41,6 @@ fn why(why: Why) -> String {
     }
 }
 
-/// A time as short as it can be read.
 pub(super) fn time(time: Duration) -> String {
     match time {
         time if time < Duration::from_secs(1) => format!("{:.0} ms", time.as_secs_f64() * 1e3),
@@ -49,34 +48,20 @@ pub(super) fn time(time: Duration) -> String {
     }
 }
 
-/// The figures of a period.
-#[derive(Serialize)]
-struct Period {
-    seconds: f64,
-    request_rate: f64,
-    utilization: f64,
-    utilization_at_full: Option<f64>,
-    response_ms: Option<f64>,
-    threshold_ms: f64,
-    overloaded: bool,
-    fraction: f64,
-    changes: u64,
-}
-
 /// The figures at `seconds` from the start, as JSON on one line.
 pub(super) fn json(seconds: f64, figures: &Figures, applied: f64, changes: u64) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    json::line(&Period {
-        seconds: (seconds * 1e3).round() / 1e3,
-        request_rate: figures.request_rate,
-        utilization: figures.utilization,
-        utilization_at_full: figures.at_full,
-        response_ms: figures.response.map(ms),
-        threshold_ms: ms(figures.threshold),
-        overloaded: figures.overloaded,
-        fraction: applied,
-        changes,
-    })
+    json::line(&Facts(vec![
+        hidden("seconds", (seconds * 1e3).round() / 1e3),
+        hidden("request_rate", figures.request_rate),
+        hidden("utilization", figures.utilization),
+        hidden("utilization_at_full", figures.at_full),
+        hidden("response_ms", figures.response.map(ms)),
+        hidden("threshold_ms", ms(figures.threshold)),
+        hidden("overloaded", figures.overloaded),
+        hidden("fraction", applied),
+        hidden("changes", changes),
+    ]))
 }
 
 #[cfg(test)]

@@ -1,106 +1,66 @@
 //! The facts of a step: each side, live and in virtual time, and the conditions of the run.
 
 use super::figures::{Figures, Machine, Spread};
-use super::plant::{PERIOD, SET_POINT};
+use super::machine::cores;
+use super::plant::{CLIENTS, PERIOD, SET_POINT};
 use super::side::Seen;
+use super::step::Step;
 use crate::output::facts::{Facts, Figure, Value, compare, figure, hidden, rounded};
 use crate::output::units::Unit;
 use plimsoll_load::Histogram;
 use plimsoll_report::Table;
-use serde::Serialize;
 
-/// The conditions of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Conditions {
-    pub(crate) capacity: f64,
-    pub(crate) clients: u32,
-    pub(crate) seed: u64,
-    pub(crate) seconds: u64,
-    pub(crate) load: f64,
-    pub(crate) cores: usize,
+/// The facts of a step. The sides: with the gateway live and simulated, without it live and simulated.
+pub(crate) fn step(step: &Step<'_>, sides: &[Facts; 4]) -> Facts {
+    let [controlled, simulated, uncontrolled, simulated_uncontrolled] = sides.clone();
+    let at = Facts(vec![
+        hidden("capacity", step.server.capacity()),
+        hidden("period_seconds", PERIOD.as_secs_f64()),
+        hidden("clients", CLIENTS),
+        hidden("seed", step.seed),
+        hidden("seconds", step.seconds),
+        hidden("load", step.load),
+        hidden("cores", cores()),
+    ]);
+    let mut all = vec![hidden("set_point", SET_POINT)];
+    all.extend(controlled.0);
+    all.push(hidden("simulated", simulated));
+    all.push(hidden("uncontrolled", uncontrolled));
+    all.push(hidden("simulated_uncontrolled", simulated_uncontrolled));
+    all.push(hidden("at", at));
+    Facts(all)
 }
 
-/// The facts of a step.
-#[derive(Serialize)]
-pub(crate) struct StepReport {
-    set_point: f64,
-    #[serde(flatten)]
-    controlled: SideFacts,
-    /// The same in virtual time, from the same files.
-    simulated: SideFacts,
-    uncontrolled: SideFacts,
-    simulated_uncontrolled: SideFacts,
-    at: Facts,
+pub(crate) fn table(sides: &[Facts; 4]) -> Table {
+    let names = ["with the gateway", "simulated", "without it", "simulated"].map(str::to_owned);
+    compare("The step", &names.into_iter().zip(sides).collect::<Vec<_>>())
 }
 
-/// The facts of one side.
-#[derive(Serialize)]
-struct SideFacts {
-    #[serde(flatten)]
-    figures: Facts,
-    /// Utilization of each period.
-    periods: Vec<Value>,
-    machine: Option<Facts>,
-}
-
-impl StepReport {
-    /// The sides: with the gateway live and simulated, without it live and simulated.
-    pub(crate) fn of(at: &Conditions, sides: &[Figures; 4]) -> StepReport {
-        let [controlled, simulated, uncontrolled, simulated_uncontrolled] =
-            sides.each_ref().map(SideFacts::of);
-        let at = vec![
-            hidden("capacity", at.capacity),
-            hidden("period_seconds", PERIOD.as_secs_f64()),
-            hidden("clients", at.clients),
-            hidden("seed", at.seed),
-            hidden("seconds", at.seconds),
-            hidden("load", at.load),
-            hidden("cores", at.cores as u64),
-        ];
-        let at = Facts(at);
-        StepReport { set_point: SET_POINT, controlled, simulated, uncontrolled, simulated_uncontrolled, at }
-    }
-
-    /// The sides beside each other.
-    pub(crate) fn table(&self) -> Table {
-        let sides = [
-            ("with the gateway", &self.controlled),
-            ("simulated", &self.simulated),
-            ("without it", &self.uncontrolled),
-            ("simulated", &self.simulated_uncontrolled),
-        ];
-        compare("The step", &sides.map(|(name, side)| (name.to_owned(), &side.figures)))
-    }
-}
-
-impl SideFacts {
-    fn of(side: &Figures) -> SideFacts {
-        let four = |value| rounded(value, Unit::Plain(3));
-        let Spread { mean, p5, p95 } = side.utilization;
-        let spread = [hidden("mean", four(mean)), hidden("p5", four(p5)), hidden("p95", four(p95))];
-        let spread = Value::Map(Facts(spread.into()));
-        let settled = side.settling_seconds();
-        let after = settled.map_or("never".to_owned(), |seconds| format!("after {seconds} s"));
-        let mut figures = vec![
-            figure("utilization", "utilization", spread.said(format!("{mean:.3} ({p5:.2} to {p95:.2})"))),
-            figure("", "  late timers' part", four(side.lateness)),
-            figure("settling_seconds", "settled", Value::from(settled).said(after)),
-            hidden("overshoot", four(side.overshoot)),
-        ];
-        figures.extend(seen(&side.total).0);
-        figures.extend([
-            times("latency_ms", "", &side.total.latency),
-            times("steady_latency_ms", "response", &side.steady_latency),
-            hidden("changed_per_period", four(side.changed_per_period)),
-            hidden("bandwidth_ratio", four(side.bandwidth_ratio)),
-            hidden("gateway_estimate", side.estimate.map(four)),
-        ]);
-        SideFacts {
-            figures: Facts(figures),
-            periods: side.periods.iter().copied().map(four).collect(),
-            machine: side.machine.as_ref().map(|machine| kept_up(machine, side)),
-        }
-    }
+pub(crate) fn side(side: &Figures) -> Facts {
+    let four = |value| rounded(value, Unit::Plain(3));
+    let Spread { mean, p5, p95 } = side.utilization;
+    let spread = [hidden("mean", four(mean)), hidden("p5", four(p5)), hidden("p95", four(p95))];
+    let spread = Value::from(Facts(spread.into()));
+    let settled = side.settling_seconds();
+    let after = settled.map_or("never".to_owned(), |seconds| format!("after {seconds} s"));
+    let mut figures = vec![
+        figure("utilization", "utilization", spread.said(format!("{mean:.3} ({p5:.2} to {p95:.2})"))),
+        figure("", "  late timers' part", four(side.lateness)),
+        figure("settling_seconds", "settled", Value::from(settled).said(after)),
+        hidden("overshoot", four(side.overshoot)),
+    ];
+    figures.extend(seen(&side.total).0);
+    figures.extend([
+        times("latency_ms", "", &side.total.latency),
+        times("steady_latency_ms", "response", &side.steady_latency),
+        hidden("changed_per_period", four(side.changed_per_period)),
+        hidden("bandwidth_ratio", four(side.bandwidth_ratio)),
+        hidden("gateway_estimate", side.estimate.map(four)),
+    ]);
+    // Utilization of each period.
+    figures.push(hidden("periods", side.periods.iter().copied().map(four).collect::<Vec<_>>()));
+    figures.push(hidden("machine", side.machine.as_ref().map(|machine| kept_up(machine, side))));
+    Facts(figures)
 }
 
 /// What became of requests, as parts of all that were due.
@@ -111,7 +71,7 @@ pub(crate) fn seen(total: &Seen) -> Facts {
     let pages = [figure("full", "full pages", part(full)), figure("light", "light pages", part(light))];
     Facts(vec![
         figure("", "answered", part(full + light)),
-        figure("responses", "  ", Value::Map(Facts(pages.into()))),
+        figure("responses", "  ", Facts(pages.into())),
         figure("rejected", "rejected", part(total.rejected)).trouble(),
         figure("errors", "failed", part(total.errors + total.local)).trouble(),
     ])
@@ -139,5 +99,5 @@ pub(crate) fn times(key: &'static str, label: &'static str, histogram: &Histogra
         figure("p50", p50, ms(histogram.quantile(0.5))),
         figure("p99", p99, ms(histogram.quantile(0.99))),
     ];
-    figure(key, label, Value::Map(Facts(all.into())))
+    figure(key, label, Facts(all.into()))
 }

@@ -9,7 +9,6 @@ use plimsoll_sim::settling::{mean, settled_after};
 const TOLERANCE: f64 = 0.02;
 const WINDOW: usize = 5;
 
-/// The figures of one side.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     /// Periods until utilization settled; `None` if it never did.
@@ -20,9 +19,7 @@ pub(crate) struct Figures {
     pub(crate) periods: Vec<f64>,
     /// How far the largest period's utilization lies above the set point.
     pub(crate) overshoot: f64,
-    /// What clients saw over the whole run.
     pub(crate) total: Seen,
-    /// Response times of the steady periods.
     pub(crate) steady_latency: Histogram,
     /// The largest share of the clients seen in a period that changed level in it, from [`WINDOW`] periods after
     /// settling on. A client's change shows at its next visit only: within five periods of one and a half visits each all
@@ -33,8 +30,7 @@ pub(crate) struct Figures {
     /// Mean utilization of the steady periods as the gateway estimates it.
     pub(crate) estimate: Option<f64>,
     /// The part of the steady periods' mean utilization that this machine's delays made: workers whose answer is ready and
-    /// not yet handed out. The demo does not intend that part, although a worker of a real server is busy until its answer
-    /// is written too.
+    /// not yet handed out.
     pub(crate) lateness: f64,
     /// Whether the machine kept up; virtual time always does.
     pub(crate) machine: Option<Machine>,
@@ -45,9 +41,7 @@ pub(crate) struct Figures {
 pub(crate) struct Machine {
     /// The delays of this machine in sending requests.
     pub(crate) client_lateness: Histogram,
-    /// The delays of the server in handing answers out.
     pub(crate) origin_lateness: Histogram,
-    /// Share of all cores that this process used.
     pub(crate) cpu_share: f64,
 }
 
@@ -62,7 +56,6 @@ pub(crate) struct Course {
     pub(crate) machine: Option<Machine>,
 }
 
-/// Mean and percentiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) mean: f64,
@@ -121,7 +114,6 @@ impl Figures {
         }
     }
 
-    /// How long it took to settle.
     pub(crate) fn settling_seconds(&self) -> Option<f64> {
         self.settled.map(|periods| periods as f64 * PERIOD.as_secs_f64())
     }

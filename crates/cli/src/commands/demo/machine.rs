@@ -7,15 +7,11 @@ use nix::sys::time::TimeValLike;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Cores of this machine.
 pub(crate) fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The number of client sockets that may be open in this process, which holds the other end of each too.
-///
-/// # Errors
-/// The limit of open files allows fewer than `wanted`.
 pub(crate) fn client_sockets(wanted: usize) -> Result<usize, Failure> {
     const OTHER_FILES: u64 = 1000;
     let limit = raise_open_files()
@@ -53,9 +49,4 @@ fn used() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF);
     let micros = usage.map_or(0, |usage| (usage.user_time() + usage.system_time()).num_microseconds());
     Duration::from_micros(micros.try_into().unwrap_or(0))
-}
-
-/// Sleeps until `instant`, or not at all.
-pub(crate) fn sleep_until(instant: Instant) {
-    thread::sleep(instant.saturating_duration_since(Instant::now()));
 }

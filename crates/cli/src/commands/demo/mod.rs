@@ -7,14 +7,12 @@
 //!
 //! [`show`] runs both sides at once, for people to see: `screen` draws them on a terminal, `page` makes the report.
 //! [`step`] runs one side after the other, for figures: neither takes the machine from the other. `simulated` runs the
-//! same files in virtual time, and [`picture`] draws the picture of the README from that.
+//! same files in virtual time, and [`page`] draws the picture of the README from that.
 
 mod facts;
 mod figures;
 mod machine;
-mod moments;
 mod page;
-mod picture;
 mod plant;
 mod screen;
 mod show;
@@ -23,7 +21,7 @@ mod simulated;
 mod step;
 
 use crate::args::DemoArguments;
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
 
 /// Full pages per second of a step's server where none are given; see [`plant`].
 const STEP_CAPACITY: u32 = 2000;
@@ -35,13 +33,12 @@ const SECONDS: u64 = 30;
 const LOAD: f64 = 3.0;
 const SEED: u64 = 1;
 
-/// Runs the show, or a step, or draws the picture.
 pub(crate) fn demo(arguments: &DemoArguments) -> Result<(), Failure> {
     let server = |usual| plant::Server::of_capacity(arguments.capacity.unwrap_or(usual));
     let DemoArguments { load, seed, json, .. } = *arguments;
     let report = arguments.report.as_deref();
     if let Some(path) = &arguments.picture {
-        picture::picture(path)
+        failure::write(path, &page::picture()?)
     } else if json || arguments.seconds.is_some() {
         let seconds = arguments.seconds.unwrap_or(SECONDS);
         step::step(step::Step { server: server(STEP_CAPACITY), seed, load, seconds, json, report })

@@ -1,10 +1,11 @@
 //! The demo as a page: both sides over time, and the table of the run.
 
-use super::moments::Moment;
-use super::plant::SET_POINT;
+use super::plant::{SET_POINT, Server};
+use super::show::{CALM, LENGTHS};
+use super::side::Moment;
+use super::{LOAD, SEED, SHOW_CAPACITY, simulated};
 use crate::output::failure::Failure;
 use plimsoll_report::{Block, Chart, Color, Page, Section, Series, Style, Table};
-use std::path::Path;
 
 const SIDES: [&str; 2] = ["with the gateway", "without it"];
 
@@ -23,15 +24,6 @@ pub(crate) fn page(moments: &[[Moment; 2]], table: Table) -> Page {
         footer: format!("plimsoll {} demo", env!("CARGO_PKG_VERSION")),
         ..Page::default()
     }
-}
-
-/// Writes a page to a file.
-///
-/// # Errors
-/// The file cannot be written.
-pub(crate) fn write(path: &Path, page: &Page) -> Result<(), Failure> {
-    let written = std::fs::write(path, page.to_html());
-    written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
 /// One value of a side for each second.
@@ -70,12 +62,36 @@ fn response(moments: &[[Moment; 2]]) -> Chart {
     })
 }
 
-/// The share of requests that were answered, second by second: the picture of the README.
-pub(crate) fn picture(moments: &[[Moment; 2]], marks: &[(f64, &str)]) -> Chart {
+/// The picture of the README: the share of answered requests by second, in virtual time, so that it is always the same.
+pub(crate) fn picture() -> Result<String, Failure> {
+    let phases: Vec<(u64, f64)> = LENGTHS.into_iter().zip([CALM, LOAD, CALM]).collect();
+    let moments = simulated::moments(Server::of_capacity(SHOW_CAPACITY), SEED, &phases)?;
+    let [begin, end] = [LENGTHS[0], LENGTHS[0] + LENGTHS[1]].map(|second| second as f64);
     let answered = |moment: &Moment| 100.0 * moment.share(moment.full + moment.light);
-    let chart = Chart::over_time("Requests that were answered", "%").from_zero().up_to(100.0);
-    let chart = marks.iter().fold(chart, |chart, (x, name)| chart.mark(*x, *name));
-    chart
-        .series(series("with Plimsoll in front of the server", moments, 0, answered).style(Style::Step))
-        .series(series("without it", moments, 1, answered).style(Style::Step).color(Color::Alarm))
+    let sides = ["with Plimsoll in front of the server", "without it"];
+    let [with, without] = [0, 1].map(|side| series(sides[side], &moments, side, answered).style(Style::Step));
+    let chart = Chart::over_time("Requests that were answered", "%")
+        .from_zero()
+        .up_to(100.0)
+        .mark(begin, format!("{LOAD} times as many requests as the server can carry"))
+        .mark(end, "half as many");
+    Ok(chart.series(with).series(without.color(Color::Alarm)).to_svg())
+}
+
+#[cfg(test)]
+mod tests {
+    /// `PLIMSOLL_BLESS=1` writes it anew.
+    #[test]
+    fn the_picture_of_the_readme_is_current() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/demo.svg");
+        let svg = super::picture().unwrap();
+        if std::env::var_os("PLIMSOLL_BLESS").is_some() {
+            std::fs::write(&path, &svg).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == svg,
+            "docs/demo.svg is not what the demo gives now: `plimsoll demo --picture docs/demo.svg`"
+        );
+    }
 }

@@ -1,13 +1,12 @@
 //! The demo's server and its visitors, whose every property is known, so that the gateway can be judged.
 //!
-//! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity
-//! C of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second
-//! give 0.016, and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache
-//! has by default. Many workers and long service times make the server cheap to play: its workers sleep instead of
-//! working. They also make a delay of this machine small beside the service time: the gateway cannot tell a millisecond on
-//! the way to the server from service, and at R requests a second it shows as `R / s` milliseconds' worth of utilization,
-//! 0.02 here (with 128 workers of half the service time it would be 0.05). There are so many clients that the level of a
-//! single client does not matter.
+//! Sizes follow from noise. With Poisson arrivals a period's utilization varies by itself: at three times the capacity C
+//! of full pages its standard deviation is `sqrt(0.53 / C)` for a period of one second, so 2000 pages per second give
+//! 0.016, and the mean of five periods stays within 0.02 of a perfect set point. 256 workers are what Apache has by
+//! default. Many workers and long service times make the server cheap to play: its workers sleep instead of working. They
+//! also make a delay of this machine small beside the service time: the gateway does not tell a millisecond on the way to
+//! the server from service, and at R requests a second it shows as `R / s` milliseconds' worth of utilization, 0.02 here
+//! (with 128 workers of half the service time it would be 0.05).
 
 use crate::args::source;
 use crate::output::failure::Failure;
@@ -15,7 +14,7 @@ use crate::service::resolve;
 use plimsoll_config::{Backend, Configuration, parse_workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_gateway::Gateway;
-use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Paths, Step, Target};
+use plimsoll_load::{Cost, OpenLoop, Origin, OriginHandle, OriginSettings, PathClass, Step, Target};
 use plimsoll_sim::workload::{Discipline, Workload};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -24,22 +23,18 @@ use std::time::Duration;
 pub(crate) const FULL: Duration = Duration::from_millis(128);
 /// r: the cost of a light page over that of a full page.
 pub(crate) const LIGHT_COST: f64 = 0.15;
-/// Body of a full page.
 pub(crate) const FULL_BYTES: usize = 16 << 10;
-/// Body of a light page.
 pub(crate) const LIGHT_BYTES: usize = 2 << 10;
 /// U*, the set point.
 pub(crate) const SET_POINT: f64 = 0.85;
 /// T, the control period.
 pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-/// Requests that wait beyond the workers, as Apache's ListenBacklog has it; the connections of further requests are
-/// refused.
+/// Requests that wait beyond the workers, as Apache's ListenBacklog; further connections are refused.
 const LISTEN_QUEUE: usize = 511;
 /// A connection without a request is closed after this time. Otherwise every visitor would keep as many connections as
 /// its busiest second took, and this machine would run out of sockets.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
-/// A visitor does not use a connection that was idle for longer than this, so that it never meets one that the other end
-/// is closing.
+/// A visitor uses no connection that was idle for longer, since the other end might be closing it.
 const IDLE: Duration = Duration::from_millis(2500);
 /// Visitors of a step, each at an address of its own.
 pub(crate) const CLIENTS: u32 = 4000;
@@ -63,13 +58,23 @@ impl Server {
         f64::from(self.workers) / FULL.as_secs_f64()
     }
 
-    /// Starts the server.
     pub(crate) fn start(self) -> Result<OriginHandle, Failure> {
-        origin(self.workers)
+        let light = FULL.mul_f64(LIGHT_COST);
+        let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
+        let classes = vec![PathClass::new("/", FULL_BYTES), PathClass::new("/light/", LIGHT_BYTES)];
+        let settings = OriginSettings {
+            workers: self.workers,
+            queue: LISTEN_QUEUE,
+            cost,
+            classes,
+            keep_alive: KEEP_ALIVE,
+            ..OriginSettings::default()
+        };
+        Origin::start(settings)
+            .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
     }
 
-    /// The configuration that an operator would write: examples/demo.toml, with this many workers. The file does not state
-    /// the costs, because the gateway measures them.
+    /// The configuration of examples/demo.toml, with this many workers; the gateway measures the costs.
     pub(crate) fn configuration(self) -> Result<Configuration, Failure> {
         let file = include_str!("../../../../../examples/demo.toml");
         let mut configuration = source::understand(file, "examples/demo.toml")?;
@@ -104,23 +109,6 @@ impl Server {
     }
 }
 
-fn origin(workers: u32) -> Result<OriginHandle, Failure> {
-    let light = FULL.mul_f64(LIGHT_COST);
-    let cost = Cost::through((FULL_BYTES, FULL), (LIGHT_BYTES, light)).map_err(Failure::Failed)?;
-    let classes =
-        vec![PathClass::new("full", "/", FULL_BYTES), PathClass::new("light", "/light/", LIGHT_BYTES)];
-    let settings = OriginSettings {
-        workers,
-        queue: LISTEN_QUEUE,
-        cost,
-        classes,
-        keep_alive: KEEP_ALIVE,
-        ..OriginSettings::default()
-    };
-    Origin::start(settings)
-        .map_err(|error| Failure::Failed(format!("the demo's server does not start: {error}")))
-}
-
 /// Visitors in an open loop: they come at their own rate, whatever becomes of their requests.
 pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> OpenLoop {
     let target = Target {
@@ -130,7 +118,7 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
         ..Target::new(server)
     };
     OpenLoop {
-        paths: Paths::one("/page.html"),
+        path: "/page.html".to_owned(),
         clients: crowd.clients,
         first_address: Ipv4Addr::new(127, 16, 0, 1),
         seed: crowd.seed,
@@ -141,14 +129,11 @@ pub(crate) fn visitors(server: SocketAddr, steps: Vec<Step>, crowd: Crowd) -> Op
     }
 }
 
-/// A crowd of visitors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
     /// The number of visitors, each at an address of its own.
     pub(crate) clients: u32,
-    /// Determines arrivals and clients.
     pub(crate) seed: u64,
-    /// The most sockets that they may open.
     pub(crate) max_sockets: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The show on a terminal: both sides beside each other while they run. For a log, one line a second.
 
-use super::moments::Moment;
 use super::plant::SET_POINT;
+use super::side::Moment;
 use crate::output::units::{Unit, time};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -11,9 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
 use std::net::SocketAddr;
 
-/// The show so far.
 pub(crate) struct Show {
-    /// The length of the whole show (s).
     pub(crate) seconds: u64,
     /// The server's capacity [full pages/s].
     pub(crate) capacity: f64,
@@ -44,7 +42,6 @@ const PARTS: [Part; 4] = [
 ];
 
 impl Show {
-    /// Draws the show.
     pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
         let [head, body, foot] =
             Layout::vertical([Constraint::Length(2), Constraint::Min(0), Constraint::Length(1)])
@@ -111,7 +108,6 @@ impl Show {
         ])
     }
 
-    /// Utilization over time, with the load line.
     fn draw_utilization(&self, frame: &mut Frame<'_>, area: Rect, side: usize) {
         let points: Vec<(f64, f64)> = self
             .moments
@@ -153,7 +149,6 @@ impl Show {
         }
     }
 
-    /// The last second as a line of a log.
     pub(crate) fn line(&self) -> String {
         let Some([with, without]) = self.moments.last() else { return String::new() };
         let share = |moment: &Moment, count| format!("{:.0} %", 100.0 * moment.share(count));

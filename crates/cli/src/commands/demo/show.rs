@@ -2,13 +2,12 @@
 
 use super::facts::{seen, times};
 use super::machine;
-use super::moments::Moment;
 use super::page;
 use super::plant::{Crowd, PERIOD, SET_POINT, Server};
 use super::screen::Show;
-use super::side::{Seen, Side, Which};
+use super::side::{Moment, Seen, Side, Which};
 use crate::output::facts::{Facts, compare};
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
 use crate::output::text;
 use crate::service::signals::{Interrupt, Signals};
 use plimsoll_report::Table;
@@ -31,8 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) -> Result<(), Failure> {
     let interrupt = Interrupt::listen(Signals::block()?)?;
     let capacity = server.capacity();
-    // With the gateway the requests of the first period above capacity wait and hold their sockets; without it, requests that
-    // do not fit into the listen queue fail at once.
+    // With the gateway the first period's requests above capacity wait and hold sockets; without it, they fail at once.
     let sockets = machine::client_sockets((1.3 * load * capacity).max(2.0 * f64::from(CLIENTS)) as usize)?;
     let crowd = |max_sockets| Crowd { clients: CLIENTS, seed, max_sockets };
     let loads = [CALM, load, CALM];
@@ -62,7 +60,7 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     drop(screen);
     let table = table(&crowd_seen);
     let path = report.map_or_else(new_file, |path| Ok(path.to_owned()))?;
-    page::write(&path, &page::page(&show.moments, table.clone()))?;
+    failure::write(&path, &page::page(&show.moments, table.clone()).to_html())?;
     let crowd = match crowd_seen[0].ended() {
         0 => "It ended before the crowd came.\n".to_owned(),
         _ => format!("While the crowd was there:\n\n{}", text::table(&table)),
@@ -70,11 +68,9 @@ pub(crate) fn show(server: Server, load: f64, seed: u64, report: Option<&Path>) 
     text::print(summary(&crowd, crowd_seen[0].local + crowd_seen[1].local, &path).trim_end())
 }
 
-/// The place where the show is drawn.
 enum Screen {
     /// A terminal that is drawn on; it is restored when this value ends, and by ratatui's hook at a panic.
     Terminal(DefaultTerminal),
-    /// A log, which gets a line a second.
     Log,
 }
 
@@ -140,7 +136,6 @@ fn not_drawn(error: io::Error) -> Failure {
     Failure::Failed(format!("cannot draw: {error}"))
 }
 
-/// A new file for the report in the temporary folder.
 fn new_file() -> Result<PathBuf, Failure> {
     let file = tempfile::Builder::new().prefix("plimsoll-demo-").suffix(".html").tempfile();
     let kept = file.and_then(|file| file.into_temp_path().keep().map_err(|error| error.error));

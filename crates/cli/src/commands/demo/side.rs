@@ -1,15 +1,14 @@
 //! One of the two sides of the demo: a server under load, with the gateway in front or without it.
 //!
-//! A side is judged by the server's own ledger and the clients' own clocks. The gateway's estimate is shown beside them and
-//! judges nothing.
+//! A side is judged by the server's own ledger and the clients' own clocks.
 
+use super::figures::{Course, Machine};
 use super::machine::CpuMeter;
 use super::plant::{self, Crowd, Server};
 use crate::output::failure::Failure;
 use plimsoll_gateway::Gateway;
 use plimsoll_load::{
     Answer, BusyReading, ErrorKind, Histogram, LevelChanges, LoadHandle, OriginHandle, Outcome, Record, Step,
-    Tally,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -28,7 +27,6 @@ pub(crate) struct Seen {
     pub(crate) errors: u64,
     /// Requests that were not sent because this machine had no socket left; they say nothing about the server.
     pub(crate) local: u64,
-    /// Body bytes of pages.
     pub(crate) bytes: u64,
     /// Response times of pages, from when the request was due.
     pub(crate) latency: Histogram,
@@ -50,7 +48,6 @@ impl Seen {
         }
     }
 
-    /// Adds what was seen elsewhere.
     pub(crate) fn merge(&mut self, other: &Seen) {
         for (mine, theirs) in self.pages.iter_mut().zip(other.pages) {
             *mine += theirs;
@@ -68,29 +65,62 @@ impl Seen {
     }
 }
 
-/// One control period.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoPeriod {
     /// U by the server's own ledger: the part of its workers that hold a request.
     pub(crate) utilization: f64,
     /// The same without the time that this machine took to hand answers out.
     pub(crate) service: f64,
-    /// What the clients saw.
     pub(crate) seen: Seen,
-    /// Clients that changed their level.
     pub(crate) changes: LevelChanges,
     /// U as the gateway estimates it by gaps.
     pub(crate) estimate: Option<f64>,
 }
 
-/// Which of the two sides.
+/// One control period of one side in a few numbers, for the screen, the log line, the report and the picture.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Moment {
+    /// The part of the server's workers that held a request.
+    pub(crate) utilization: f64,
+    pub(crate) full: u64,
+    pub(crate) light: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+    /// Median and 99th percentile of response times (ms); `None` while nothing was answered.
+    pub(crate) response: Option<[f64; 2]>,
+}
+
+impl Moment {
+    pub(crate) fn of(period: &DemoPeriod) -> Moment {
+        let Seen { pages: [light, full], rejected, errors, latency, .. } = &period.seen;
+        let ms = |quantile| latency.quantile(quantile).as_secs_f64() * 1e3;
+        Moment {
+            utilization: period.utilization,
+            full: *full,
+            light: *light,
+            rejected: *rejected,
+            failed: *errors,
+            response: (latency.count() > 0).then(|| [0.5, 0.99].map(ms)),
+        }
+    }
+
+    /// Requests that ended, however.
+    fn ended(&self) -> u64 {
+        self.full + self.light + self.rejected + self.failed
+    }
+
+    /// `count` as a part of the requests that ended.
+    pub(crate) fn share(&self, count: u64) -> f64 {
+        count as f64 / self.ended().max(1) as f64
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     WithGateway,
     Without,
 }
 
-/// A side under load.
 pub(crate) struct Side {
     // Fields are dropped in this order: clients, gateway, server.
     load: LoadHandle,
@@ -99,18 +129,6 @@ pub(crate) struct Side {
     seen: Arc<Mutex<Seen>>,
     last: [BusyReading; 2],
     cpu: CpuMeter,
-}
-
-/// What is left of a side when its load has ended.
-pub(crate) struct Ended {
-    /// What the clients counted.
-    pub(crate) tally: Tally,
-    /// What the clients saw end after the last period.
-    pub(crate) rest: Seen,
-    /// How late the server handed its answers out.
-    pub(crate) origin_lateness: Histogram,
-    /// What this process used of all cores meanwhile.
-    pub(crate) cpu_share: f64,
 }
 
 impl Side {
@@ -140,12 +158,10 @@ impl Side {
         Ok(Side { load, gateway, origin, seen, last, cpu })
     }
 
-    /// When the load started.
     pub(crate) fn started(&self) -> Instant {
         self.load.started()
     }
 
-    /// The gateway, if it has one.
     pub(crate) fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
     }
@@ -170,13 +186,16 @@ impl Side {
         std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for requests under way, then stops everything.
-    pub(crate) fn end(self) -> Ended {
+    /// Waits for requests under way, then stops everything. Returns what happened, with the periods so far.
+    pub(crate) fn end(self, periods: Vec<DemoPeriod>) -> Course {
         let Side { load, gateway, origin, seen, cpu, .. } = self;
         let tally = load.join();
         let cpu_share = cpu.share();
         let rest = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
         drop(gateway);
-        Ended { tally, rest, origin_lateness: origin.served().lateness, cpu_share }
+        let origin_lateness = origin.served().lateness;
+        let machine = Some(Machine { client_lateness: tally.lateness, origin_lateness, cpu_share });
+        let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
+        Course { periods, arrivals, rest, machine }
     }
 }

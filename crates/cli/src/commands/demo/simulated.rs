@@ -1,9 +1,8 @@
 //! The demo in virtual time, from the same files, seen with the same eyes.
 
 use super::figures::Course;
-use super::moments::Moment;
 use super::plant::{PERIOD, Server};
-use super::side::{DemoPeriod, Seen, Which};
+use super::side::{DemoPeriod, Moment, Seen, Which};
 use super::step::Step;
 use crate::output::failure::Failure;
 use plimsoll_core::promises::Mode;
@@ -13,7 +12,6 @@ use plimsoll_sim::workload::{Arrivals, Phase};
 use plimsoll_sim::{Row, Run, Setup};
 use std::time::Duration;
 
-/// One side of a step.
 pub(crate) fn simulated(which: Which, step: &Step<'_>) -> Result<Course, Failure> {
     let phases = [(step.seconds, step.load)];
     let (run, clients) = run(which, step.server, step.seed, &phases)?;
@@ -80,7 +78,6 @@ fn period(row: &Row, clients: u32) -> DemoPeriod {
     }
 }
 
-/// What the clients saw end.
 fn seen(row: &Row) -> Seen {
     let class = &row.classes[0];
     Seen {

@@ -1,24 +1,23 @@
 //! One step from nothing to the load, unattended: with the gateway, then without it.
 
-use super::facts::{Conditions, StepReport};
-use super::figures::{Course, Figures, Machine};
-use super::machine::{self, sleep_until};
-use super::moments::Moment;
+use super::facts;
+use super::figures::{Course, Figures};
+use super::machine;
 use super::page;
 use super::plant::{CLIENTS, Crowd, PERIOD, SET_POINT, Server};
-use super::side::{Ended, Side, Which};
+use super::side::{Moment, Side, Which};
 use super::simulated::simulated;
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
+use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
-use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Above this at the 99th percentile, requests did not come when they should have.
 const LATE: Duration = Duration::from_millis(20);
 
-/// The settings of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<'a> {
     pub(crate) server: Server,
@@ -30,7 +29,6 @@ pub(crate) struct Step<'a> {
     pub(crate) report: Option<&'a Path>,
 }
 
-/// Runs a step and prints its figures.
 pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let capacity = step.server.capacity();
     // One blind period leaves so many requests waiting, and each other visitor has an idle connection.
@@ -43,8 +41,6 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
     let moments = with.periods.iter().zip(&without.periods);
     let moments: Vec<[Moment; 2]> = moments.map(|(with, without)| [with, without].map(Moment::of)).collect();
     let all = [with, simulated_with, without, simulated_without].map(|course| Figures::of(course, capacity));
-    let Step { seed, load, seconds, json, .. } = step;
-    let conditions = Conditions { capacity, clients: CLIENTS, seed, seconds, load, cores: machine::cores() };
     let machine = all[0].machine.as_ref();
     if machine.is_some_and(|machine| machine.client_lateness.quantile(0.99) > LATE) {
         log::tell(
@@ -52,53 +48,37 @@ pub(crate) fn step(step: Step<'_>) -> Result<(), Failure> {
         );
     }
     let busy = machine.map_or(0.0, |machine| machine.cpu_share * 100.0);
-    let report = StepReport::of(&conditions, &all);
-    match json {
-        true => json::print(&report)?,
-        false => text::print(format_args!(
-            "{}\n{}",
-            headline(&conditions, busy),
-            text::table(&report.table()).trim_end()
-        ))?,
+    let sides = all.each_ref().map(facts::side);
+    let table = facts::table(&sides);
+    json::print_or(step.json, &facts::step(&step, &sides), || {
+        format!("{}\n{}", headline(&step, busy), text::table(&table))
+    })?;
+    match step.report {
+        Some(path) => failure::write(path, &page::page(&moments, table).to_html()),
+        None => Ok(()),
     }
-    step.report.map_or(Ok(()), |path| page::write(path, &page::page(&moments, report.table())))
 }
 
-/// One side's course.
 fn measured(which: Which, step: Step<'_>, crowd: Crowd) -> Result<Course, Failure> {
     let steps = vec![(Duration::from_secs(step.seconds), step.load * step.server.capacity())];
     let mut side = Side::start(which, step.server, steps, crowd)?;
     let mut periods = Vec::new();
+    let line = ProgressLine::new(Duration::ZERO);
+    let name = if which == Which::WithGateway { "with the gateway" } else { "without it" };
     for second in 1..=step.seconds {
-        sleep_until(side.started() + PERIOD * second as u32);
+        thread::sleep((side.started() + PERIOD * second as u32).saturating_duration_since(Instant::now()));
         periods.push(side.period());
-        progress(which, second, step.seconds);
+        let done = second as f64 / step.seconds as f64;
+        line.show(Some(done), || format!("{name}: {second}/{} s", step.seconds));
     }
-    let Ended { tally, rest, origin_lateness, cpu_share } = side.end();
-    let arrivals = tally.slots.iter().map(|slot| slot.arrivals).collect();
-    let machine = Machine { client_lateness: tally.lateness, origin_lateness, cpu_share };
-    Ok(Course { periods, arrivals, rest, machine: Some(machine) })
+    Ok(side.end(periods))
 }
 
-/// Shows how far the step is, on a terminal only.
-fn progress(which: Which, second: u64, seconds: u64) {
-    let mut stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return;
-    }
-    let side = if which == Which::WithGateway { "with the gateway" } else { "without it" };
-    let done = (second * 30 / seconds) as usize;
-    let bar = format!("[{:30}]", "#".repeat(done));
-    let text =
-        if second == seconds { String::new() } else { format!("{side:20} {bar} {second}/{seconds} s") };
-    // The bar is decoration: a terminal that is gone does not matter.
-    let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
-}
-
-fn headline(conditions: &Conditions, busy: f64) -> String {
-    let Conditions { capacity, clients, load, seconds, seed, cores } = conditions;
+fn headline(step: &Step<'_>, busy: f64) -> String {
+    let Step { load, seconds, seed, .. } = step;
+    let (capacity, cores) = (step.server.capacity(), machine::cores());
     format!(
-        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {clients} \
+        "{load} times the {capacity:.0} full pages per second that the server can carry, for {seconds} s, from {CLIENTS} \
          clients\n(load line {SET_POINT}, seed {seed}, {cores} cores, of which the demo used {busy:.0} %; simulated: the \
          same files\nin virtual time, `plimsoll simulate examples/demo.toml --workload examples/workloads/demo.toml`)\n"
     )

@@ -4,34 +4,6 @@ use super::{Profiled, notes, section};
 use crate::output::facts::{Facts, Figure, Value, figure, hidden, rounded};
 use crate::output::units::{Unit, rate, size, time};
 use plimsoll_load::profile::{Ended, Fit, Highest, MOST_LATE, Overload, Point};
-use serde::Serialize;
-
-/// The facts of a profile.
-#[derive(Serialize)]
-pub(crate) struct ProfileReport<'a> {
-    servers: &'a str,
-    ended: &'static str,
-    pub(crate) why: Option<String>,
-    requests: u64,
-    seconds: Value,
-    pub(crate) sizes: Vec<SizeFacts<'a>>,
-    pub(crate) rejecting: Option<SizeFacts<'a>>,
-    overload: Option<Facts>,
-    costs: Option<Facts>,
-    workers: Option<u32>,
-    busy_clients: Option<u32>,
-    pub(crate) section: Option<String>,
-    pub(crate) notes: Vec<String>,
-}
-
-/// What was measured of one size.
-#[derive(Serialize)]
-pub(crate) struct SizeFacts<'a> {
-    pub(crate) name: &'a str,
-    #[serde(flatten)]
-    pub(crate) figures: Facts,
-    climb: Vec<Facts>,
-}
 
 /// A cost: its figure, the label of which is the symbol, and what it is.
 pub(crate) struct Cost {
@@ -39,36 +11,58 @@ pub(crate) struct Cost {
     pub(crate) what: String,
 }
 
-impl<'a> ProfileReport<'a> {
-    pub(crate) fn of(profiled: &'a Profiled) -> Self {
-        let Profiled { profile, servers, subjects, took, .. } = profiled;
-        let costs = costs(profiled).into_iter().map(|cost| cost.figure).collect();
-        let rejecting = profile.rejecting.as_ref().zip(profiled.rejecting.as_deref());
-        let sizes = profile.highest.iter().zip(subjects);
-        ProfileReport {
-            servers,
-            ended: match profile.ended {
+/// The facts of a profile, as `profile --json` prints them.
+pub(crate) fn facts(profiled: &Profiled) -> Facts {
+    let Profiled { profile, servers, subjects, took, .. } = profiled;
+    let four = |value: f64| rounded(value, Unit::Plain(4));
+    let size = |(name, mut figures, found): (String, Facts, &Highest)| {
+        let climb = found.climb.iter();
+        let climb = climb
+            .map(|(clients, rate)| Facts(vec![hidden("clients", *clients), hidden("rate", four(*rate))]));
+        figures.0.insert(0, hidden("name", name));
+        figures.0.push(hidden("climb", climb.collect::<Vec<_>>()));
+        figures
+    };
+    let costs = || Facts(costs(profiled).into_iter().map(|cost| cost.figure).collect());
+    Facts(vec![
+        hidden("servers", servers.as_str()),
+        hidden(
+            "ended",
+            match profile.ended {
                 Ended::Complete => "complete",
                 Ended::Interrupted => "interrupted",
                 Ended::RequestsUsedUp => "requests used up",
                 Ended::Died(..) => "server died",
             },
-            why: notes::early_end(profiled),
-            requests: profile.requests,
-            seconds: rounded(took.as_secs_f64(), Unit::Seconds),
-            sizes: sizes.map(|(found, name)| measured(found, name, profile.fit.as_ref())).collect(),
-            rejecting: rejecting.map(|(found, name)| measured(found, name, None)),
-            overload: profile.overload.as_ref().map(|found| overload(found, subjects)),
-            costs: profile.fit.is_some().then_some(Facts(costs)),
-            workers: profile.workers(),
-            busy_clients: profile.busy_clients(),
-            section: section::section(profiled),
-            notes: notes::notes(profiled),
-        }
-    }
+        ),
+        hidden("why", notes::early_end(profiled)),
+        hidden("requests", profile.requests),
+        hidden("seconds", rounded(took.as_secs_f64(), Unit::Seconds)),
+        hidden("sizes", sizes(profiled).map(size).collect::<Vec<_>>()),
+        hidden("rejecting", rejecting(profiled).map(size)),
+        hidden("overload", profile.overload.as_ref().map(|found| overload(found, subjects))),
+        hidden("costs", profile.fit.map(|_| costs())),
+        hidden("workers", profile.workers()),
+        hidden("busy_clients", profile.busy_clients()),
+        hidden("section", section::section(profiled)),
+        hidden("notes", notes::notes(profiled)),
+    ])
 }
 
-fn measured<'a>(found: &Highest, name: &'a str, fit: Option<&Fit>) -> SizeFacts<'a> {
+/// Each size: its name, its figures, and the measurement itself.
+pub(crate) fn sizes(profiled: &Profiled) -> impl Iterator<Item = (String, Facts, &Highest)> {
+    let Profiled { profile, subjects, .. } = profiled;
+    let sizes = profile.highest.iter().zip(subjects);
+    sizes.map(|(found, name)| (name.clone(), measured(found, profile.fit.as_ref()), found))
+}
+
+/// The same of the URL that is always rejected.
+pub(crate) fn rejecting(profiled: &Profiled) -> Option<(String, Facts, &Highest)> {
+    let (found, name) = profiled.profile.rejecting.as_ref().zip(profiled.rejecting.clone())?;
+    Some((name, measured(found, None), found))
+}
+
+fn measured(found: &Highest, fit: Option<&Fit>) -> Facts {
     let point = Point { bytes: found.bytes, seconds: found.service_seconds() };
     let four = |value| rounded(value, Unit::Plain(4));
     let seconds = |value| Value::Number(value, Unit::Seconds);
@@ -97,10 +91,7 @@ fn measured<'a>(found: &Highest, name: &'a str, fit: Option<&Fit>) -> SizeFacts<
         ];
         figures.splice(4..4, fitted);
     }
-    let climb = found.climb.iter();
-    let climb =
-        climb.map(|(clients, rate)| Facts(vec![hidden("clients", *clients), hidden("rate", four(*rate))]));
-    SizeFacts { name, figures: Facts(figures), climb: climb.collect() }
+    Facts(figures)
 }
 
 fn overload(overload: &Overload, subjects: &[String]) -> Facts {
@@ -163,5 +154,5 @@ fn failure(overload: &Overload) -> Cost {
         }
         _ => ("-".to_owned(), format!("a request that fails: next to none did ({seen})")),
     };
-    Cost { figure: figure("", "T_f", Value::Text(value)), what }
+    Cost { figure: figure("", "T_f", value), what }
 }

@@ -13,20 +13,19 @@ mod page;
 mod plot;
 mod section;
 mod urls;
-mod watch;
 
 use crate::args::ProfileArguments;
-use crate::output::failure::Failure;
+use crate::output::failure::{self, Failure};
+use crate::output::progress::ProgressLine;
 use crate::output::{json, text};
 use crate::service::log;
 use crate::service::open_files::raise_open_files;
 use crate::service::signals::{Interrupt, Signals};
-use facts::ProfileReport;
 use plimsoll_load::Outcome;
-use plimsoll_load::profile::{Ended, Plan, Profile, Subject, is_page};
+use plimsoll_load::profile::{Ended, Plan, Profile, Progress, Subject, Watch, is_page};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use watch::ProfileWatcher;
 
 /// By default all sizes together take about this time (s).
 const ABOUT: f64 = 60.0;
@@ -40,7 +39,6 @@ pub(crate) struct Profiled {
     pub(crate) profile: Profile,
     /// The servers' names, for titles.
     pub(crate) servers: String,
-    /// The sizes' names.
     pub(crate) subjects: Vec<String>,
     pub(crate) rejecting: Option<String>,
     /// A remark where the URL that is to be rejected was answered like a page.
@@ -48,12 +46,10 @@ pub(crate) struct Profiled {
     pub(crate) loopback: bool,
     pub(crate) most_clients: u32,
     pub(crate) upstream: String,
-    /// Where the section was written.
     pub(crate) written: Option<PathBuf>,
     pub(crate) took: Duration,
 }
 
-/// Profiles a server.
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let plan = plan(arguments)?;
@@ -72,7 +68,8 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     let wrong_rejection = probe(&plan)?;
     log::tell(announcement(&plan, &servers));
     let begin = Instant::now();
-    let profile = plan.run(&mut ProfileWatcher::new(&interrupt));
+    let profile =
+        plan.run(&mut ProfileWatcher { interrupt: &interrupt, line: ProgressLine::new(Duration::ZERO) });
     let mut profiled = Profiled {
         profile,
         servers,
@@ -98,16 +95,10 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
             Err(failure) => failures.push(failure),
         }
     }
-    let report = ProfileReport::of(profiled);
     if let Some(file) = &arguments.report {
-        let written = std::fs::write(file, page::complete(profiled, &report).to_html());
-        let failed = |error| Failure::Failed(format!("cannot write {}: {error}", file.display()));
-        failures.extend(written.map_err(failed).err());
+        failures.extend(failure::write(file, &page::complete(profiled).to_html()).err());
     }
-    match arguments.json {
-        true => json::print(&report)?,
-        false => text::print(text(profiled).trim_end())?,
-    }
+    json::print_or(arguments.json, &facts::facts(profiled), || text(profiled))?;
     if let Some(early) = notes::early_end(profiled) {
         match profiled.profile.ended {
             Ended::Interrupted => log::tell(early),
@@ -125,8 +116,7 @@ fn tell(arguments: &ProfileArguments, profiled: &mut Profiled) -> Result<(), Fai
 
 /// The tables and remarks of the page, the fit as a picture of characters, and the section to paste.
 pub(crate) fn text(profiled: &Profiled) -> String {
-    let report = ProfileReport::of(profiled);
-    let mut out = text::page(&page::page(profiled, &report)) + "\n";
+    let mut out = text::page(&page::page(profiled)) + "\n";
     if profiled.profile.highest.is_empty() {
         out += "Nothing was measured to its end.\n";
     }
@@ -134,7 +124,7 @@ pub(crate) fn text(profiled: &Profiled) -> String {
     if let Some(picture) = profiled.profile.fit.and_then(|fit| plot::plot(&points, &fit)) {
         out += &format!("\n{picture}\n");
     }
-    if let Some(section) = &report.section {
+    if let Some(section) = section::section(profiled) {
         out += &match &profiled.written {
             Some(file) => format!("\nWritten to {}:\n\n{section}", file.display()),
             None => format!("\nTo paste:\n\n{section}"),
@@ -159,7 +149,6 @@ fn plan(arguments: &ProfileArguments) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// The load that is about to be offered, in words.
 fn intent(plan: &Plan) -> String {
     let beyond =
         plan.overload.map_or(String::new(), |factor| format!(", at last with {factor} times what it can do"));
@@ -212,6 +201,23 @@ fn probe(plan: &Plan) -> Result<Option<String>, Failure> {
         (true, true) => Ok(note),
         (false, _) => Err(Failure::Input(wrong.into_iter().chain(down).collect::<Vec<_>>().join("\n"))),
         (true, false) => Err(Failure::Failed(down.join("\n"))),
+    }
+}
+
+/// Watches a profile: draws a progress bar, and ends it at Ctrl-C.
+struct ProfileWatcher<'a> {
+    interrupt: &'a Interrupt,
+    line: ProgressLine,
+}
+
+impl Watch for ProfileWatcher<'_> {
+    fn progress(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        if self.interrupt.is_requested() {
+            return ControlFlow::Break(());
+        }
+        let Progress { done, subject, what, requests } = progress;
+        self.line.show(Some(*done), || format!("{subject:.20}: {what}, {requests} requests so far"));
+        ControlFlow::Continue(())
     }
 }
 
@@ -317,12 +323,11 @@ mod tests {
     #[test]
     fn the_page_and_the_json_have_the_figures() {
         let profiled = profiled();
-        let report = ProfileReport::of(&profiled);
-        let html = page::complete(&profiled, &report).to_html();
+        let html = page::complete(&profiled).to_html();
         for part in ["Service time by size", "/64k", "[upstream.app.capacity]", "320.0 Mbit/s"] {
             assert!(html.contains(part), "no {part:?}");
         }
-        let json: serde_json::Value = serde_json::from_str(&json::line(&report)).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json::line(&facts::facts(&profiled))).unwrap();
         assert_eq!((json["workers"].as_u64(), json["ended"].as_str()), (Some(8), Some("complete")));
         assert_eq!(json["costs"]["request"], 7.5e-4);
         assert_eq!(json["sizes"][4]["bytes"], 262_144.0);

@@ -32,7 +32,6 @@ pub(crate) fn early_end(profiled: &Profiled) -> Option<String> {
     }
 }
 
-/// All remarks.
 pub(crate) fn notes(profiled: &Profiled) -> Vec<String> {
     let profile = &profiled.profile;
     let mut notes = Vec::new();

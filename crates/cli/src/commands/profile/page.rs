@@ -1,37 +1,39 @@
 //! The facts of a profile as a page: tables, which text shows too, and charts.
 
-use super::Profiled;
-use super::facts::{ProfileReport, SizeFacts, costs};
+use super::facts::{costs, rejecting, sizes};
+use super::{Profiled, notes, section};
 use crate::output::facts::{Facts, list};
 use plimsoll_load::profile::Fit;
 use plimsoll_report::{Cell, Chart, Column, Fact, Page, Section, Series, Style, Table, Verdict, XAxis};
 
-/// Points of a fit's line.
 const STEPS: usize = 64;
 const KIB: f64 = 1024.0;
 
 /// The page of a report file: that of text, how the profile ended if early, and the section to paste.
-pub(crate) fn complete(profiled: &Profiled, report: &ProfileReport<'_>) -> Page {
-    let mut page = page(profiled, report);
-    page.sections.extend(report.why.as_ref().map(|why| Section::new("It ended early").note(why)));
-    page.sections.extend(report.section.as_deref().map(to_paste));
+pub(crate) fn complete(profiled: &Profiled) -> Page {
+    let mut page = page(profiled);
+    let why = notes::early_end(profiled);
+    page.sections.extend(why.map(|why| Section::new("It ended early").note(why)));
+    page.sections.extend(section::section(profiled).as_deref().map(to_paste));
     page
 }
 
 /// The page that text shows.
-pub(crate) fn page(profiled: &Profiled, report: &ProfileReport<'_>) -> Page {
+pub(crate) fn page(profiled: &Profiled) -> Page {
     let mut sections = Vec::new();
     if let Some(fit) = &profiled.profile.fit {
         let costs = costs_table(profiled);
         sections.push(
             Section::new("Service time by size")
                 .chart(service_time(profiled, fit))
-                .table(sizes(report))
+                .table(sizes_table(profiled))
                 .table(costs),
         );
         sections.push(Section::new("How the highest rates were found").chart(climbs(profiled)));
     }
-    let notes = report.notes.iter().fold(Section::new("What to know beside the figures"), Section::note);
+    let notes = notes::notes(profiled)
+        .into_iter()
+        .fold(Section::new("What to know beside the figures"), Section::note);
     sections.extend((!notes.blocks.is_empty()).then_some(notes));
     let (requests, seconds) = (profiled.profile.requests, profiled.took.as_secs_f64());
     Page {
@@ -64,11 +66,12 @@ fn lead(profiled: &Profiled) -> Vec<Fact> {
 }
 
 /// UC's Tables 1 to 3 in one.
-fn sizes(report: &ProfileReport<'_>) -> Table {
-    let row = |size: &'_ SizeFacts<'_>, what: &str| vec![Cell::from(format!("{}{what}", size.name))];
-    let sizes = report.sizes.iter().map(|size| (row(size, ""), &size.figures));
-    let rejecting = report.rejecting.iter().map(|size| (row(size, " (rejected)"), &size.figures));
-    list("Sizes", &[""], &sizes.chain(rejecting).collect::<Vec<_>>())
+fn sizes_table(profiled: &Profiled) -> Table {
+    let rejecting = rejecting(profiled).map(|(name, figures, _)| (name + " (rejected)", figures));
+    let all = sizes(profiled).map(|(name, figures, _)| (name, figures)).chain(rejecting);
+    let all: Vec<(String, Facts)> = all.collect();
+    let rows = all.iter().map(|(name, figures)| (vec![Cell::from(name.as_str())], figures));
+    list("Sizes", &[""], &rows.collect::<Vec<_>>())
 }
 
 fn costs_table(profiled: &Profiled) -> Table {

@@ -6,7 +6,6 @@ use plimsoll_load::profile::{Fit, Point};
 const WIDTH: usize = 56;
 const HEIGHT: usize = 12;
 
-/// A logarithmic axis.
 struct Axis {
     low: f64,
     high: f64,

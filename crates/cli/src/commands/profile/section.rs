@@ -38,10 +38,6 @@ pub(crate) fn section(profiled: &Profiled) -> Option<String> {
     Some(text)
 }
 
-/// Refuses to write over a file.
-///
-/// # Errors
-/// The file exists.
 pub(crate) fn must_be_new(file: &Path) -> Result<(), Failure> {
     if file.exists() { Err(exists(file)) } else { Ok(()) }
 }
@@ -53,15 +49,11 @@ fn exists(file: &Path) -> Failure {
     ))
 }
 
-/// Writes the section to a new file.
-///
-/// # Errors
-/// The file exists by now, or it cannot be written.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
     let created = File::create_new(file).and_then(|mut created| created.write_all(text.as_bytes()));
     created.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(file),
-        _ => Failure::Failed(format!("cannot write {}: {error}", file.display())),
+        _ => Failure::not_written(file, &error),
     })
 }
 

@@ -5,30 +5,16 @@ use plimsoll_load::Target;
 use plimsoll_load::profile::Subject;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// The placeholder for a size in a URL.
 const SIZE: &str = "{size}";
-/// The most URLs.
 const MOST: usize = 64;
 
-/// The subjects that these URLs name.
-///
-/// # Errors
-/// Everything that is wrong with the URLs, and what to write instead.
 pub(crate) fn subjects(urls: &[String], sizes: &[String]) -> Result<Vec<Subject>, Failure> {
-    let (mut all, mut wrong) = (Vec::new(), Vec::new());
-    for url in expand(urls, sizes)? {
-        match subject(&url) {
-            Ok(subject) => all.push(subject),
-            Err(what) => wrong.push(what),
-        }
-    }
-    if wrong.is_empty() { Ok(all) } else { Err(refused(&wrong.join("\n"))) }
+    let (good, wrong): (Vec<_>, Vec<_>) =
+        expand(urls, sizes)?.iter().map(|url| subject(url)).partition(Result::is_ok);
+    let wrong: Vec<String> = wrong.into_iter().filter_map(Result::err).collect();
+    if wrong.is_empty() { Ok(good.into_iter().flatten().collect()) } else { Err(refused(&wrong.join("\n"))) }
 }
 
-/// The subject that one URL names.
-///
-/// # Errors
-/// What is wrong with the URL, and what to write instead.
 pub(crate) fn one(url: &str) -> Result<Subject, Failure> {
     subject(url).map_err(|what| refused(&what))
 }
@@ -113,16 +99,12 @@ fn subject(url: &str) -> Result<Subject, String> {
 
 /// The servers, each once, in their order.
 pub(crate) fn servers<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> Vec<String> {
-    let mut all = Vec::new();
-    for subject in subjects {
-        if !all.contains(&subject.target.host) {
-            all.push(subject.target.host.clone());
-        }
-    }
+    let mut all: Vec<String> = subjects.into_iter().map(|subject| subject.target.host.clone()).collect();
+    let mut seen = std::collections::HashSet::new();
+    all.retain(|host| seen.insert(host.clone()));
     all
 }
 
-/// Whether all subjects are at loopback addresses of this machine.
 pub(crate) fn are_loopback<'a>(subjects: impl IntoIterator<Item = &'a Subject>) -> bool {
     subjects.into_iter().all(|subject| subject.target.address.ip().to_canonical().is_loopback())
 }

@@ -1,9 +1,8 @@
 //! The charts of a simulation's page.
 
 use super::Simulated;
-use super::facts::{RunFacts, SimulationReport, classes};
+use super::facts::{RunFacts, SimulationReport, classes, levels_by_name};
 use super::inputs::Contender;
-use super::levels;
 use super::promises::{DelayFigures, RatioFigures};
 use crate::output::promised;
 use crate::output::units::short;
@@ -85,7 +84,7 @@ pub(super) fn served(simulated: &Simulated) -> Vec<Block> {
 fn by_level(run: &Run, contender: &Contender) -> Chart {
     let title = format!("{}: by what they got", short(&contender.name));
     let mut chart = Chart::over_time(title, "requests/s").from_zero();
-    for level in levels::by_name(&contender.promises) {
+    for level in levels_by_name(&contender.promises) {
         let served = |row: &Row| per_second(row, level.completed(&row.classes));
         let served = series(level.name.clone(), run, served);
         chart = chart.series(served.style(Style::Area).color(Color::Ordered));

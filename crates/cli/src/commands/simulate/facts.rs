@@ -1,12 +1,11 @@
-//! The facts of a simulation: what became of requests, by plant and by class, from the plants' own busy time and the
-//! clients' own clocks.
+//! The facts of a simulation, by the plants' own busy time and the clients' own clocks.
 //!
 //! [`SimulationReport`] is the JSON; `page.rs` makes the same facts into tables and adds charts.
 
-use super::inputs::{Contender, Kind};
+use super::Simulated;
+use super::inputs::Contender;
 use super::notes::notes;
 use super::promises::KeptPromises;
-use super::{Simulated, levels};
 use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
 use crate::output::units::Unit;
 use plimsoll_core::promises::Promises;
@@ -14,7 +13,6 @@ use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_sim::{ClassRow, Heavy, LogNotes, PlantRow, Row, Run};
 use serde::Serialize;
 
-/// The facts of all runs.
 #[derive(Serialize)]
 pub(crate) struct SimulationReport {
     pub(crate) arrivals: String,
@@ -24,7 +22,6 @@ pub(crate) struct SimulationReport {
     pub(crate) notes: Vec<String>,
 }
 
-/// The facts of one contender's run.
 #[derive(Serialize)]
 pub(crate) struct RunFacts {
     pub(crate) name: String,
@@ -40,7 +37,8 @@ pub(crate) struct RunFacts {
     pub(crate) levels: Facts,
     pub(crate) classes: Vec<ClassFacts>,
     most_affected_paths: Vec<Facts>,
-    periods: Vec<PeriodFacts>,
+    /// Control periods, or several of a long run together.
+    periods: Vec<Facts>,
     #[serde(skip)]
     pub(crate) promised: KeptPromises,
 }
@@ -50,7 +48,6 @@ pub(crate) struct RunFacts {
 pub(crate) struct ClassFacts {
     /// `site` or `site/class`.
     pub(crate) name: String,
-    /// The number of the class.
     #[serde(skip)]
     pub(crate) number: usize,
     #[serde(skip)]
@@ -58,15 +55,6 @@ pub(crate) struct ClassFacts {
     #[serde(flatten)]
     pub(crate) figures: Facts,
     promise: Option<Facts>,
-}
-
-/// One control period, or several of a long run.
-#[derive(Serialize)]
-struct PeriodFacts {
-    from: f64,
-    seconds: f64,
-    upstreams: Vec<Facts>,
-    classes: Vec<Facts>,
 }
 
 impl SimulationReport {
@@ -106,10 +94,7 @@ impl RunFacts {
         }
         RunFacts {
             name: contender.name.clone(),
-            kind: match contender.kind {
-                Kind::Configuration => "configuration",
-                Kind::Comparator(_) => "comparator",
-            },
+            kind: if contender.comparator.is_some() { "comparator" } else { "configuration" },
             complete: run.complete,
             seconds: run.ended.as_secs_f64(),
             requests: run.requests,
@@ -154,7 +139,7 @@ fn share(row: &ClassRow, full: u64) -> Facts {
         figure("full", "full quality", part(full)),
         figure("degraded", "degraded", part(row.served() - full)),
         figure("rejected", "turned away", part(row.rejected)).trouble(),
-        figure("rejected_by_reason", "  ", Value::Map(Facts(reasons.collect()))),
+        figure("rejected_by_reason", "  ", Facts(reasons.collect())),
         figure("failed", "failed", part(failed)).trouble(),
         figure("abandoned", "client left", part(abandoned)).rare(),
         figure("under_way", "under way at the end", part(under_way)).rare(),
@@ -186,7 +171,7 @@ fn plant(run: &Run, promises: &Promises, number: usize) -> Facts {
 }
 
 fn served(run: &Run, promises: &Promises, arrivals: u64) -> Facts {
-    let levels = levels::by_name(promises).into_iter().map(|level| {
+    let levels = levels_by_name(promises).into_iter().map(|level| {
         let served = level.completed(&run.classes);
         let label = format!("served {}", level.name);
         figure(level.name, label, Value::Part(served, arrivals))
@@ -204,10 +189,9 @@ fn path(heavy: &Heavy) -> Facts {
 }
 
 fn log(name: &str, notes: &LogNotes) -> Facts {
-    let first = notes.first_skipped.as_ref().map_or(Value::Absent, |(line, text, wrong)| {
+    let first = notes.first_skipped.as_ref().map(|(line, text, wrong)| {
         let wrong = wrong.to_string();
-        let first = [hidden("line", *line), hidden("text", text.as_str()), hidden("wrong", wrong.as_str())];
-        Value::Map(Facts(first.into()))
+        Facts(vec![hidden("line", *line), hidden("text", text.as_str()), hidden("wrong", wrong)])
     });
     Facts(vec![
         hidden("name", name),
@@ -215,7 +199,7 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
         hidden("skipped", notes.skipped),
         hidden("first_skipped", first),
         hidden("backwards", notes.backwards),
-        hidden("format", notes.format.map(|format| Value::Text(format.to_string()))),
+        hidden("format", notes.format.map(|format| format.to_string())),
         hidden("requests", notes.requests),
         hidden("timed", notes.timed.0),
         hidden("timed_zero", notes.timed.1),
@@ -226,7 +210,7 @@ fn log(name: &str, notes: &LogNotes) -> Facts {
     ])
 }
 
-fn period(row: &Row, names: &[(String, usize)]) -> PeriodFacts {
+fn period(row: &Row, names: &[(String, usize)]) -> Facts {
     let four = |value| rounded(value, Unit::Plain(4));
     let plants = row.plants.iter().map(|plant| {
         Facts(vec![
@@ -245,17 +229,51 @@ fn period(row: &Row, names: &[(String, usize)]) -> PeriodFacts {
             hidden("name", name.as_str()),
             hidden("service_level", four(class.service_level)),
             hidden("arrivals", class.arrivals),
-            hidden("completed_by_level", Value::Map(Facts(levels.collect()))),
+            hidden("completed_by_level", Facts(levels.collect())),
             hidden("rejected", class.rejected),
             hidden("quota", class.held.and_then(|held| held.quota).map(four)),
             hidden("response_ms_mean", ms(class.response.mean())),
             hidden("response_ms_p99", ms(class.response.quantile(0.99))),
         ])
     });
-    PeriodFacts {
-        from: row.from.as_secs_f64(),
-        seconds: row.length.as_secs_f64(),
-        upstreams: plants.collect(),
-        classes: classes.collect(),
+    Facts(vec![
+        hidden("from", row.from.as_secs_f64()),
+        hidden("seconds", row.length.as_secs_f64()),
+        hidden("upstreams", plants.collect::<Vec<_>>()),
+        hidden("classes", classes.collect::<Vec<_>>()),
+    ])
+}
+
+/// A service level by its name, and where its requests are counted. The number of a level says nothing across sites: the
+/// highest level of one site may have the number of another's lowest.
+pub(crate) struct NamedLevel {
+    pub(crate) name: String,
+    /// The numbers of a class and of the level in it.
+    counted: Vec<(usize, usize)>,
+}
+
+impl NamedLevel {
+    pub(crate) fn completed(&self, classes: &[ClassRow]) -> u64 {
+        let count = |(class, level): &(usize, usize)| classes.get(*class).map(|row| row.completed[*level]);
+        self.counted.iter().filter_map(count).sum()
     }
+}
+
+/// The levels of all sites, each site's highest first.
+pub(crate) fn levels_by_name(promises: &Promises) -> Vec<NamedLevel> {
+    let mut all: Vec<NamedLevel> = Vec::new();
+    let mut class = 0;
+    for site in &promises.sites {
+        // `default` and `exempt` come after a site's own classes.
+        let own = class..class + site.classes.len() + 2;
+        class = own.end;
+        for (number, level) in site.levels.iter().enumerate().rev() {
+            let counted = own.clone().map(|class| (class, number + 1));
+            match all.iter_mut().find(|known| known.name == level.name) {
+                Some(known) => known.counted.extend(counted),
+                None => all.push(NamedLevel { name: level.name.clone(), counted: counted.collect() }),
+            }
+        }
+    }
+    all
 }

@@ -3,13 +3,12 @@
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use plimsoll_config::{Reading, Understood, Untimed, parse_workload_as, replay};
+use plimsoll_config::{ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
 use std::path::Path;
 
-/// Everything that is to be simulated.
 pub(crate) struct Inputs {
     /// What arrives, for titles: `access.log`, `step.toml`.
     pub(crate) arrivals: String,
@@ -18,36 +17,28 @@ pub(crate) struct Inputs {
     /// Assumptions that no file states, a sentence each.
     pub(crate) assumptions: Vec<String>,
     /// Plants whose service times no file states, so that each line of the log must bring one.
-    pub(crate) untimed: Vec<Untimed>,
+    pub(crate) untimed: Vec<UntimedPlant>,
 }
 
 /// What stands in front of the servers in one run.
 pub(crate) struct Contender {
     /// The name that the user typed.
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    /// `None` for a configuration.
+    pub(crate) comparator: Option<Comparator>,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
     /// By class: whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
 }
 
-pub(crate) enum Kind {
-    Configuration,
-    Comparator(Comparator),
-}
-
-/// Reads everything.
-///
-/// # Errors
-/// A file is wrong, or there is no comparator of that name.
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
     let promises = source::read(&arguments.file)?.promises;
-    let Understood { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
+    let ParsedWorkload { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
-        kind: Kind::Configuration,
+        comparator: None,
         promises,
         workload,
         needs_times,
@@ -57,7 +48,7 @@ pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
         let next = match Comparator::parse(other) {
             Ok(comparator) => Contender {
                 name: other.clone(),
-                kind: Kind::Comparator(comparator),
+                comparator: Some(comparator),
                 promises: first.promises.clone(),
                 workload: first.workload.clone(),
                 needs_times: first.needs_times.clone(),
@@ -109,13 +100,12 @@ fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || Path::new(name).exists()
 }
 
-/// Another configuration in front of the same servers: it has its own promises and levels, and the true servers of the
-/// first.
+/// Another configuration, with its own promises and levels, in front of the servers of the first.
 fn configured(
     name: &str,
     arguments: &SimulateArguments,
     first: &Contender,
-    untimed: &[Untimed],
+    untimed: &[UntimedPlant],
 ) -> Result<Contender, Failure> {
     let promises = source::read(Path::new(name))?.promises;
     let names = |promises: &Promises| {
@@ -133,11 +123,11 @@ fn configured(
     let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
-    Ok(Contender { name: name.to_owned(), kind: Kind::Configuration, promises, workload, needs_times })
+    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times })
 }
 
 /// By class: whether no file states the service times of its plant.
-fn needs_times(promises: &Promises, untimed: &[Untimed]) -> Vec<bool> {
+fn needs_times(promises: &Promises, untimed: &[UntimedPlant]) -> Vec<bool> {
     let needs = |plant: usize| untimed.iter().any(|one| one.plant == plant);
     // A site has its own classes, `default` and `exempt`.
     let sites = promises.sites.iter().map(|site| (needs(site.plant), site.classes.len() + 2));
@@ -149,11 +139,11 @@ fn understand(
     arguments: &SimulateArguments,
     promises: &Promises,
     compared: bool,
-) -> Result<Understood, Failure> {
+) -> Result<ParsedWorkload, Failure> {
     let times = Replay { speed: arguments.speed.unwrap_or(1.0), scale: arguments.scale.unwrap_or(1.0) };
     let log = arguments.log.as_deref().map(|log| (log, times));
     let Some(path) = &arguments.workload else {
-        return Ok(log.map_or_else(Understood::default, |(log, times)| replay(log, times, promises)));
+        return Ok(log.map_or_else(ParsedWorkload::default, |(log, times)| replay(log, times, promises)));
     };
     source::read_as(path, ("a workload", "examples/workloads/step.toml"), |text, name| {
         parse_workload_as(text, name, promises, Reading { log, compared })

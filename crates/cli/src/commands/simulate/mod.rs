@@ -8,28 +8,25 @@
 mod charts;
 mod facts;
 mod inputs;
-mod levels;
 mod notes;
 mod page;
 mod promises;
-mod trace;
 mod watch;
 
-use crate::args::SimulateArguments;
-use crate::output::failure::Failure;
+use crate::args::{SimulateArguments, source};
+use crate::output::failure::{self, Failure};
 use crate::output::units::printable;
 use crate::output::{json, text};
 use crate::service::signals::{Interrupt, Signals};
 use facts::SimulationReport;
-use inputs::{Inputs, Kind};
+use inputs::Inputs;
 use plimsoll_sim::front::{Front, Gateway};
 use plimsoll_sim::{Error, Run, Setup};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use trace::Trace;
-use watch::RunWatcher;
+use watch::{RunWatcher, Trace};
 
 /// What was simulated, for every form of output.
 pub(crate) struct Simulated {
@@ -37,11 +34,9 @@ pub(crate) struct Simulated {
     pub(crate) seed: u64,
     /// One run for each contender.
     pub(crate) runs: Vec<Run>,
-    /// The time that all runs took.
     pub(crate) took: Duration,
 }
 
-/// Simulates, and prints the figures.
 pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let signals = Signals::block()?;
     let inputs = inputs::read(arguments)?;
@@ -62,24 +57,17 @@ pub(crate) fn simulate(arguments: &SimulateArguments) -> Result<(), Failure> {
     let simulated = Simulated { inputs, seed, runs, took: started.elapsed() };
     let report = SimulationReport::of(&simulated);
     let page = page::page(&simulated, &report);
-    match arguments.json {
-        true => json::print(&report)?,
-        false => text::print(text::page(&page))?,
-    }
+    json::print_or(arguments.json, &report, || text::page(&page))?;
     // The file is written after the figures are printed, so that a full disk does not cost the figures.
     if let (Some(mut file), Some(path)) = (file, &arguments.report) {
-        file.write_all(page.to_html().as_bytes()).map_err(|error| not_written(path, &error))?;
+        file.write_all(page.to_html().as_bytes()).map_err(|error| Failure::not_written(path, &error))?;
     }
     trace.map_or(Ok(()), Trace::finish)
 }
 
 /// Makes a new file before the run, so that a missing folder is reported at once.
 fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| not_written(path, &error))
-}
-
-fn not_written(path: &Path, error: &io::Error) -> Failure {
-    Failure::Failed(format!("cannot write {}: {error}", path.display()))
+    File::create(path).map_err(|error| Failure::not_written(path, &error))
 }
 
 fn run_one(
@@ -93,11 +81,9 @@ fn run_one(
     let workload = &contender.workload;
     let setup = Setup { promises: &contender.promises, workload, seed };
     let cannot = |wrong: Vec<String>| Failure::Input(format!("{}: {}", contender.name, wrong.join("\n")));
-    let mut front: Box<dyn Front> = match &contender.kind {
-        Kind::Configuration => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
-        Kind::Comparator(comparator) => {
-            comparator.front(&contender.promises, workload, seed).map_err(cannot)?
-        }
+    let mut front: Box<dyn Front> = match &contender.comparator {
+        None => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
+        Some(comparator) => comparator.front(&contender.promises, workload, seed).map_err(cannot)?,
     };
     let part = (number, inputs.contenders.len());
     let mut watcher = RunWatcher::new(contender, part, interrupt, trace);
@@ -113,10 +99,10 @@ fn run_one(
             untimed.help
         )));
     }
-    if let Kind::Comparator(comparator) = &contender.kind
+    if let Some(comparator) = &contender.comparator
         && let (Some(path), Some(text)) = (comparator.memory(), front.learned())
     {
-        std::fs::write(path, text).map_err(|error| not_written(path, &error))?;
+        failure::write(path, &text)?;
     }
     Ok(run)
 }
@@ -126,10 +112,6 @@ fn failed(error: Error) -> Failure {
     match error {
         Error::Promises(all) => Failure::Input(all.join("\n")),
         Error::Workload(what) => Failure::Input(what),
-        // The error about a file that holds no log names the file itself.
-        Error::Stream(_, error) if error.kind() == io::ErrorKind::InvalidData => {
-            Failure::Input(error.to_string())
-        }
-        Error::Stream(name, error) => Failure::Input(format!("cannot read {name}: {error}")),
+        Error::Stream(_, error) => source::unreadable(&error),
     }
 }

@@ -1,11 +1,10 @@
 //! Remarks: a sentence for each thing that a reader of the figures must know beside them.
 
 use super::Simulated;
-use super::inputs::{Contender, Kind};
+use super::inputs::Contender;
 use crate::output::units::{grouped, printable, short, span};
 use plimsoll_sim::{LogNotes, Run};
 
-/// All remarks.
 pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
     let mut all = Vec::new();
     let Simulated { runs, inputs, .. } = simulated;
@@ -29,7 +28,7 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
         let before = if runs.len() > 1 { format!("{}: ", short(&contender.name)) } else { String::new() };
         all.push(format!("{before}{} requests are of clients that tried again", grouped(run.retries)));
     }
-    if matches!(inputs.contenders[0].kind, Kind::Configuration) {
+    if inputs.contenders[0].comparator.is_none() {
         all.extend(found_workers(&runs[0], &inputs.contenders[0]));
     }
     for (stream, notes) in &runs[0].notes {
@@ -40,62 +39,55 @@ pub(crate) fn notes(simulated: &Simulated) -> Vec<String> {
 }
 
 fn log_notes(name: &str, notes: &LogNotes, all: &mut Vec<String>) {
+    let mut note = |applies: bool, text: &dyn Fn() -> String| {
+        all.extend(applies.then(|| format!("{name}: {}", text())));
+    };
     if let Some((line, text, wrong)) = &notes.first_skipped {
-        all.push(format!(
-            "{name}: {} of {} lines were skipped; the first is line {line}: {wrong}: {}",
-            grouped(notes.skipped),
-            grouped(notes.lines),
-            printable(text)
-        ));
+        let (skipped, lines) = (grouped(notes.skipped), grouped(notes.lines));
+        note(true, &|| {
+            let text = printable(text);
+            format!("{skipped} of {lines} lines were skipped; the first is line {line}: {wrong}: {text}")
+        });
     }
     let (timed, zero) = notes.timed;
-    if timed > 0 && timed < notes.requests {
-        all.push(format!(
-            "{name}: the lines of {} of {} requests tell the server's own time; the others take what their bytes cost",
-            grouped(timed),
-            grouped(notes.requests)
-        ));
-    }
-    if zero > timed / 2 {
-        all.push(format!(
-            "{name}: of {} requests the server's own time is zero: it is finer than the log tells, or no server was \
-             asked; they take nothing of it here",
+    note(timed > 0 && timed < notes.requests, &|| {
+        let (timed, requests) = (grouped(timed), grouped(notes.requests));
+        format!(
+            "the lines of {timed} of {requests} requests tell the server's own time; the others take what their bytes cost"
+        )
+    });
+    note(zero > timed / 2, &|| {
+        format!(
+            "of {} requests the server's own time is zero: it is finer than the log tells, or no server was asked; they \
+             take nothing of it here",
             grouped(zero)
-        ));
-    }
-    if notes.backwards > notes.requests / 2 {
-        all.push(format!(
-            "{name}: most lines are out of order, so that the figures are worth little: sort it by time first"
-        ));
-    }
+        )
+    });
+    note(notes.backwards > notes.requests / 2, &|| {
+        "most lines are out of order, so that the figures are worth little: sort it by time first".to_owned()
+    });
     if let Some((line, seconds)) = notes.first_backwards {
-        all.push(format!(
-            "{name}: the time of {} lines lies before that of an earlier one (first at line {line}, by {}): they come \
-             at that one's time",
-            grouped(notes.backwards),
-            span(seconds)
-        ));
+        let (lines, by) = (grouped(notes.backwards), span(seconds));
+        note(true, &|| {
+            format!(
+                "the time of {lines} lines lies before that of an earlier one (first at line {line}, by {by}): they come at \
+                 that one's time"
+            )
+        });
     }
-    if notes.restarts > 0 {
-        all.push(format!(
-            "{name}: its clock went back {} times for good; time goes on from there",
-            notes.restarts
-        ));
-    }
-    if notes.strays > 0 {
-        all.push(format!(
-            "{name}: {} lines alone are more than an hour ahead of those around them: they come at the time of the line \
-             before",
+    note(notes.restarts > 0, &|| {
+        format!("its clock went back {} times for good; time goes on from there", notes.restarts)
+    });
+    note(notes.strays > 0, &|| {
+        format!(
+            "{} lines alone are more than an hour ahead of those around them: they come at the time of the line before",
             grouped(notes.strays)
-        ));
-    }
-    if notes.gaps.0 > 0 {
-        all.push(format!(
-            "{name}: {} gaps of more than an hour were cut to one, {} together",
-            notes.gaps.0,
-            span(notes.gaps.1)
-        ));
-    }
+        )
+    });
+    let (gaps, seconds) = notes.gaps;
+    note(gaps > 0, &|| {
+        format!("{gaps} gaps of more than an hour were cut to one, {} together", span(seconds))
+    });
 }
 
 /// The number of workers that each plant truly has and the number that was found, where workers are looked for.

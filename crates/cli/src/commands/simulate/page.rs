@@ -53,7 +53,6 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     }
 }
 
-/// One column for each contender.
 fn comparison(report: &SimulationReport) -> Table {
     let columns = report.runs.iter().map(|run| {
         let plants = run.upstreams.iter().flat_map(|plant| &plant.0);
@@ -65,7 +64,6 @@ fn comparison(report: &SimulationReport) -> Table {
     compare("All figures", &columns)
 }
 
-/// One row for each class in front of each contender.
 fn classes(report: &SimulationReport) -> Table {
     let mut names: Vec<&str> = Vec::new();
     for class in report.runs.iter().flat_map(|run| &run.classes) {

@@ -20,7 +20,6 @@ use plimsoll_sim::{ClassRow, Run};
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
 
-/// A class with a delay, and what became of it.
 pub(crate) struct DelayFigures {
     /// `site/class`.
     pub(crate) name: String,
@@ -35,7 +34,6 @@ pub(crate) struct DelayFigures {
     pub(crate) missed: Option<f64>,
 }
 
-/// A class with a deadline, and what became of it.
 pub(crate) struct DeadlineFigures {
     /// `site/class`.
     pub(crate) name: String,
@@ -55,7 +53,6 @@ pub(crate) struct RatioFigures {
     pub(crate) infeasible: Option<f64>,
 }
 
-/// A class with a ratio.
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) class: usize,
@@ -124,50 +121,75 @@ impl KeptPromises {
         ]))
     }
 
-    /// Each promise, and whether it was kept, as a tile.
-    pub(crate) fn tiles(&self) -> Vec<Fact> {
-        let delays = self.delays.iter().filter(|delay| delay.requests > 0);
-        let delays = delays.map(|one| {
-            let promise = promised::delay(one.delay);
-            tile(format!("response times of {}", one.name), one.reached(), one.verdict(), &promise)
+    /// Each promise, and what became of it.
+    fn judged(&self) -> Vec<Judged> {
+        let delays = self.delays.iter().filter(|one| one.requests > 0).map(|one| Judged {
+            name: one.name.clone(),
+            what: format!("response times of {}", one.name),
+            promise: promised::delay(one.delay),
+            reached: one.reached(),
+            verdict: one.verdict(),
+            status: of_time(one.missed),
+            has_requests: true,
         });
-        let deadlines = self.deadlines.iter().map(|one| {
-            let promise = promised::deadline(one.deadline);
-            tile(format!("deadline of {}", one.name), one.reached(), one.verdict(), &promise)
+        let deadlines = self.deadlines.iter().map(|one| Judged {
+            name: one.name.clone(),
+            what: format!("deadline of {}", one.name),
+            promise: promised::deadline(one.deadline),
+            reached: one.reached(),
+            verdict: one.verdict(),
+            status: String::new(),
+            has_requests: one.admitted > 0,
         });
-        let ratios = self.ratios.iter().map(|one| {
-            let name = format!("ratio of response times, {}", one.site);
-            tile(name, one.reached(), Verdict::Neutral, &one.words())
+        let ratios = self.ratios.iter().map(|one| Judged {
+            name: one.site.clone(),
+            what: format!("ratio of response times, {}", one.site),
+            promise: one.words(),
+            reached: one.reached(),
+            verdict: Verdict::Neutral,
+            status: of_time(one.infeasible),
+            has_requests: true,
         });
         delays.chain(deadlines).chain(ratios).collect()
     }
 
-    /// A row for each promise: the class, the promise, the contender, what clients saw, and what the status said.
-    fn rows(&self, front: &str) -> Vec<[String; 5]> {
-        let row = |name: &str, promise, reached, status| {
-            [name.to_owned(), promise, front.to_owned(), reached, status]
+    /// Each promise, and whether it was kept, as a tile.
+    pub(crate) fn tiles(&self) -> Vec<Fact> {
+        let tile = |one: Judged| {
+            Fact::new(one.what, one.reached).verdict(one.verdict).note(format!("promised: {}", one.promise))
         };
-        let delays = self.delays.iter().filter(|one| one.requests > 0);
-        let delays =
-            delays.map(|one| row(&one.name, promised::delay(one.delay), one.reached(), of_time(one.missed)));
-        let deadlines = self.deadlines.iter().filter(|one| one.admitted > 0);
-        let deadlines = deadlines
-            .map(|one| row(&one.name, promised::deadline(one.deadline), one.reached(), String::new()));
-        let ratios =
-            self.ratios.iter().map(|one| row(&one.site, one.words(), one.reached(), of_time(one.infeasible)));
-        delays.chain(deadlines).chain(ratios).collect()
+        self.judged().into_iter().map(tile).collect()
     }
 }
 
-fn tile(name: String, reached: String, verdict: Verdict, promise: &str) -> Fact {
-    Fact::new(name, reached).verdict(verdict).note(format!("promised: {promise}"))
+/// A promise and what became of it, in words.
+struct Judged {
+    /// The class or site.
+    name: String,
+    /// What was promised to it.
+    what: String,
+    promise: String,
+    /// What clients saw.
+    reached: String,
+    verdict: Verdict,
+    /// For how much of the time the status called the promise missed or infeasible.
+    status: String,
+    /// Whether a request was admitted under it; without one there is no row in the table.
+    has_requests: bool,
 }
 
 /// All promises and what became of them, in front of each of these.
 pub(crate) fn table<'a>(all: impl Iterator<Item = (&'a KeptPromises, &'a Contender)>) -> Table {
     let columns = ["promised", "response times", "in front", "reached", "status said missed or infeasible"];
     let table = Table::new("Promised response times", columns.map(Column::text));
-    let rows = all.flat_map(|(promised, contender)| promised.rows(&short(&contender.name)));
+    let rows = all.flat_map(|(promised, contender)| {
+        let front = short(&contender.name);
+        promised
+            .judged()
+            .into_iter()
+            .filter(|one| one.has_requests)
+            .map(move |one| [one.name, one.promise, front.clone(), one.reached, one.status])
+    });
     rows.fold(table, |table, row| table.row(row.map(Into::into)))
 }
 

@@ -1,19 +1,23 @@
-//! Watching a run: a progress bar, Ctrl-C, the trace.
+//! Watching a run: a progress bar, Ctrl-C, and the trace, which has every decision as JSON lines.
 
 use super::inputs::Contender;
-use super::trace::Trace;
+use crate::output::facts::{Facts, hidden};
+use crate::output::failure::Failure;
+use crate::output::json;
 use crate::output::progress::ProgressLine;
 use crate::service::signals::Interrupt;
+use plimsoll_sim::front::{Decision, Order};
 use plimsoll_sim::{Event, Progress, Watch};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The watcher of one run.
 pub(crate) struct RunWatcher<'a> {
     name: String,
     /// The number of this run, and of all runs.
     part: (usize, usize),
-    /// By class: whether its requests must bring their own service times.
     needs_times: Vec<bool>,
     interrupt: &'a Interrupt,
     trace: Option<&'a mut Trace>,
@@ -72,5 +76,65 @@ impl Watch for RunWatcher<'_> {
         if let Some(trace) = &mut self.trace {
             trace.note(now, event);
         }
+    }
+}
+
+pub(crate) struct Trace {
+    path: PathBuf,
+    file: BufWriter<File>,
+    run: String,
+    result: io::Result<()>,
+}
+
+impl Trace {
+    pub(crate) fn create(path: &Path) -> Result<Trace, Failure> {
+        let file = super::create(path)?;
+        Ok(Trace { path: path.to_owned(), file: BufWriter::new(file), run: String::new(), result: Ok(()) })
+    }
+
+    /// Lines from here on belong to this contender.
+    fn begin(&mut self, run: &str) {
+        run.clone_into(&mut self.run);
+    }
+
+    /// Writes one line: a decision about a request, or its end.
+    fn note(&mut self, now: plimsoll_core::time::Instant, event: &Event<'_>) {
+        if self.result.is_err() {
+            return;
+        }
+        let (token, what, level, reason) = match event {
+            Event::Arrived { token, decision: Decision::Start(start), .. }
+            | Event::Ordered(Order::Start(token, start)) => {
+                (token, "start", Some(start.level), Some(start.reason))
+            }
+            Event::Arrived { token, decision: Decision::Wait, .. } => (token, "wait", None, None),
+            Event::Arrived { token, decision: Decision::Reject(reason), .. }
+            | Event::Ordered(Order::Drop(token, reason)) => (token, "reject", None, Some(*reason)),
+            Event::Ended { token, outcome } => (token, outcome.as_str(), None, None),
+        };
+        let mut line = vec![
+            hidden("run", self.run.as_str()),
+            hidden("seconds", now.as_secs_f64()),
+            hidden("request", token.0),
+            hidden("event", what),
+        ];
+        line.extend(level.map(|level| hidden("level", u32::from(level))));
+        line.extend(reason.map(|reason| hidden("reason", reason.as_str())));
+        if let Event::Arrived { request, class, .. } = event {
+            line.extend([
+                hidden("class", u32::from(*class)),
+                hidden("client", request.client.to_string()),
+                hidden("method", &*request.method),
+                hidden("host", &*request.host),
+                hidden("path", &*request.path),
+            ]);
+        }
+        self.result = writeln!(self.file, "{}", json::line(&Facts(line)));
+    }
+
+    /// Writes what is left, and fails if anything could not be written.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        let result = self.result.and_then(|()| self.file.flush());
+        result.map_err(|error| Failure::not_written(&self.path, &error))
     }
 }

@@ -14,7 +14,6 @@ const MISSED: f64 = 0.02;
 /// Fewer misses than these may be chance.
 const FEWEST: u64 = 5;
 
-/// What was seen and said of one class's deadline.
 #[derive(Debug, Default)]
 pub(super) struct Misses {
     /// Late and admitted requests, from the start, at the last looks.

@@ -16,7 +16,6 @@ enum LoadState {
     Rejected,
 }
 
-/// What was last said of a class's load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClassLoad {
     state: LoadState,

@@ -4,9 +4,8 @@
 //! Single requests are not logged: a response tells its level and reason in a header, and `/metrics` has the counts.
 
 mod deadlines;
-mod delays;
 mod load;
-mod plan;
+mod promises;
 #[cfg(test)]
 mod tests;
 
@@ -46,12 +45,14 @@ impl EventLog {
         }
         let mut lines = Vec::new();
         each(&mut lines, &mut self.loads, &status.classes, |said, class| said.look(class, status));
-        each(&mut lines, &mut self.contracts, &status.plan, plan::contracts);
-        each(&mut lines, &mut self.workers, &status.plants, plan::workers);
-        each(&mut lines, &mut self.plans, &status.plan, plan::delays);
-        each(&mut lines, &mut self.delays, &status.classes, |said, class| delays::delay(said, class, status));
+        each(&mut lines, &mut self.contracts, &status.plan, promises::contracts);
+        each(&mut lines, &mut self.workers, &status.plants, promises::workers);
+        each(&mut lines, &mut self.plans, &status.plan, promises::planned_delays);
+        each(&mut lines, &mut self.delays, &status.classes, |said, class| {
+            promises::delay(said, class, status)
+        });
         each(&mut lines, &mut self.ratios, &status.sites, |said, site| {
-            delays::ratio(said, &site.name, status)
+            promises::ratio(said, &site.name, status)
         });
         each(&mut lines, &mut self.deadlines, &status.classes, deadlines::Misses::look);
         lines

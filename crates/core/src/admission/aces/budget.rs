@@ -5,16 +5,16 @@
 //! ```
 //!
 //! in service-seconds, C = s T. The formula, with the shares of WFA, is [`left`]. `tick` writes the carried and the
-//! predicted work once a period (`periods.rs`). T is the shortest deadline that the plant has to keep, as AC's is its
+//! predicted work once a period (`periods.rs`). T is the shortest deadline that the plant has to keep, as AC's T is its
 //! bound of the response time.
 //!
-//! Used work belongs to a period: its word carries the period's number ([`Tagged`]), so a request that is done,
-//! refused, or gone in a later period corrects nothing there. An account belongs to a band of ranks, all of one
-//! priority. Work in service stands before every priority, since nothing is preempted; the paper's own request path,
-//! the simulator's comparator, charges it to the priority of its request.
+//! Used work belongs to a period: its word has the period's number ([`Tagged`]), so a request that is done, refused or
+//! gone in a later period corrects nothing there. An account belongs to a band of ranks, which is one priority. Work in
+//! service is ahead of every priority, since nothing is preempted. The simulator's comparator, which is the paper's own
+//! request path, charges it to the priority of its request instead.
 //!
-//! Waiting requests go by rank and deadline, as under admission by unfinished work, and a request that can no longer be
-//! in time is dropped as late. There is no second queue (docs/decisions/0009-deadlines.md).
+//! Waiting requests are ordered by rank and deadline, as under admission by unfinished work, and a request that can no
+//! longer be in time is dropped as late. There is no second queue (docs/decisions/0009-deadlines.md).
 
 use crate::admission::aces::forecast::RequestedWork;
 use crate::admission::aces::formula::{Account, left};
@@ -30,10 +30,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Default)]
 pub(crate) struct Budget {
     /// By slot of the unfinished work: the index of its account.
-    places: Vec<usize>,
+    account_of_slot: Vec<usize>,
     /// By band, the highest first; for life.
-    accounts: Vec<(u16, Arc<Words>)>,
-    /// By index of the account, if there are any.
+    accounts: Vec<(u16, Arc<AccountWords>)>,
+    /// By account; empty without WFA.
     shares: Vec<Share>,
     /// T.
     pub(crate) period: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct Budget {
 
 /// The account of one band (us).
 #[derive(Default)]
-pub(crate) struct Words {
+pub(crate) struct AccountWords {
     used: Tagged,
     predicted: AtomicU64,
     carried: AtomicU64,
@@ -55,7 +55,7 @@ pub(crate) struct Words {
 /// Bands from this one on belong to classes; those above hold exempt requests, and requests inside a contract.
 const WITHOUT_SHARE: u16 = 2;
 
-impl Words {
+impl AccountWords {
     fn account(&self) -> Account {
         let seconds = |word: &AtomicU64| word.load(Ordering::Relaxed) as f64 * 1e-6;
         let used = self.used.get().1 as f64 * 1e-6;
@@ -86,19 +86,19 @@ impl Budget {
         period: Duration,
     ) {
         for rank in slots.clone() {
-            if let Err(place) = self.accounts.binary_search_by_key(&rank.band, |(band, _)| *band) {
-                self.accounts.insert(place, (rank.band, Arc::default()));
+            if let Err(index) = self.accounts.binary_search_by_key(&rank.band, |(band, _)| *band) {
+                self.accounts.insert(index, (rank.band, Arc::default()));
             }
         }
-        let place = |rank: Rank| self.accounts.iter().take_while(|(band, _)| *band < rank.band).count();
-        self.places = slots.map(place).collect();
+        let account = |rank: Rank| self.accounts.iter().take_while(|(band, _)| *band < rank.band).count();
+        self.account_of_slot = slots.map(account).collect();
         let above = self.accounts.iter().filter(|(band, _)| *band < WITHOUT_SHARE).count();
         self.shares = core::iter::repeat_n(Share::ANY, above).chain(shares.iter().copied()).collect();
         self.period = period;
     }
 
     /// Band and words of each account, the highest first.
-    pub(crate) fn accounts(&self) -> &[(u16, Arc<Words>)] {
+    pub(crate) fn accounts(&self) -> &[(u16, Arc<AccountWords>)] {
         &self.accounts
     }
 
@@ -108,7 +108,7 @@ impl Budget {
 
     /// Charges an arriving request to the period; returns the period's number.
     pub(crate) fn reserve(&self, slot: usize, work_us: u64) -> u16 {
-        let words = &self.accounts[self.places[slot]].1;
+        let words = &self.accounts[self.account_of_slot[slot]].1;
         words.requests.fetch_add(1, Ordering::Relaxed);
         words.requested_us.fetch_add(work_us, Ordering::Relaxed);
         words.used.join(work_us)
@@ -116,28 +116,29 @@ impl Budget {
 
     /// Corrects the charge of a request that took more, less, or nothing.
     pub(crate) fn correct(&self, slot: usize, tag: u16, (work_us, took_us): (u64, u64)) {
-        self.accounts[self.places[slot]].1.used.correct(tag, (work_us, took_us));
+        self.accounts[self.account_of_slot[slot]].1.used.correct(tag, (work_us, took_us));
     }
 
-    /// Whether the work left before this request was charged is enough for it; if not, when it might be, if ever.
+    /// Whether the work that was left before this request was charged is enough for it; if not, after which time it might
+    /// be, if ever.
     pub(crate) fn admits(
         &self,
         slot: usize,
         work_us: u64,
         workers: &Workers,
     ) -> Result<(), Option<Duration>> {
-        let (place, work) = (self.places[slot], work_us as f64 * 1e-6);
+        let (index, work) = (self.account_of_slot[slot], work_us as f64 * 1e-6);
         let capacity = f64::from(workers.all.max(1)) * self.period.as_secs_f64();
         let accounts = self.accounts.iter().enumerate().map(|(q, (_, words))| {
             let account = words.account();
-            let own = if q == place { work } else { 0.0 };
+            let own = if q == index { work } else { 0.0 };
             Account { used: (account.used - own).max(0.0), ..account }
         });
         // Half of the counting unit is added against rounding.
-        if work <= left(capacity, accounts, &self.shares, place) + 0.5e-6 {
+        if work <= left(capacity, accounts, &self.shares, index) + 0.5e-6 {
             return Ok(());
         }
-        let most = self.shares.get(place).map_or(1.0, |share| share.most) * capacity;
+        let most = self.shares.get(index).map_or(1.0, |share| share.most) * capacity;
         let next = Instant::from_nanos(self.next_ns.load(Ordering::Relaxed));
         Err((work <= most).then(|| next.since(workers.at).max(Duration::from_micros(1))))
     }
@@ -179,8 +180,8 @@ mod tests {
         }
     }
 
-    fn words(budget: &Budget, slot: usize) -> &Words {
-        &budget.accounts()[budget.places[slot]].1
+    fn words(budget: &Budget, slot: usize) -> &AccountWords {
+        &budget.accounts()[budget.account_of_slot[slot]].1
     }
 
     #[test]

@@ -6,12 +6,12 @@
 //! often each step followed each other step. With p the row of the last step, `predicted = rate (1 + delta (p_up -
 //! p_down))`, delta = 10 %.
 //!
-//! That is what eq. 6, `[lambda((k-1)T)] Q(kT)`, comes to with the three states of the paper's experiment. Equation and
-//! experiment differ (a state vector of rates, and the trend's three probabilities), and the experiment's figures are
-//! those to repeat. Until a row has been seen [`TRUSTED`] times the rate is predicted by exponential smoothing.
+//! That is eq. 6, `[lambda((k-1)T)] Q(kT)`, with the three states of the paper's experiment. The equation has a state vector
+//! of rates and the experiment three probabilities; the experiment is followed, since its figures are to be repeated. Until
+//! a row has been seen [`TRUSTED`] times the rate is predicted by exponential smoothing.
 //!
-//! The counts are the memory, kept as text for people and for the next run. A full row is halved, so that last month
-//! weighs more than last year.
+//! The counts are saved as text, for people and for the next run. A full row is halved, so that last month has more weight
+//! than last year.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -136,7 +136,7 @@ impl RateForecast {
         RateForecast { trend: RatePredictor { day, ..RatePredictor::default() }, mean_seconds: None }
     }
 
-    /// Adds what was learned before, when that becomes known only later.
+    /// Adds what was learned before this run, if that becomes known only later.
     pub(crate) fn recall(&mut self, day: &Day) {
         self.trend.day.add(day);
     }
@@ -189,7 +189,7 @@ impl RateForecasts {
     }
 }
 
-const HEAD: &str = "# RateForecasts of request rates: how often a rate went up, stayed or fell in the next period.\n\
+const HEAD: &str = "# Trends of request rates: how often a rate went up, stayed or fell in the next period.\n\
                     # Ranks: 0 is the highest. Of a gateway 0 are exempt requests, 1 those inside a contract, 2 + priority classes\n\
                     # of sites with a contract, 258 + priority all others; 513 those without a priority. Hours are UTC.\n\
                     # hour rank  after up: up same down  after same: up same down  after down: up same down\n";
@@ -226,7 +226,7 @@ impl FromStr for RateForecasts {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RateForecasts, String> {
-        let mut trends = RateForecasts::default();
+        let mut forecasts = RateForecasts::default();
         let mut plant = String::new();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with('#') || line.trim().is_empty() {
@@ -244,9 +244,9 @@ impl FromStr for RateForecasts {
                     number + 1
                 ));
             };
-            trends.0.entry((plant.clone(), rank)).or_default().0[hour] = matrix;
+            forecasts.0.entry((plant.clone(), rank)).or_default().0[hour] = matrix;
         }
-        Ok(trends)
+        Ok(forecasts)
     }
 }
 
@@ -304,13 +304,13 @@ mod tests {
 
     #[test]
     fn the_text_is_read_back() {
-        let mut trends = [RatePredictor::default(), RatePredictor::default()];
+        let mut predictors = [RatePredictor::default(), RatePredictor::default()];
         for turn in 0..500_u32 {
             let hour = (turn / 40) as usize;
-            trends[0].learn(hour, f64::from(turn * 7 % 13));
-            trends[1].learn(hour, f64::from(turn * 5 % 11));
+            predictors[0].learn(hour, f64::from(turn * 7 % 13));
+            predictors[1].learn(hour, f64::from(turn * 5 % 11));
         }
-        let [first, second] = trends.map(|trend| trend.day);
+        let [first, second] = predictors.map(|trend| trend.day);
         let mut days = RateForecasts::default();
         days.set("", 0, first.clone());
         days.set("shop.a-b", 0, second);

@@ -1,13 +1,13 @@
 //! What a period may still admit of a priority: PRA and WFA (AC, section 4, eq. 5).
 //!
 //! `C_p = C - carried - sum over higher q of max(predicted_q, used_q) - used_p`, clamped at 0, all in service-seconds,
-//! C = s T. The printed eq. 5 mixes units: it subtracts rates times T, numbers of requests, from a capacity; it gives
-//! higher priorities their prediction even after they took more; and it multiplies the own rate by a time t since the
-//! beginning of the experiment. It leaves carried work out, and then up to 2 C of work is let into one T.
+//! C = s T. Eq. 5 as printed differs in four ways: it subtracts numbers of requests (rates times T) from a capacity; it
+//! counts only the prediction of a higher priority, even after that used more; it multiplies the own rate by the time
+//! since the beginning of the experiment; and it leaves carried work out, which admits up to 2 C of work in one T.
 //!
-//! Two terms are read here as follows. *Carried* is the unfinished work of equal and higher priorities: that of lower
-//! ones stands behind, and would take from the highest priority what the paper promises it, the whole capacity. *Used*
-//! is the work admitted in this period, at its estimate until it is done and at the time that it took from then on.
+//! Two terms are read as follows. *Carried* is the unfinished work of equal and higher priorities. That of lower priorities
+//! is served later; if it counted, the highest priority would not have the whole capacity, which the paper promises it.
+//! *Used* is the work admitted in this period: its estimate until it is done, and from then on the time that it took.
 //!
 //! WFA gives each priority a least and a most share of C. The least share of a lower priority is kept free for it as
 //! far as it is predicted to request work. PRA is a least share of 0 and a most share of 1 for every priority.
@@ -32,18 +32,18 @@ impl Account {
     }
 }
 
-/// C_p of the priority at index `place`; 0 is the highest. A priority without a share has [`Share::ANY`].
+/// C_p of the priority at `index`; 0 is the highest. A priority without a share has [`Share::ANY`].
 pub fn left(
     capacity: f64,
     accounts: impl IntoIterator<Item = Account>,
     shares: &[Share],
-    place: usize,
+    index: usize,
 ) -> f64 {
     let (mut own, mut own_share) = (Account::default(), Share::ANY);
-    let mut rest = capacity;
+    let mut remaining = capacity;
     for (q, account) in accounts.into_iter().enumerate() {
         let share = shares.get(q).copied().unwrap_or(Share::ANY);
-        rest -= match q.cmp(&place) {
+        remaining -= match q.cmp(&index) {
             Ordering::Less => account.carried + account.demand().min(share.most * capacity),
             Ordering::Equal => {
                 (own, own_share) = (account, share);
@@ -53,7 +53,7 @@ pub fn left(
         };
     }
     let taken = own.used + own.carried;
-    rest.max(own_share.least * capacity - taken).min(own_share.most * capacity - taken).max(0.0)
+    remaining.max(own_share.least * capacity - taken).min(own_share.most * capacity - taken).max(0.0)
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn the_highest_has_the_whole_and_the_others_what_is_predicted_to_remain() {
         let accounts = [account(0.6, 0.1, 0.0), account(0.3, 0.0, 0.0), account(0.5, 0.0, 0.0)];
-        let of = |place| left(1.0, accounts, &[], place);
+        let of = |index| left(1.0, accounts, &[], index);
         assert!((of(0) - 0.9).abs() < 1e-12 && (of(1) - 0.4).abs() < 1e-12 && (of(2) - 0.1).abs() < 1e-12);
     }
 

@@ -1,8 +1,11 @@
-//! The paper AC's admission: a budget of work for each period and priority, in place of the decision by unfinished work.
+//! The paper AC's admission: a budget of work for each period and priority, instead of the decision by unfinished work.
 //!
-//! `formula` says what a period may still admit of a priority, `forecast` predicts what will be requested of it,
-//! `budget` holds the words that threads share, and `periods` turns the periods. The simulator's comparator, the
-//! paper's own request path, uses the first two as well.
+//! - `formula`: the work that a period may still admit of a priority
+//! - `forecast`: the work that will be requested of a priority in the next period
+//! - `budget`: the accounts of the present period, which threads share
+//! - `periods`: the end of one period and the beginning of the next
+//!
+//! The simulator's comparator, the paper's own request path, uses the first two as well.
 
 pub(crate) mod budget;
 pub(crate) mod forecast;

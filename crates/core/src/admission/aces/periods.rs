@@ -1,8 +1,8 @@
-//! The periods of a plant with admission by budget: what is predicted, and what is carried over.
+//! The periods of a plant with admission by budget: the work that is predicted for each, and the work carried over.
 //!
-//! Rates are predicted from arrivals, admitted or not. A prediction in service-seconds is the rate times the smoothed
-//! mean estimate ([`RateForecast`]). Carried work is the waiting work of each priority, and for the highest also the
-//! residual work in service, which stands before all.
+//! Rates are predicted from all arrivals, admitted or not. A prediction in service-seconds is the rate times the smoothed
+//! mean estimate ([`RateForecast`]). Carried work is the waiting work of each priority; that of the highest
+//! has the residual work in service too, which is ahead of all.
 
 use super::forecast::{HOURS, RateForecast, RateForecasts};
 use crate::admission::aces::budget::Budget;
@@ -29,7 +29,7 @@ fn hour(day: Duration) -> usize {
 }
 
 impl Periods {
-    /// Sets the plant's name. Under another name the plant learns anew.
+    /// Sets the plant's name. If it changes, what was learned is discarded.
     pub(crate) fn rename(&mut self, name: &str) {
         if self.name != name {
             *self = Periods { name: name.into(), ..Periods::default() };
@@ -57,11 +57,11 @@ impl Periods {
         let (seconds, begun) = (now.since(began).as_secs_f64(), hour(day));
         self.number = self.number.wrapping_add(1);
         let in_service = unfinished.in_service(Some(now)).0 as u64;
-        for (place, (band, words)) in budget.accounts().iter().enumerate() {
+        for (index, (band, words)) in budget.accounts().iter().enumerate() {
             let predicted =
                 self.forecast(*band, known).turn(&words.take_requested(), seconds, (ended, begun));
-            let carried = unfinished.waiting_us(*band) + if place == 0 { in_service } else { 0 };
-            // A period that a late tick made longer predicts one of the usual length.
+            let carried = unfinished.waiting_us(*band) + if index == 0 { in_service } else { 0 };
+            // The ended period may have been longer because of a late tick; the next one has the usual length.
             words.begin(self.number, predicted * budget.period.as_secs_f64() / seconds, carried);
         }
         self.begin(now, begun, budget)
@@ -76,18 +76,18 @@ impl Periods {
     }
 
     fn forecast(&mut self, band: u16, known: &RateForecasts) -> &mut RateForecast {
-        let place = match self.forecasts.iter().position(|(own, _)| *own == band) {
-            Some(place) => place,
+        let index = match self.forecasts.iter().position(|(own, _)| *own == band) {
+            Some(index) => index,
             None => {
                 let day = known.get(&self.name, band).cloned().unwrap_or_default();
                 self.forecasts.push((band, RateForecast::of(day)));
                 self.forecasts.len() - 1
             }
         };
-        &mut self.forecasts[place].1
+        &mut self.forecasts[index].1
     }
 
-    /// Takes over what was learned before. Some periods may have ended already.
+    /// Adds what was learned before this run. Some periods may have ended already.
     pub(crate) fn recall(&mut self, known: &RateForecasts) {
         for (band, forecast) in &mut self.forecasts {
             if let Some(day) = known.get(&self.name, *band) {

@@ -1,4 +1,4 @@
-//! From a load to a level: the highest m whose offered load fits, and the rules beside that formula.
+//! From a load to a level: the highest m whose offered load fits, with the rules that `feed_forward` states.
 
 use crate::control::{Demand, LoadTarget};
 use libm::fabs;
@@ -6,7 +6,7 @@ use libm::fabs;
 /// The deadband of m: a five-hundredth of the clients.
 const DEADBAND: f64 = 0.002;
 
-/// The next m of clients with this demand, after `m`.
+/// The m that follows `m`, for clients with this demand.
 pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     let top = f64::from(demand.top);
     let mut next = demand.solve(target.load, target.drain);
@@ -20,7 +20,7 @@ pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if fabs(next - m) >= DEADBAND || at_an_end { next } else { m }
 }
 
-/// The least m that the rules allow, where the formula asks for rejection.
+/// The least m that the rules allow where the formula asks for rejections.
 fn least(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
     if target.unconfirmed && m >= 1.0 {
         return 1.0;
@@ -45,15 +45,9 @@ mod tests {
         wait_periods: 10.0,
     };
 
-    fn demand(arriving: &[f64]) -> Demand {
-        let mut demand = Demand { top: arriving.len() as u8 - 1, ..Demand::default() };
-        demand.arriving[..arriving.len()].copy_from_slice(arriving);
-        demand
-    }
-
     #[test]
     fn m_fills_the_load_and_stands_still_within_the_deadband() {
-        let demand = demand(&[0.0, 0.4, 1.2]);
+        let demand = Demand::arriving(&[0.0, 0.4, 1.2]);
         let m = next_level(&TARGET, 2.0, &demand);
         assert!(fabs(m - 1.5) < 1e-12, "{m}");
         assert_eq!(next_level(&TARGET, m + 0.9 * DEADBAND, &demand), m + 0.9 * DEADBAND);
@@ -62,11 +56,11 @@ mod tests {
 
     #[test]
     fn an_unconfirmed_step_and_a_backlog_that_drains_in_time_reject_nobody() {
-        let over = demand(&[0.0, 1.6]);
+        let over = Demand::arriving(&[0.0, 1.6]);
         assert_eq!(next_level(&TARGET, 1.0, &over), 0.5);
         assert_eq!(next_level(&LoadTarget { unconfirmed: true, ..TARGET }, 1.0, &over), 1.0);
-        let mut waits = demand(&[0.0, 0.5]);
-        waits.waiting[1] = 1.5;
+        let mut waits = Demand::arriving(&[0.0, 0.5]);
+        waits.levels[1].waiting = 1.5;
         let drains = LoadTarget { drain: 1.0, backlog: true, ..TARGET };
         assert_eq!(next_level(&drains, 1.0, &waits), 1.0);
         assert!(next_level(&LoadTarget { wait_periods: 2.0, ..drains }, 1.0, &waits) < 1.0);
@@ -74,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_calm_plant_at_the_top_stays_there() {
-        let over = demand(&[0.0, 0.4, 1.2]);
+        let over = Demand::arriving(&[0.0, 0.4, 1.2]);
         assert_eq!(next_level(&LoadTarget { calm: true, ..TARGET }, 2.0, &over), 2.0);
     }
 }

@@ -1,22 +1,22 @@
 //! Shares a plant's load among sites: contracts first, by priority inside each site, then the excess by weight.
 //!
-//! The plant's law gives the load T that the plant may carry in the next period: the load line and the bias. T is shared
+//! The plant's law gives the load T that the plant may carry in the next period: the set point and the bias. T is shared
 //! anew in each period, according to the arrivals:
 //!
 //! 1. *Fixed*: requests inside a contract, and exempt ones, are served at full quality whatever is decided here.
 //! 2. *Contracts* (UC 5.1): a site may spend `U*_i = a R_max + b W_max`; what is fixed counts against it. The highest m
-//!    that this carries is its m_site.
+//!    at which the rest of the site's load fits into this is its m_site.
 //! 3. *Priorities* (UC 5.2): inside a site, group j of equal priority may spend
 //!    `U*_j = U* - sum of higher groups, at the level that they are given - sum of rejecting all lower ones`.
 //! 4. *Excess* (UC 5.3): what T leaves goes to the sites that want more, by weighted max-min fairness over all that a site gets:
 //!    there is a level x so that each site spends `max(what its contract carries, min(all that it wants, weight x))`. A
-//!    site without a contract has U* = 0 and lives of the excess. A site spends its total by priority again. So m is
+//!    site without a contract has U* = 0 and its load is all excess. A site spends its total by priority again. So m is
 //!    never below m_site. This is UC's max(m_site, m_best_effort) with one m_best_effort for each site: a site whose
 //!    contract carries more than its share of the plant is held to the contract while others are overloaded, and takes
 //!    what they leave. (One m_best_effort for all sites would give most to the site that asks most.)
 //!
-//! No site has an integrator: m_site and m follow from rates and costs in each period, and the plant's one bias moves T. So
-//! no integrator winds up while another one acts, and none must track another as in the paper. A negative bias takes from
+//! No site has an integrator: m_site and m follow from rates and costs in each period, and the one bias of the plant moves T.
+//! So no integrator can wind up while another one acts, and none must track another as in the paper. A negative bias takes from
 //! the excess first. When no excess is left, it takes from what contracts spend beyond the fixed load, from all by the same
 //! factor.
 //!
@@ -28,7 +28,7 @@ use crate::control::utilization::view::SiteView;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// What a site may spend.
+/// What a site may spend, in units of the plant's capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     /// U*_i; 0 for a site without a contract.
@@ -59,8 +59,8 @@ pub(crate) struct GroupShare {
     pub(crate) site_level: f64,
 }
 
-/// Sets the groups' shares. `capacity` is T less what other loops send here, `drain` as in [`Demand::offered`]. A
-/// group's demand is a whole group's; `drain` says how much of what waits it must carry.
+/// Sets the groups' shares. `capacity` is T less the load that the loops of other plants send here. `drain`, as in
+/// [`Demand::offered`], is the part of its backlog that each group must carry.
 pub(crate) fn share_out(
     claims: &[Claim],
     groups: &[Demand],
@@ -100,7 +100,7 @@ pub(crate) fn share_out(
         }
     }
     for (claim, spent) in claims.iter().zip(spent) {
-        // A site that gets exactly what it wants must not fall short by rounding.
+        // A site that gets exactly its demand must not fall short by rounding.
         let budget = spent * (1.0 + 1e-9) + 1e-12;
         spend(claim, groups, budget, drain, |group, load, _| shares[group].load = load);
     }
@@ -110,24 +110,24 @@ fn at_level(groups: &[Demand], claim: &Claim, drain: f64, m: impl Fn(&Demand) ->
     groups[claim.groups.clone()].iter().map(|demand| demand.offered(m(demand), drain)).sum()
 }
 
-/// The levels that a site's contract carries: passes each group and its m_site; returns what is spent at them.
+/// The levels at which a site fits into its contract: passes each group and its m_site; returns what is spent at them.
 pub(crate) fn own_levels(
     claim: &Claim,
     groups: &[Demand],
     drain: f64,
-    mut tell: impl FnMut(usize, f64),
+    mut set: impl FnMut(usize, f64),
 ) -> f64 {
     let own = (claim.promised - claim.fixed).max(0.0);
-    spend(claim, groups, own, drain, |group, _, m| tell(group, m))
+    spend(claim, groups, own, drain, |group, _, m| set(group, m))
 }
 
-/// Spends a budget by priority; passes each group, its load and the m that it carries; returns what was spent.
+/// Spends a budget by priority; passes each group, its load and the m at which it fits; returns what was spent.
 fn spend(
     claim: &Claim,
     groups: &[Demand],
     budget: f64,
     drain: f64,
-    mut tell: impl FnMut(usize, f64, f64),
+    mut set: impl FnMut(usize, f64, f64),
 ) -> f64 {
     // Lower groups count with their arrivals only: their backlog comes after all requests of higher groups.
     let own = &groups[claim.groups.clone()];
@@ -138,7 +138,7 @@ fn spend(
         let load = budget - spent - rejecting_lower;
         let m = demand.solve(load, drain);
         spent += demand.offered(m, drain);
-        tell(number, load, m);
+        set(number, load, m);
     }
     spent
 }
@@ -156,9 +156,9 @@ impl Need {
     }
 }
 
-/// The level of weighted max-min fairness: all sites together get `total`, or each has what it wants.
+/// The level of weighted max-min fairness at which all sites together get `total`, or each has its most.
 fn fill(needs: &[Need], total: f64) -> f64 {
-    // The total is piecewise linear in the level: a site begins to gain at one point and has enough at another.
+    // The total is piecewise linear in the level: the share of a site begins to grow at one point and stops at another.
     let mut bends: Vec<(f64, f64)> = (needs.iter())
         .flat_map(|need| [(need.least / need.weight, need.weight), (need.most / need.weight, -need.weight)])
         .collect();
@@ -183,13 +183,7 @@ mod tests {
 
     /// A load of `full` at full quality, a fifth of it at light, `reject` if all are rejected.
     fn group(full: f64, reject: f64) -> Demand {
-        let mut demand = Demand { top: 2, ..Demand::default() };
-        demand.arriving[..3].copy_from_slice(&[
-            reject,
-            (0.2 * full).max(1.5 * reject),
-            full.max(2.0 * reject),
-        ]);
-        demand
+        Demand::arriving(&[reject, (0.2 * full).max(1.5 * reject), full.max(2.0 * reject)])
     }
 
     fn claim(promised: f64, groups: Range<usize>) -> Claim {
@@ -251,7 +245,7 @@ mod tests {
     fn a_backlog_of_best_effort_takes_nothing_from_a_contract() {
         let claims = [claim(0.4, 0..1), claim(0.0, 1..2)];
         let mut groups = [group(1.0, 0.0), group(1.0, 0.0)];
-        groups[1].waiting[..3].copy_from_slice(&[0.0, 1.5, 4.0]);
+        (groups[1].levels[1].waiting, groups[1].levels[2].waiting) = (1.5, 4.0);
         let shares = shared(&claims, &groups, 0.8, 1.0);
         assert!(close(taken(&groups, &shares)[0], 0.4), "{groups:?}");
         assert_eq!(groups[1].solve(shares[1].load, 1.0), 0.0);
@@ -315,7 +309,7 @@ mod tests {
             let capacity = 0.3 + uniform();
             let shares = shared(&claims, &groups, capacity, 0.0);
             let (least, full): (f64, f64) = (groups.iter())
-                .map(|g| (g.arriving[0], g.arriving[2]))
+                .map(|g| (g.levels[0].arriving, g.levels[2].arriving))
                 .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
             let total: f64 = taken(&groups, &shares).iter().sum();
             assert!(

@@ -1,8 +1,8 @@
-//! The allocator: turns the target of a law into the service level of each class, the one place where that is done.
+//! The allocator: turns the target of a law into the service level of each class.
 //!
 //! `max_min` shares a load out among sites (contracts first, by priority inside each site, what is left by weight), and
-//! `level` finds the m that brings each part's load. Where one site of one priority and no contract has a plant to itself
-//! there is nothing to share: the target is the plant's, and its m is that of every class.
+//! `level` finds the m at which each part offers its load. Where one site of one priority without a contract has a plant to
+//! itself nothing is shared: every class has the m of the plant.
 
 pub(crate) mod level;
 pub(crate) mod max_min;
@@ -19,7 +19,7 @@ use max_min::{Claim, GroupShare, share_out};
 pub(crate) struct Allocation {
     /// m of the plant as a whole.
     pub(crate) level: f64,
-    /// The plant's capacity is not known yet, so no class is degraded: all have `level`, which is M.
+    /// Whether the plant's capacity is not known yet. Then no class is degraded: all have `level`, which is M.
     held: bool,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
@@ -31,14 +31,14 @@ impl Allocation {
     /// Everything at the highest level.
     pub(crate) fn top(plant: &PlantView) -> Self {
         Allocation {
-            level: plant.top(),
+            level: plant.top,
             held: false,
             groups: plant.groups.iter().map(|top| *top as f64).collect(),
             shares: alloc::vec![GroupShare::default(); plant.groups.len()],
         }
     }
 
-    /// The allocation that brings the target in the next period; the highest level unless `capacity_known`.
+    /// The allocation that meets the target in the next period; the highest level unless `capacity_known`.
     pub(crate) fn allocate(
         &mut self,
         plant: &PlantView,
@@ -55,7 +55,7 @@ impl Allocation {
         }
         self.held = !capacity_known;
         if self.held {
-            self.level = plant.top();
+            self.level = plant.top;
         }
         self
     }
@@ -108,6 +108,75 @@ impl Allocation {
     pub(crate) fn is_at_top(&self, plant: &PlantView) -> bool {
         let mut groups = self.groups.iter().zip(&plant.groups);
         let all_at_top = !plant.is_shared || groups.all(|(level, top)| *level >= *top as f64);
-        all_at_top && self.level >= plant.top()
+        all_at_top && self.level >= plant.top
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Demand;
+    use crate::control::utilization::view::by_hand::{class, plant};
+
+    const TARGET: LoadTarget = LoadTarget {
+        load: 0.8,
+        drain: 0.0,
+        room: 1.0,
+        backlog: false,
+        calm: false,
+        unconfirmed: false,
+        wait_periods: 10.0,
+    };
+
+    /// Groups of one level that offer these loads, and nothing else.
+    fn demand(plant: &PlantView, loads: &[f64]) -> PlantDemand {
+        let mut demand = PlantDemand::new(plant);
+        for (group, load) in demand.groups.iter_mut().zip(loads) {
+            group.levels[1].arriving = *load;
+        }
+        demand.whole = Demand::arriving(&[0.0, loads.iter().sum()]);
+        demand
+    }
+
+    #[test]
+    fn one_site_alone_has_the_plants_m() {
+        let own = plant(alloc::vec![class(0, 1)]);
+        let demand = demand(&own, &[1.6]);
+        let mut allocation = Allocation::top(&own);
+        assert!(allocation.is_at_top(&own));
+        let found = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, true);
+        assert_eq!((found.level, found.level_of(&own, &own.classes[0])), (0.5, 0.5));
+        assert_eq!((found.group_level(&own, &own.classes[0]), found.is_at_top(&own)), (None, false));
+        assert_eq!(allocation.allocate(&own, &LawTarget::Level(0.3), &demand, true).level, 0.3);
+    }
+
+    #[test]
+    fn sites_share_a_plant_and_one_with_a_contract_has_its_own_m() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.sites[0].guarantee = Some(crate::promises::Guarantee {
+            rate: 10.0,
+            bandwidth_bytes_per_second: None,
+            burst: crate::time::Duration::from_secs(2),
+        });
+        let mut demand = demand(&own, &[0.5, 1.0]);
+        demand.claimed[0] = 0.25;
+        let mut allocation = Allocation::top(&own);
+        let found = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, true);
+        let [first, second] = [0, 1].map(|place| found.level_of(&own, &own.classes[place]));
+        // Each gets half of the load, 0.4.
+        assert!((first - 0.8).abs() < 1e-6 && (second - 0.4).abs() < 1e-6, "{found:?}");
+        assert!((found.site_level(&own, &own.classes[0]).expect("a contract") - 0.5).abs() < 1e-6);
+        assert_eq!(found.site_level(&own, &own.classes[1]), None);
+    }
+
+    #[test]
+    fn no_class_is_degraded_while_the_capacity_is_not_known() {
+        let own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        let demand = demand(&own, &[1.0, 1.0]);
+        let mut allocation = Allocation::top(&own);
+        let held = allocation.allocate(&own, &LawTarget::Load(TARGET), &demand, false);
+        assert!(own.classes.iter().all(|class| held.level_of(&own, class) == 1.0), "{held:?}");
+        let group = held.group_level(&own, &own.classes[0]).expect("shared");
+        assert!((group - 0.4).abs() < 1e-6, "the allocation goes on meanwhile: {group}");
     }
 }

@@ -13,9 +13,9 @@ pub(crate) struct ClassCosts {
     pub(crate) by_level: [CostEstimate; MAX_LEVELS + 1],
     /// Work as a linear function of size, over all levels.
     pub(crate) line: LinearModel,
-    /// The last period served nothing that could teach.
+    /// Whether the last period served nothing that the line could be learned from.
     pub(crate) frozen: bool,
-    /// A cost stepped in the last period.
+    /// Whether a cost stepped in the last period.
     pub(crate) stepped: bool,
 }
 
@@ -24,7 +24,7 @@ impl ClassCosts {
         ClassCosts { levels, by_level: Default::default(), line, frozen: true, stepped: false }
     }
 
-    /// The levels, or the plants that serve them, changed: `costs` are what is known of them at levels 1..=M.
+    /// Replaces the levels, because they or their plants changed; `costs` are what is known of them at levels 1..=M.
     pub(crate) fn relevel(&mut self, costs: &[CostEstimate]) {
         self.levels = costs.len();
         self.by_level = Default::default();
@@ -36,7 +36,7 @@ impl ClassCosts {
         self.by_level[level] = CostEstimate::default();
     }
 
-    /// Learns from a period. Most classes are quiet in most periods, and zeros teach nothing.
+    /// Learns from a period. From a period without requests, as most classes have most of the time, nothing is learned.
     pub(crate) fn learn(&mut self, measured: &ClassMeasurement) {
         self.stepped = false;
         if !measured.active {
@@ -46,7 +46,7 @@ impl ClassCosts {
         for level in 1..=self.levels {
             self.stepped |= self.by_level[level].learn(measured.served[level]);
         }
-        self.frozen = !self.line.learn(measured.samples.iter().copied());
+        self.frozen = !self.line.learn(measured.samples.as_slice().iter().copied());
     }
 }
 

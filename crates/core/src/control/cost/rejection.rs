@@ -11,16 +11,16 @@ use crate::time::Duration;
 #[derive(Default)]
 pub(crate) struct RejectionCost {
     line: LinearModel,
-    /// c as promised, which counts until enough was rejected to tell.
+    /// c as promised, which counts until enough requests were rejected.
     pub(crate) promised: Option<f64>,
     last_cpu: Option<Duration>,
     rejected: f64,
 }
 
 impl RejectionCost {
-    /// The model counts its second column in KiB.
+    /// The linear model divides its second column by this, because it counts bytes in KiB.
     const COLUMN: f64 = 1024.0;
-    /// Fewer rejections carry more of the noise than of the cost.
+    /// With fewer rejections the noise exceeds the cost.
     const ENOUGH: f64 = 100.0;
 
     /// Learns from a period's measurements and the CPU time used so far.
@@ -38,7 +38,8 @@ impl RejectionCost {
         self.last_cpu = Some(cpu);
     }
 
-    /// c [s of the whole machine]; `None` while it is not known. Never more than it costs to serve: that would be noise.
+    /// c [s of the whole machine]; `None` while it is not known. A rejection never costs more than serving a request does, so a
+    /// larger estimate is noise and is cut.
     pub(crate) fn per_rejection_seconds(&self) -> Option<f64> {
         let (served, rejected) = self.line.costs();
         if self.rejected < Self::ENOUGH { self.promised } else { Some((rejected * Self::COLUMN).min(served)) }

@@ -1,111 +1,83 @@
-//! The control side of deadlines: learns the cost of each type (`types`) and the work that higher ranks bring (`rates`).
+//! The loop behind deadlines: learns what admission reads.
 //!
-//! Admission (`admission::unfinished_work`) decides at each arrival. It has no budget per period, so nothing is used up or
-//! carried over, and no backup queue is needed: the work that AC's backup queue holds counts as unfinished work.
+//! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the
+//! cost of each type (`types.rs`), and the part of a plant that higher ranks take (`rates.rs`). *Gives out*: both, in words
+//! that admission shares: [`Estimates`] and [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, so
+//! nothing is used up by period or carried over, and AC's backup queue is not needed: its work counts as unfinished.
 //!
-//! An expert may choose AC's budget instead (`admission::aces`); its periods are ended here.
+//! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
+pub(crate) mod budgets;
 mod rates;
 mod types;
 
-use crate::admission::aces::forecast::RateForecasts;
-use crate::admission::aces::periods::Periods;
 use crate::admission::estimates::Estimates;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::admission::unfinished_work::UnfinishedWork;
+use crate::control::{Due, Loop};
 use crate::promises::registry::Registry;
 use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
-use crate::request::types::types_of;
+use crate::request::type_rules::types_of;
+use crate::request::work::DeadlineTerms;
 use crate::telemetry::status::TypeStatus;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use alloc::{sync::Arc, vec::Vec};
 use rates::PlantRates;
-use types::{SiteTypes, Told};
+use types::{PromisedTypes, SiteTypes};
 
-/// The estimates of plants and sites with deadlines.
+/// The loop, for all sites and plants with deadlines.
 #[derive(Default)]
-pub(crate) struct Deadlines {
+pub(crate) struct DeadlineLoop {
     /// The types of each site that has a plant with deadlines.
     types: Vec<SiteTypes>,
     /// By plant.
     rates: Vec<PlantRates>,
-    /// By plant: the periods of admission by budget; and the rate forecasts from before.
-    periods: Vec<Periods>,
-    known: RateForecasts,
 }
 
-impl Deadlines {
-    /// Takes new promises; the costs of types that stay are kept.
-    pub(crate) fn promise(&mut self, registry: &Registry) {
+/// The plant of a step: its number, its unfinished work, its workers.
+pub(crate) type KeepingPlant<'a> = (usize, &'a UnfinishedWork, u32);
+
+impl Loop for DeadlineLoop {
+    /// The time since the last step (s), and the plants with deadlines to keep.
+    type Inputs<'a> = (f64, &'a mut dyn Iterator<Item = KeepingPlant<'a>>);
+    type Outputs<'a> = ();
+    type Promises<'a> = &'a Registry;
+
+    fn due(&self) -> Due {
+        if self.types.is_empty() { Due::Never } else { Due::Sample }
+    }
+
+    fn step(&mut self, _now: Instant, (seconds, plants): Self::Inputs<'_>) {
+        self.types.iter_mut().for_each(|types| types.learn(seconds));
+        for (number, unfinished, workers) in plants {
+            self.rates[number].follow(unfinished, seconds, workers);
+        }
+    }
+
+    /// The costs of types that stay are kept.
+    fn reload(&mut self, registry: &Registry) {
         let promises = &registry.promises;
         let keeping = promises.keeping_deadlines();
         for (site, numbers) in promises.sites.iter().zip(&registry.sites) {
             let before = self.types.iter().position(|types| types.site == numbers.site);
             let before = before.map(|place| self.types.swap_remove(place));
             if site.plants().any(|plant| keeping[plant]) {
-                let told = Told {
+                let promised = PromisedTypes {
                     site: numbers.site,
-                    kinds: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
+                    types: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
                     levels: site.levels.iter().map(|level| level.name.clone()).collect(),
                     unit_us: unit_us(site, &promises.plants[site.plant]),
                     least_deadline_us: least_deadline_us(site),
                 };
-                self.types.push(SiteTypes::new(told, before));
+                self.types.push(SiteTypes::new(promised, before));
             }
         }
         let promised = |types: &SiteTypes| registry.sites.iter().any(|numbers| numbers.site == types.site);
         self.types.retain(promised);
         self.rates.resize_with(promises.plants.len(), PlantRates::default);
-        // Keep the forecasts of plants that are gone.
-        self.known = self.trends();
-        self.periods.resize_with(promises.plants.len(), Periods::default);
-        for (periods, plant) in self.periods.iter_mut().zip(&promises.plants) {
-            periods.rename(&plant.name);
-        }
     }
+}
 
-    /// Ends the periods of admission by budget that are over, and returns when the next one will be. `backlogs` are those
-    /// of the plants with deadlines to keep, by number; `day` is the time since midnight.
-    pub(crate) fn turn<'a>(
-        &mut self,
-        now: Instant,
-        day: Duration,
-        backlogs: impl Iterator<Item = (usize, &'a UnfinishedWork)>,
-    ) -> Instant {
-        let Deadlines { periods, known, .. } = self;
-        backlogs
-            .map(|(plant, backlog)| periods[plant].turn(now, day, backlog, known))
-            .min()
-            .unwrap_or(Instant::FAR)
-    }
-
-    /// What was learned of how rates go on.
-    pub(crate) fn trends(&self) -> RateForecasts {
-        let mut trends = self.known.clone();
-        self.periods.iter().for_each(|periods| periods.add_to(&mut trends));
-        trends
-    }
-
-    /// Takes over what was learned before.
-    pub(crate) fn remember(&mut self, known: RateForecasts) {
-        self.periods.iter_mut().for_each(|periods| periods.recall(&known));
-        self.known.extend(known);
-    }
-
-    /// Nothing is to be learned.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.types.is_empty()
-    }
-
-    /// Learns what the types of all sites cost, from the last `seconds`.
-    pub(crate) fn learn(&mut self, seconds: f64) {
-        self.types.iter_mut().for_each(|types| types.learn(seconds));
-    }
-
-    /// Learns how fast work comes to a plant with deadlines to keep, from the last `seconds`.
-    pub(crate) fn follow(&mut self, plant: usize, backlog: &UnfinishedWork, seconds: f64, workers: u32) {
-        self.rates[plant].follow(backlog, seconds, workers);
-    }
-
+impl DeadlineLoop {
     fn of(&self, site: u16) -> Option<&SiteTypes> {
         self.types.iter().find(|types| types.site == site)
     }
@@ -121,22 +93,23 @@ impl Deadlines {
     }
 }
 
-/// What admission of a class is asked for.
-pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> Terms {
+/// What admission is to keep for a class.
+pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(place);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    Terms { deadline, prefers_delay: prefer == Prefer::Delay }
+    DeadlineTerms { deadline, prefers_delay: prefer == Prefer::Delay }
 }
 
 /// AC's server answers a thousand static requests a second (Table 1).
 const STATIC_US: f64 = 1000.0;
 
-/// What a quantum of 1 takes, until it is learned: what is told of the site's requests is told of dynamic ones.
+/// What a quantum of 1 takes, until it is learned (us). A promised cost of the site's requests is taken for that of dynamic
+/// requests.
 fn unit_us(site: &Site, plant: &Plant) -> f64 {
     let [_, (_, dynamic), ..] = DEFAULT_TYPES;
-    let told = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
-    told.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
+    let promised = site.costs.or(plant.costs).filter(|costs| costs.per_request_seconds > 0.0);
+    promised.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
 }
 
 /// The shortest deadline of a site's classes (us).

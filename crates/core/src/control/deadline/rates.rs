@@ -1,6 +1,6 @@
 //! The part of a plant that higher ranks take.
 
-use crate::admission::unfinished_work::{Taken, UnfinishedWork};
+use crate::admission::unfinished_work::{HigherRanks, UnfinishedWork};
 use alloc::vec::Vec;
 use libm::sqrt;
 
@@ -13,7 +13,7 @@ pub(crate) struct PlantRates {
 /// The rates of one rank.
 #[derive(Clone, Default)]
 struct SlotRates {
-    /// Started work (us) and its squares (us^2) at the last look.
+    /// Started work (us) and the sum of its squares (us^2) at the last step.
     last: [u64; 2],
     /// How fast both grow (1/s), as a short and a long mean.
     fast: [f64; 2],
@@ -27,9 +27,9 @@ const SLOW: f64 = 0.1;
 const RISEN: f64 = 2.5;
 
 impl PlantRates {
-    /// Takes the work started in the last `seconds`, and tells each rank what the higher ranks take. The short mean replaces
-    /// the long one where it exceeds it by more than chance, so that a rising load shows at once; its larger uncertainty is
-    /// passed on.
+    /// Takes the work started in the last `seconds`, and publishes to each rank the part that higher ranks take. The short mean
+    /// replaces the long one where it exceeds it by more than chance, so that a rising load shows at once; its larger
+    /// uncertainty is published with it.
     pub(crate) fn follow(&mut self, unfinished: &UnfinishedWork, seconds: f64, workers: u32) {
         let slots = unfinished.slots();
         self.slots.resize(slots.len(), SlotRates::default());
@@ -53,7 +53,7 @@ impl PlantRates {
             let unsure = |gain: f64| sqrt(noise_us * 1e-6 / seconds * gain / (2.0 - gain));
             let has_risen = fast - slow > RISEN * unsure(FAST);
             let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
-            slot.set_taken(&Taken { part: part.min(1.0), noise_us, unsure });
+            slot.set_higher_ranks(&HigherRanks { part: part.min(1.0), noise_us, unsure });
         }
     }
 }

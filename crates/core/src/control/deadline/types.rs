@@ -1,8 +1,8 @@
 //! The costs of one site's types: learned from the requests released, and published for admission.
 //!
-//! A type never seen costs its quantum times the cost of the types that were seen. A type that takes too long even alone
-//! would never be admitted again, and a wrong estimate would last for ever: so one of its requests is let in now and then,
-//! the more seldom the better its cost is known (`TIMES_KNOWN`).
+//! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. A type whose estimate
+//! exceeds its deadline in an empty queue would never be admitted, and a wrong estimate would never be corrected: so one of
+//! its requests is admitted now and then, the more seldom the better its cost is known (`TIMES_KNOWN`).
 
 use crate::admission::estimates::Estimates;
 use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
@@ -15,7 +15,7 @@ pub(crate) struct SiteTypes {
     /// Its number.
     pub(crate) site: u16,
     /// Names and quanta.
-    kinds: Vec<(String, f64)>,
+    types: Vec<(String, f64)>,
     levels: Vec<String>,
     /// What a quantum of 1 takes before anything is known (us).
     unit_us: f64,
@@ -30,27 +30,28 @@ pub(crate) struct SiteTypes {
     absent: Vec<f64>,
     /// The part of recent requests that was refused.
     turned_away: f64,
-    /// The time (s) for which every request of the type was too dear.
+    /// The time (s) for which every request of the type was rejected because of its cost.
     refused: Vec<f64>,
 }
 
-/// What is known of a site's types beforehand.
-pub(crate) struct Told {
+/// What is promised of a site's types.
+pub(crate) struct PromisedTypes {
     pub(crate) site: u16,
-    pub(crate) kinds: Vec<(String, f64)>,
+    pub(crate) types: Vec<(String, f64)>,
     pub(crate) levels: Vec<String>,
     pub(crate) unit_us: f64,
     pub(crate) least_deadline_us: f64,
 }
 
-/// Room is kept for types with a request in the last seconds.
+/// Room is kept for types that had a request in so many seconds.
 const OF_LATE: f64 = 60.0;
-/// A type that takes too long even alone is let in once in this many times its own service time, for each request that
-/// its cost was learned from, and at least once in [`RARELY`] times, which takes one per cent of a worker.
+/// A type whose estimate exceeds its deadline in an empty queue is admitted once in this many times its own service time, times
+/// the number of requests that its cost was learned from, but at least once in [`RARELY`] times, which takes one per cent of
+/// a worker.
 const TIMES_KNOWN: f64 = 5.0;
 const RARELY: f64 = 100.0;
-/// Room for the dearest type is kept in proportion to the requests that are refused, and wholly from this part on: a queue
-/// that overflows seldom loses more by being short than any type gains.
+/// Room for the most costly type is kept in proportion to the part of requests that is refused, and in full from this part on.
+/// A queue that seldom overflows loses more by the room than that type gains.
 const REFUSED: f64 = 0.1;
 /// The gain of the running mean of refusals.
 const LOOK: f64 = 0.2;
@@ -60,37 +61,39 @@ const AS_ANNOUNCED: f64 = 1e6;
 const ANNOUNCED_VARIES: f64 = 0.05;
 
 impl SiteTypes {
-    /// What `before` knew of the same types stays known; all of it if nothing changed.
-    pub(crate) fn new(told: Told, before: Option<SiteTypes>) -> Self {
+    /// Keeps what `before` has learned of the same types; all of it if nothing changed.
+    pub(crate) fn new(promised: PromisedTypes, before: Option<SiteTypes>) -> Self {
         let same = |known: &SiteTypes| {
-            known.kinds == told.kinds && known.levels == told.levels && known.unit_us == told.unit_us
+            known.types == promised.types
+                && known.levels == promised.levels
+                && known.unit_us == promised.unit_us
         };
         let before = match before {
             Some(known) if same(&known) => {
-                return SiteTypes { least_deadline_us: told.least_deadline_us, ..known };
+                return SiteTypes { least_deadline_us: promised.least_deadline_us, ..known };
             }
             other => other,
         };
-        let Told { site, kinds, levels, unit_us, least_deadline_us } = told;
-        let estimates = Arc::new(Estimates::new(kinds.len(), levels.len()));
-        let known = |kind: &str, level: &str, announced: bool| {
+        let PromisedTypes { site, types, levels, unit_us, least_deadline_us } = promised;
+        let estimates = Arc::new(Estimates::new(types.len(), levels.len()));
+        let known = |name: &str, level: &str, announced: bool| {
             let before = before.as_ref()?;
-            let kind = before.kinds.iter().position(|(name, _)| name == kind)?;
-            let level = before.levels.iter().position(|name| name == level)?;
-            let row = (usize::from(announced) * before.kinds.len() + kind) * before.levels.len() + level;
+            let place = before.types.iter().position(|(known, _)| known == name)?;
+            let level = before.levels.iter().position(|known| known == level)?;
+            let row = (usize::from(announced) * before.types.len() + place) * before.levels.len() + level;
             let known = (before.learners[row].clone(), before.sizes[row].clone(), before.requests[row]);
             Some(known).filter(|(one, ..)| one.is_known())
         };
         let (mut learners, mut sizes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
         for announced in [false, true] {
-            for (kind, quantum) in &kinds {
+            for (name, quantum) in &types {
                 for level in &levels {
                     let prior = if announced {
                         ServiceTime::varying(AS_ANNOUNCED, ANNOUNCED_VARIES)
                     } else {
                         ServiceTime::expected(quantum * unit_us)
                     };
-                    let found = known(kind, level, announced);
+                    let found = known(name, level, announced);
                     let (learner, size, count) = found.unwrap_or((prior, SizeLaw::default(), 0));
                     learners.push(learner);
                     sizes.push(size);
@@ -100,12 +103,12 @@ impl SiteTypes {
         }
         let absent = requests.iter().map(|count| if *count > 0 { 0.0 } else { OF_LATE }).collect();
         let refused = alloc::vec![0.0; learners.len()];
-        let types = SiteTypes {
+        let learned = SiteTypes {
             absent,
-            // Before the cost is learned, a type that costs less than expected has room.
+            // Room is kept in full until costs are learned.
             turned_away: 1.0,
             site,
-            kinds,
+            types,
             levels,
             unit_us,
             least_deadline_us,
@@ -115,8 +118,8 @@ impl SiteTypes {
             requests,
             refused,
         };
-        types.publish();
-        types
+        learned.publish();
+        learned
     }
 
     fn publish(&self) {
@@ -126,18 +129,18 @@ impl SiteTypes {
             let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
             row.set(cost);
             row.set_block(self.sizes[number].slope());
-            let announced = number >= self.kinds.len() * self.levels.len();
-            // No room is kept for a type that takes too long even alone.
+            let announced = number >= self.types.len() * self.levels.len();
+            // No room is kept for a type that would be late even in an empty queue.
             let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
             let of_late = self.absent[number] < OF_LATE;
             if !announced && of_late && fits {
                 dearest = dearest.max(cost);
             }
         }
-        self.estimates.set_dearest(dearest);
+        self.estimates.set_costliest(dearest);
     }
 
-    /// Takes what was released in the last `seconds`.
+    /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
         let (mut refused, mut served) = (0, 0);
         for (number, row) in self.estimates.rows().iter().enumerate() {
@@ -159,7 +162,7 @@ impl SiteTypes {
             });
             if seen.requests > 0 {
                 self.refused[number] = 0.0;
-            } else if seen.too_dear {
+            } else if seen.too_long {
                 self.refused[number] += seconds;
                 let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
                 if self.refused[number] >= times * learner.mean() * 1e-6 {
@@ -178,16 +181,16 @@ impl SiteTypes {
         self.estimates.fade();
     }
 
-    /// A type never seen costs its quantum times the cost of the types that were seen.
+    /// Sets the cost of each type that was never seen to its quantum times the cost per quantum of the types that were seen.
     fn expect(&mut self) {
         let levels = self.levels.len();
         for level in 0..levels {
             let rows = || {
-                self.kinds.iter().enumerate().map(|(kind, (_, quantum))| (*quantum, kind * levels + level))
+                self.types.iter().enumerate().map(|(place, (_, quantum))| (*quantum, place * levels + level))
             };
             let (mut work, mut units) = (0.0, 0.0);
             for (quantum, row) in rows().filter(|(_, row)| self.learners[*row].is_known()) {
-                // As many as tell: what is frequent is not to drown the rest.
+                // A bounded weight, so that a frequent type does not decide alone.
                 let n = self.requests[row].min(100) as f64;
                 (work, units) = (work + n * self.learners[row].mean(), units + n * quantum);
             }
@@ -204,12 +207,12 @@ impl SiteTypes {
     pub(crate) fn status(&self) -> Vec<TypeStatus> {
         let levels = self.levels.len();
         let row = |row: usize| {
-            let (kind, level) = (row / levels, row % levels);
-            let (announced, kind) = (kind >= self.kinds.len(), kind % self.kinds.len());
+            let (place, level) = (row / levels, row % levels);
+            let (announced, place) = (place >= self.types.len(), place % self.types.len());
             let learner = &self.learners[row];
             let scale = 1e-6;
             TypeStatus {
-                name: self.kinds[kind].0.clone(),
+                name: self.types[place].0.clone(),
                 level: self.levels[level].clone(),
                 announced,
                 requests: self.requests[row],

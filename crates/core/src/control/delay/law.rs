@@ -1,43 +1,46 @@
 //! The delay law: a model predicts how much of the actuator a delay takes, and P or PI corrects the residual (QM 2).
 //!
 //! `u(k) = feed-forward(k) + U(k)`, and U is QM eq. 4, `U(k) = U(k-1) + g (e(k) - r e(k-1))`, e being measured minus wanted.
-//! More of the actuator shortens the delay: a quota of workers in the engine, the speed of
-//! the workers in the paper's experiments. g is in units of `1 / |slope|`, slope being dD/du of the model at D_ref, so
-//! that one pair of constants fits every load.
+//! More of the actuator shortens the delay: it is a quota of workers in the engine, and the speed of the workers in the
+//! paper's experiments. g is in units of `1 / |slope|`, slope being dD/du of the model at D_ref, so that one pair of
+//! constants fits every load.
 //!
-//! **Gains.** The delay measured is the mean of the last N departures, renewed every n. Against that window the queue
-//! itself is quick, so the loop is `L(z) = g z^-1 (1 - z^-M) / (M (1 - z^-1))`, M = N / n: an integrator that forgets. Its
+//! **Gains.** The delay measured is the mean of the last N departures, renewed every n. The queue itself settles much faster
+//! than that window, so the loop is `L(z) = g z^-1 (1 - z^-M) / (M (1 - z^-1))`, M = N / n: an integrator that forgets. Its
 //! phase reaches -pi only beside the zeros of the window, where its gain is small, so that g may be large: P alone is stable
-//! up to g = M, where the paper takes k = 0.25 at a slope of -4, g = 1. What bounds g is the queue's own time to settle.
-//! g = 4 and r = 0.9 have a true gain margin above 3 with a queue that takes 3 updates (30 departures; tested), and QM's
-//! with one worker takes 1 to 2. One of 8 workers at a load of 0.9 takes 40, and no margin is claimed there. Short updates
-//! have the effect of QM Fig. 5: noise in a window is corrected before the window ends. By theory about 0.9 / g of the
-//! variance of the window's mean is left if the noise is new with every update; a quarter was measured at g = 4.
+//! up to g = M, where the paper takes k = 0.25 at a slope of -4, g = 1. What bounds g is the time in which the queue settles.
+//! g = 4 and r = 0.9 have a true gain margin above 3 with a queue that settles in 3 updates (30 departures; tested); QM's
+//! queue with one worker settles in 1 to 2. A queue in front of 8 workers at a load of 0.9 takes 40 updates, and no margin
+//! is claimed there. Short updates have the effect of QM Fig. 5: noise in a window is corrected before the window ends. By
+//! theory about 0.9 / g of the variance of the window's mean is left if the noise is new with every update; a quarter was
+//! measured at g = 4.
 //!
-//! **The recent departures once more.** A queue that takes 400 departures to settle shows in a window of 1,000 when it is half
-//! over. So the error of the last twentieth, `e'`, is added with a gain g' of its own: `g e + g' e'` takes the place of `g e`.
-//! The long window holds the error still to be corrected, and the short one the error being added; together they act as a
-//! proportional and a derivative part, without a difference of noisy means. With g' = 1 the true margin stays
-//! above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a third of what g alone leaves
-//! (docs/measurements.md).
+//! **Recent departures count twice.** The change of a queue that settles within 400 departures shows in the mean of a window
+//! of 1,000 departures only when half of the window is over. So the error of the last twentieth, `e'`, is added with a gain
+//! g' of its own: `g e + g' e'` takes the place of `g e`. The long window holds the error still to be corrected, and the
+//! short one the error being added; together they act as a proportional and a derivative part, without a difference of noisy
+//! means. With g' = 1 the true margin stays above 3 with a queue of 1 to 3 updates, and the error in front of 8 workers is a
+//! third of what g alone leaves (docs/measurements.md).
 //!
-//! **Per departure, not per update.** g and r are those of a loop that updates once a window (n = N). The part of P is the
-//! same at any n, but the integral part is not: 1 - r is multiplied by n / N.
+//! **Gains are per window, not per update.** g and r are those of a loop that updates once a window (n = N). The proportional
+//! part is the same at any n; for the integral part 1 - r is multiplied by n / N.
 //!
-//! **Anti-windup.** The integral is a low-pass of what the actuator was really given, `I += (1 - r) (n/N) (applied -
-//! feed-forward - I)`. Where nothing is clamped, that is eq. 4; where something is, I comes to rest at what was applied. In
-//! velocity form a clamped U forgets its P part instead, and noise at the end of the range walks it away.
+//! **Anti-windup.** The integral is a low-pass of the correction that was applied, `I += (1 - r) (n/N) (applied -
+//! feed-forward - I)`. Where nothing is clamped, that is eq. 4; where the actuator is clamped, I converges to the correction
+//! that was applied. In velocity form a clamped U would forget its proportional part instead, and noise would move it away
+//! from the end of its range.
 //!
-//! **Too short a delay takes less than too long a delay gives.** Delay against capacity is a hyperbola (QM Fig. 2): what a
-//! delay D below D_ref may give back is bounded, `1/D_ref - 1/(D_ref + x)` for M/M/1, or the loop would take the queue's
-//! stability away to lengthen it. So P is linear upwards and follows that hyperbola downwards.
+//! **A delay that is too short moves the actuator less than one that is too long.** Delay against capacity is a hyperbola (QM
+//! Fig. 2), so the capacity that may be taken from a class whose delay is below D_ref is bounded: by `1/D_ref - 1/(D_ref +
+//! x)` for M/M/1. Beyond that bound the queue would be unstable. So P is linear for positive errors and follows the hyperbola
+//! for negative ones.
 
 /// The feedback that is added to the feed-forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
     /// The model alone.
     None,
-    /// A part of the error. Of a lasting error 1 / (1 + g) stays.
+    /// A part of the error. A lasting error is reduced to 1 / (1 + g) of itself.
     P,
     /// A part of the error and its integral, so that no lasting error stays.
     #[default]
@@ -63,7 +66,7 @@ pub struct Residual {
     pub least: f64,
     /// The most.
     pub most: f64,
-    /// Whether the actuator limited the class; otherwise the error tells nothing about it.
+    /// Whether the actuator limited the class. Otherwise the error is not its effect, and the integral stands still.
     pub binding: bool,
 }
 
@@ -77,7 +80,7 @@ pub struct DelayLaw {
     integral: f64,
 }
 
-/// What of the window counts as recent.
+/// The part of the window that counts as recent.
 pub const RECENT: f64 = 0.05;
 
 /// g, in units of 1 / |slope|.
@@ -93,7 +96,7 @@ impl DelayLaw {
         DelayLaw { recent: G_RECENT, ..DelayLaw::with_gains(feedback, G, R) }
     }
 
-    /// With gain `g` (1 / |slope|) and zero `r` (per window), as the paper has it: nothing for the recent departures.
+    /// The paper's law with gain `g` (1 / |slope|) and zero `r` (per window): recent departures do not count twice.
     pub fn with_gains(feedback: Feedback, g: f64, r: f64) -> Self {
         DelayLaw { feedback, g, r, recent: 0.0, integral: 0.0 }
     }
@@ -118,7 +121,7 @@ impl DelayLaw {
         applied
     }
 
-    /// P. Linear where the delay is too long; where it is too short, the hyperbola that ends at `gain wanted`.
+    /// The proportional part: linear where the delay is too long; where it is too short, a hyperbola that ends at `gain wanted`.
     fn proportional(&self, seen: &Residual) -> f64 {
         let asked = self.g * seen.error + self.recent * seen.recent_error;
         let short = (-asked).max(0.0) / seen.wanted;

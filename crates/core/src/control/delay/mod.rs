@@ -1,4 +1,151 @@
-//! Promised delays (QM): a law, and the loops that run it by class.
+//! The loop of promised delays (QM): the classes of a plant get quotas of its workers, by rank.
+//!
+//! *Observes*: response and service times of each class over a window of departures, and arrival rates. *Law*: `law.rs`,
+//! around the prediction of `class.rs`. *Gives out*: the quota of each class and how long its requests may wait; by how
+//! much the set point of a plant is to be reduced (`reduction.rs`), where a delay cannot be kept otherwise.
+//!
+//! Each class is given as many workers as its law asks for, the highest rank first, while there are any. If that does not
+//! keep a promise, the reduced set point makes the utilization loop degrade and then reject the lowest classes.
 
+mod class;
 pub(crate) mod law;
-pub(crate) mod loops;
+mod reduction;
+
+use crate::control::departures::{DepartureInput, first_due, next_due};
+use crate::control::{Due, Loop};
+use crate::promises::{Delay, DelayParts};
+use crate::scheduling::rank::Rank;
+use crate::telemetry::status::ResponseStatus;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+use class::{DelayClass, Given};
+
+/// The least quota, in workers: a class without traffic is served when its requests come.
+const LEAST: f64 = 0.05;
+
+/// A class with a promised delay.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DelayPromise {
+    pub(crate) class: usize,
+    pub(crate) plant: usize,
+    /// The rank of the class's requests in the queue.
+    pub(crate) rank: Rank,
+    /// D_ref.
+    pub(crate) delay: Delay,
+    /// The classes of its plant that rank below it.
+    pub(crate) below: Vec<usize>,
+}
+
+/// The quota of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ClassQuota {
+    pub(crate) class: usize,
+    pub(crate) workers: f64,
+    /// `None` until a first window is known.
+    pub(crate) waits: Option<WaitBounds>,
+}
+
+/// How long requests of a class wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WaitBounds {
+    /// A longer gap between two arrivals counts as this one.
+    pub(crate) most_gap: Duration,
+    /// A request that has waited this long comes before all others.
+    pub(crate) urgent: Option<Duration>,
+    /// A request that has waited this long is rejected instead of started.
+    pub(crate) bound: Option<Duration>,
+}
+
+/// The loop, for all plants.
+pub(crate) struct DelayLoop {
+    /// By plant, the highest rank first.
+    classes: Vec<DelayClass>,
+    quotas: Vec<ClassQuota>,
+    due: Due,
+}
+
+impl Default for DelayLoop {
+    fn default() -> Self {
+        DelayLoop { classes: Vec::new(), quotas: Vec::new(), due: Due::Never }
+    }
+}
+
+/// The workers of one plant on the way down the ranks.
+#[derive(Default)]
+struct Spare {
+    plant: Option<usize>,
+    /// Workers that no higher class asks for.
+    workers: f64,
+    /// The share of all workers that the work of this class and the higher ones takes.
+    taken: f64,
+}
+
+impl Loop for DelayLoop {
+    type Inputs<'a> = DepartureInput<'a>;
+    type Outputs<'a> = &'a [ClassQuota];
+    type Promises<'a> = (Vec<DelayPromise>, DelayParts);
+
+    fn due(&self) -> Due {
+        self.due
+    }
+
+    fn step(&mut self, now: Instant, input: DepartureInput<'_>) -> &[ClassQuota] {
+        if self.due == Due::Never {
+            return &[];
+        }
+        self.quotas.clear();
+        let mut spare = Spare::default();
+        for one in &mut self.classes {
+            let plant = one.promise.plant;
+            let workers = f64::from((input.workers)(plant));
+            if spare.plant != Some(plant) {
+                spare = Spare { plant: Some(plant), workers, taken: 0.0 };
+            }
+            let seen = one.update(now, &input, workers);
+            let quota = one.wanted().min(spare.workers.max(LEAST));
+            spare.workers -= quota;
+            spare.taken += one.share();
+            let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
+            one.judge(now, seen.as_ref(), &given);
+            self.quotas.push(ClassQuota { class: one.promise.class, workers: quota, waits: one.waits() });
+        }
+        let rates = self.classes.iter().map(|one| input.monitors.rate(one.promise.class));
+        self.due = next_due(now, rates);
+        &self.quotas
+    }
+
+    /// A class with the same promise keeps its law and its window.
+    fn reload(&mut self, (promises, parts): Self::Promises<'_>) {
+        let mut before = core::mem::take(&mut self.classes);
+        for promise in promises {
+            let known = before.iter().position(|known| known.is_promised(&promise, parts));
+            self.classes.push(match known {
+                Some(place) => before.swap_remove(place).with(promise),
+                None => DelayClass::new(promise, parts),
+            });
+        }
+        self.classes.sort_by_key(|one| (one.promise.plant, one.promise.rank, one.promise.class));
+        self.due = first_due(!self.classes.is_empty());
+    }
+}
+
+impl DelayLoop {
+    /// By what part the set point of a plant is to be reduced, 0..1: as the class asks that is the furthest from its delay.
+    pub(crate) fn set_point_reduction(&self, plant: usize) -> f64 {
+        self.of(plant).map(DelayClass::set_point_reduction).fold(0.0, f64::max)
+    }
+
+    /// Whether the queue of a plant itself rejects requests that would be late.
+    pub(crate) fn sheds(&self, plant: usize) -> bool {
+        self.of(plant).any(DelayClass::sheds)
+    }
+
+    /// By class.
+    pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
+        self.classes.iter().map(|one| (one.promise.class, one.status))
+    }
+
+    fn of(&self, plant: usize) -> impl Iterator<Item = &DelayClass> {
+        self.classes.iter().filter(move |one| one.promise.plant == plant)
+    }
+}

@@ -1,48 +1,49 @@
 //! Whether a ratio can be reached at this load without leaving work undone.
 //!
-//! A conservation law bounds the ratios that can be reached. While no work is left undone, `sum rho_i W_i` is the same for every
-//! order of service that does not look at service times, and for every set A of classes `sum over A` of it is at least what
-//! strict priority for A gives. So the targets `T_i = c delta_i` leave one c, `c = sum rho_i T_i / sum rho_i
+//! A conservation law bounds the ratios that can be reached. While no worker is idle with requests waiting, `sum rho_i W_i` is
+//! the same for every order of service that does not depend on service times, and for every set A of classes the sum over A
+//! is at least what strict priority for A gives. So the targets `T_i = c delta_i` leave one c, `c = sum rho_i T_i / sum rho_i
 //! delta_i`, and they can be reached if for every set of the first classes `c sum rho_i delta_i` is no less than under strict
-//! priority. A model could say so from rates and service times, but only as well as it knows `1 - rho`, and only for
-//! Poisson arrivals. The law's own errors need neither:
+//! priority. A model could check that from rates and service times, but only as exactly as it knows `1 - rho`, and only for
+//! Poisson arrivals. A test of the law's own errors needs neither:
 //!
 //! Let `x_i` be the errors that the law integrates, per window. Where the ratio can be reached, their sum stays where the weights
-//! are right. Where it cannot, the weights come to their end and x keeps a mean d, so that the sum grows by d with every
-//! window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **the bound cuts off d on the mean**,
-//! exactly, for any noise. Noise alone is cut off on both sides and cancels. d is x in steady
-//! state, and `d_i / share_i` the part by which class i's normalized response time is off: if two classes differ by more
-//! than [`TOLERANCE`], the ratio cannot be reached.
+//! are right. Where it cannot, the weights reach the end of their range and x keeps a mean d, so that the sum grows by d with
+//! every window. Here the sum is bounded to +-[`SLACK`]; since a bounded sum does not grow, **what the bound cuts off has
+//! the mean d**, exactly, for any noise. Noise alone is cut off on both sides and cancels. `d_i / share_i` is the part by
+//! which the normalized response time of class i is off: if two classes differ by more than [`TOLERANCE`], the ratio cannot be
+//! reached.
 //!
-//! Invariants: an error that the weights mend in time is not counted, whatever its size; a lasting error is counted,
-//! whatever its size, but a small one later. The test is not that a weight is at its end, because chance moves weights back
-//! from there, and close to the limit the remaining error is less than the noise of one window.
+//! Invariants: an error that the weights correct in time is not counted, whatever its size; a lasting error is counted,
+//! whatever its size, but a small one later. The test is not whether a weight is at its end, because chance moves weights
+//! back from there, and close to the limit of feasibility the remaining error is less than the noise of one window.
 
 use libm::fabs;
 
-/// Windows of an error of 1 that may be made up for. As the integral counts, a weight of e^1.5, where turns are nearly those of
-/// strict priority.
+/// The bound of the sum, in windows of an error of 1. By the law's integral gain it is a weight of e^1.5, at which the order of
+/// service is nearly that of strict priority.
 const SLACK: f64 = 0.43;
-/// Windows over which what is cut off is averaged.
+/// Windows over which the part that is cut off is averaged.
 const MEMORY: f64 = 20.0;
 /// The largest relative error of a ratio that counts as reached.
 const TOLERANCE: f64 = 0.05;
 /// The largest error of a class that is remembered; a larger one would take long to forget.
 const MOST: f64 = 2.0 * TOLERANCE;
-/// A sum that has come back from its end to this has turned: the weights do mend the error.
+/// A sum that has come back from its bound to this value shows that the weights do correct the error.
 const TURNED: f64 = 0.25 * SLACK;
 
-/// The error of one class that the weights do not mend.
+/// The test of one class: the error that its weight does not correct.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unmet {
+pub(crate) struct FeasibilityTest {
     /// The bounded sum of the errors.
     sum: f64,
     /// What the bound cut off per window, over the class's share of the departures.
     cut: f64,
 }
 
-impl Unmet {
-    /// Adds what is integrated of a class with this share of the departures, `fresh` of a window after the last time.
+impl FeasibilityTest {
+    /// Adds a step of the law's integral, for a class with this share of the departures; `fresh` is the part of a window that
+    /// has passed since the last step.
     pub(crate) fn add(&mut self, step: f64, share: f64, fresh: f64) {
         let sum = self.sum + step;
         self.sum = sum.clamp(-SLACK, SLACK);
@@ -56,10 +57,10 @@ impl Unmet {
     }
 }
 
-/// Whether two of these classes miss their ratio for good.
-pub(crate) fn any(classes: &[Unmet]) -> bool {
-    let most = classes.iter().map(Unmet::lasting).fold(f64::MIN, f64::max);
-    let least = classes.iter().map(Unmet::lasting).fold(f64::MAX, f64::min);
+/// Whether two of these classes have a lasting error of their ratio.
+pub(crate) fn any(classes: &[FeasibilityTest]) -> bool {
+    let most = classes.iter().map(FeasibilityTest::lasting).fold(f64::MIN, f64::max);
+    let least = classes.iter().map(FeasibilityTest::lasting).fold(f64::MAX, f64::min);
     most - least > TOLERANCE
 }
 
@@ -69,7 +70,7 @@ mod tests {
     use crate::random::Random;
 
     /// Two classes of one half each, whose ratio is off by `off` and by chance, over windows of 100 updates.
-    fn after(classes: &mut [Unmet; 2], windows: u32, off: f64, random: &mut Random) {
+    fn after(classes: &mut [FeasibilityTest; 2], windows: u32, off: f64, random: &mut Random) {
         for _ in 0..100 * windows {
             let chance = 0.2 * (random.uniform() - 0.5);
             // A ratio that is off by `off` is one class above the mean by half of it, of half the departures.
@@ -80,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_is_said_whatever_its_size_and_what_is_within_the_tolerance_is_not() {
+    fn a_lasting_error_counts_whatever_its_size_unless_it_is_within_the_tolerance() {
         for (off, windows, said) in [(0.5, 40, true), (0.1, 60, true), (0.03, 400, false), (0.0, 400, false)]
         {
-            let mut classes = [Unmet::default(); 2];
+            let mut classes = [FeasibilityTest::default(); 2];
             after(&mut classes, windows, off, &mut Random::new(3));
             assert_eq!(any(&classes), said, "off by {off} for {windows} windows");
             let counted = classes[0].cut - classes[1].cut;
@@ -92,8 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_weights_mend_is_not_said_and_what_they_mend_again_no_more() {
-        let (mut classes, mut random) = ([Unmet::default(); 2], Random::new(3));
+    fn an_error_that_the_weights_correct_does_not_count_and_one_corrected_later_counts_no_more() {
+        let (mut classes, mut random) = ([FeasibilityTest::default(); 2], Random::new(3));
         after(&mut classes, 3, 0.5, &mut random);
         assert!(!any(&classes), "settling takes that long");
         after(&mut classes, 100, 0.0, &mut random);

@@ -1,26 +1,29 @@
 //! The ratio law: `T_i / T_j = delta_i / delta_j` (PR eq. 1), by the order of service instead of by shares of workers.
 //!
 //! The scheduler serves the class whose first request has the longest normalized response time, `(waited + S_i) w_i`.
-//! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios come out right only as the load goes to 1: below,
-//! requests that did not wait pull all means together. So the law feeds back by how much T_i / delta_i exceeds that of the other
-//! classes; a positive error asks for more. (The printed error has the sign of positive feedback.) The proportional part looks at a short
-//! window, so that noise in one window is made up for in the same window: a class whose mean lags has a head start, in the unit
-//! of the normalized response time itself. That is hybrid proportional delay (Dovrolis, Stiliadis, Ramanathan 2002). (A factor
-//! of the weight instead moved the requests that waited long and not the recent ones: windows spread wider by half.) The
-//! integral part finds the weights that this load needs. PR's own law, quotas of processes with PID around the M/M/1
-//! allocation, is a comparator in `sim`: it moves whole workers, and the ratio of two means whose queues do not know of
-//! each other varies by several times as much.
+//! With `w_i = 1 / delta_i` alone (waiting-time priority) the ratios are right only as the load goes to 1: at lower loads many
+//! requests do not wait at all, which brings all means closer together. So the law feeds back by how much T_i / delta_i
+//! exceeds that of the other classes; a class with a positive error is served sooner. (The error as printed in PR has the
+//! sign of positive feedback.)
 //!
-//! Work is not left undone, so a ratio is feasible up to what strict priority gives. There the weights run to the end of
-//! their range and stay, and the error that lasts says so (`feasibility.rs`).
+//! The proportional part looks at a short window, so that noise is corrected within the long window: a class whose mean lags
+//! gets a head start, in seconds of normalized response time. That is hybrid proportional delay (Dovrolis, Stiliadis,
+//! Ramanathan 2002). (A factor of the weight instead favoured requests that had waited long, not recent ones, and the ratios
+//! of windows spread wider by half.) The integral part finds the weights that this load needs. PR's own law, quotas of
+//! processes with PID around the M/M/1 allocation, is a comparator in `sim`: it moves whole workers, and since each queue is
+//! served without regard to the other, the ratio of the two means varies several times as much.
 //!
-//! **With `strict`** the slower classes are then held, `hold` after their arrival, for as long as the ratio takes: an integral
-//! of the same errors. Turns come first. A class is held only while some weight is so high that turns are nearly those of
-//! strict priority, and only if its own is lowered; else its hold is forgotten slowly. So one class is never held at all: two
-//! holds that grow together would leave the ratio as it is and the workers idle. The condition is the weight's and not the
-//! error's: an error is of both signs by chance, and a hold that waited for one sign of it to grow would be too short.
+//! No worker is left idle while requests wait, so no ratio beyond that of strict priority can be reached. At such a ratio the
+//! weights stay at the end of their range, and the error that is left shows it (`feasibility.rs`).
+//!
+//! **With `strict`** requests of a class that is faster than its ratio allows are then held until `hold` after their arrival, so
+//! that the ratio is reached although workers are idle meanwhile. The hold is an integral of the same errors. The order of service comes
+//! first: a class is held only while some weight is so high that the order is nearly that of strict priority, and only if
+//! its own weight is lowered; otherwise its hold is forgotten slowly. So at least one class is never held: two holds that grow
+//! together would leave the ratio as it is and the workers idle. The condition is on the weight and not on the error, since
+//! an error has both signs by chance, and a hold that grew with one sign only would be too short.
 
-use super::feasibility::{self, Unmet};
+use super::feasibility::{self, FeasibilityTest};
 use libm::exp;
 
 /// What one class reached.
@@ -28,9 +31,9 @@ use libm::exp;
 pub struct Reached {
     /// delta.
     pub delta: f64,
-    /// T over a short and over a long window (s); 0 where nothing departed.
+    /// T over a short window (s); 0 where nothing departed.
     pub short: f64,
-    /// T over the long one.
+    /// T over a long window (s); 0 where nothing departed.
     pub long: f64,
     /// Its share of the departures.
     pub share: f64,
@@ -38,7 +41,7 @@ pub struct Reached {
     pub fresh: (f64, f64),
 }
 
-/// What the law says of one class.
+/// What the law gives out for one class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Turn {
     /// The weight of the class's normalized response time.
@@ -57,8 +60,8 @@ pub struct RatioLaw {
     /// The mean normalized response time, followed slowly (s).
     unit: f64,
     strict: bool,
-    /// The errors that the order of service does not mend.
-    unmet: Vec<Unmet>,
+    /// By class: the error that the order of service does not correct.
+    feasibility: Vec<FeasibilityTest>,
 }
 
 use alloc::vec::Vec;
@@ -69,9 +72,10 @@ const INTEGRAL: f64 = 3.5;
 const PROPORTIONAL: f64 = 20.0;
 /// How the unit follows, per window.
 const SLOW: f64 = 0.1;
-/// ln w of two classes this far apart is strict priority.
+/// The largest |ln w|; two classes this far apart are served nearly by strict priority.
 const REACH: f64 = 3.0;
-/// From here on the order is nearly strict priority; where ratios cannot be reached, weights go no further than this.
+/// The ln w from which on the order counts as strict priority. Where ratios cannot be reached, |ln w| is bounded by the sum
+/// of this and `SPENT`.
 const NEARLY: f64 = 0.5 * REACH;
 const SPENT: f64 = 0.9;
 /// What an error of 1 over a whole window adds to a hold, in mean response times.
@@ -83,8 +87,8 @@ impl RatioLaw {
     /// The law for `classes` classes.
     pub fn new(classes: usize, strict: bool) -> Self {
         let zeros = alloc::vec![0.0; classes];
-        let unmet = alloc::vec![Unmet::default(); classes];
-        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, unmet }
+        let feasibility = alloc::vec![FeasibilityTest::default(); classes];
+        RatioLaw { integral: zeros.clone(), hold: zeros, unit: 0.0, strict, feasibility }
     }
 
     /// The weights for what was reached; `window` is the departures of a long window.
@@ -94,13 +98,13 @@ impl RatioLaw {
         let follows = if self.unit > 0.0 { (SLOW * fresh).min(1.0) } else { 1.0 };
         self.unit += follows * (mean_normalized(reached) - self.unit);
         let steps = steps(reached, self.unit, window);
-        // Where the ratios cannot be reached, the end of the range brings little and is a long way back.
+        // Where the ratios cannot be reached, larger weights change little, and returning from them takes long.
         let reach = if self.is_infeasible() { NEARLY + SPENT } else { REACH };
-        for ((own, unmet), (one, step)) in
-            self.integral.iter_mut().zip(&mut self.unmet).zip(reached.iter().zip(&steps))
+        for ((own, feasibility), (one, step)) in
+            self.integral.iter_mut().zip(&mut self.feasibility).zip(reached.iter().zip(&steps))
         {
             *own = (*own + INTEGRAL * step).clamp(-reach, reach);
-            unmet.add(*step, one.share, fresh);
+            feasibility.add(*step, one.share, fresh);
         }
         if self.strict {
             self.hold_back(reached, &steps, fresh);
@@ -113,7 +117,7 @@ impl RatioLaw {
         reached.iter().zip(&self.integral).zip(lag.iter().zip(&self.hold)).map(turn).collect()
     }
 
-    /// Holds a class that is faster than its ratio allows, once the order of service can do no more for the others.
+    /// Holds back a class that is faster than its ratio allows, once the order of service can do no more for the others.
     fn hold_back(&mut self, reached: &[Reached], steps: &[f64], fresh: f64) {
         let spent = self.is_spent();
         let classes = self.hold.iter_mut().zip(&self.integral);
@@ -126,7 +130,7 @@ impl RatioLaw {
 
     /// Whether the ratios cannot be reached at this load without leaving work undone.
     pub fn is_infeasible(&self) -> bool {
-        self.is_spent() && feasibility::any(&self.unmet)
+        self.is_spent() && feasibility::any(&self.feasibility)
     }
 
     /// Whether some class is served nearly by strict priority.
@@ -148,9 +152,9 @@ fn mean_normalized(reached: &[Reached]) -> f64 {
     reached.iter().map(|one| one.share * one.long / one.delta).sum()
 }
 
-/// What the departures since the last time add to the integral parts, of so long a window. Not in logarithms, and in
-/// units of a mean that moves slowly: then it is the means of all requests that have the ratio, and a busy minute counts
-/// as much as it has requests that waited.
+/// What the departures since the last time add to the integral parts; `window` is the length of the long window. Errors are
+/// not logarithms, and are in units of a mean that moves slowly, so that the means over all requests have the ratio: each
+/// minute counts in proportion to its requests and their response times.
 fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let mean = mean_normalized(reached);
     if unit <= 0.0 || reached.iter().any(|one| one.long <= 0.0) {
@@ -212,7 +216,7 @@ mod tests {
             let mut law = RatioLaw::new(2, strict);
             let turns = (0..2000).map(|_| law.next(&reached([0.1, 0.11]), 1000.0)).last().expect("some");
             assert!(law.is_infeasible());
-            assert_eq!(turns[0].hold, 0.0, "the fast one is held back by nobody");
+            assert_eq!(turns[0].hold, 0.0, "the class that is too slow is not held");
             assert_eq!(turns[1].hold > 0.0, strict);
         }
     }

@@ -1,4 +1,248 @@
-//! Promised ratios of delays (PR): a law, and whether a ratio is feasible at this load.
+//! The loop of promised ratios of delays (PR): the classes of one site take turns by weight.
+//!
+//! *Observes*: the response times of each class, over a long and a short window of departures. *Law*: `law.rs`; whether a
+//! ratio can be reached at this load is `feasibility.rs`. *Gives out*: the turn of each class, which the queue reads.
 
 pub(crate) mod feasibility;
 pub(crate) mod law;
+
+use crate::control::departures::{DepartureInput, WINDOW, first_due, next_due};
+use crate::control::{Due, Loop};
+use crate::telemetry::departure_window::{Seen, Window};
+use crate::telemetry::status::ResponseStatus;
+use crate::time::Instant;
+use alloc::vec::Vec;
+use law::{RatioLaw, Reached, Turn};
+
+/// Departures that the short window of a site holds; older ones fade.
+const SHORT: f64 = 500.0;
+
+/// A class with a promised ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RatioPromise {
+    pub(crate) class: usize,
+    pub(crate) site: usize,
+    /// delta.
+    pub(crate) delta: f64,
+    /// Whether workers may be left idle for the ratio.
+    pub(crate) strict: bool,
+}
+
+/// The turn of a class, which the queue is to follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ClassTurn {
+    pub(crate) class: usize,
+    pub(crate) turn: Turn,
+    /// S (s).
+    pub(crate) service: f64,
+}
+
+/// The loop, for the sites of all plants.
+pub(crate) struct RatioLoop {
+    sites: Vec<SiteRatios>,
+    turns: Vec<ClassTurn>,
+    due: Due,
+}
+
+/// The classes of one site that have a ratio.
+struct SiteRatios {
+    members: Vec<Member>,
+    law: RatioLaw,
+}
+
+struct Member {
+    promise: RatioPromise,
+    window: Window,
+    seen: Seen,
+    /// Departures and the sum of their response times (s), over the last [`SHORT`] or so of the site.
+    short: (f64, f64),
+    turn: Turn,
+    status: ResponseStatus,
+}
+
+impl Default for RatioLoop {
+    fn default() -> Self {
+        RatioLoop { sites: Vec::new(), turns: Vec::new(), due: Due::Never }
+    }
+}
+
+impl Loop for RatioLoop {
+    type Inputs<'a> = DepartureInput<'a>;
+    type Outputs<'a> = &'a [ClassTurn];
+    type Promises<'a> = Vec<RatioPromise>;
+
+    fn due(&self) -> Due {
+        self.due
+    }
+
+    fn step(&mut self, now: Instant, input: DepartureInput<'_>) -> &[ClassTurn] {
+        if self.due == Due::Never {
+            return &[];
+        }
+        self.sites.iter_mut().for_each(|site| site.step(now, &input));
+        let classes = self.sites.iter().flat_map(|site| &site.members).map(|member| member.promise.class);
+        self.due = next_due(now, classes.map(|class| input.monitors.rate(class)));
+        self.set_turns();
+        &self.turns
+    }
+
+    /// A site whose promises are unchanged keeps its law and its windows.
+    fn reload(&mut self, promises: Vec<RatioPromise>) {
+        let mut sites: Vec<SiteRatios> = Vec::new();
+        for promise in promises {
+            match sites.iter_mut().find(|known| known.members[0].promise.site == promise.site) {
+                Some(known) => known.members.push(Member::new(promise)),
+                None => sites.push(SiteRatios {
+                    members: alloc::vec![Member::new(promise)],
+                    law: RatioLaw::new(0, promise.strict),
+                }),
+            }
+        }
+        for site in &mut sites {
+            match self.sites.iter_mut().find(|known| known.promises_as(site)) {
+                Some(known) => core::mem::swap(known, site),
+                None => site.law = RatioLaw::new(site.members.len(), site.members[0].promise.strict),
+            }
+        }
+        self.sites = sites;
+        self.due = first_due(!self.sites.is_empty());
+        self.set_turns();
+    }
+}
+
+impl RatioLoop {
+    /// The turns in force.
+    pub(crate) fn turns(&self) -> &[ClassTurn] {
+        &self.turns
+    }
+
+    /// By class.
+    pub(crate) fn status(&self) -> impl Iterator<Item = (usize, ResponseStatus)> + '_ {
+        let members = self.sites.iter().flat_map(|site| &site.members);
+        members.map(|member| (member.promise.class, member.status))
+    }
+
+    fn set_turns(&mut self) {
+        let turn = |member: &Member| ClassTurn {
+            class: member.promise.class,
+            turn: member.turn,
+            service: member.seen.service,
+        };
+        self.turns.clear();
+        self.turns.extend(self.sites.iter().flat_map(|site| &site.members).map(turn));
+    }
+}
+
+impl Member {
+    /// A class with the weight of heavy traffic, which holds until response times are known.
+    fn new(promise: RatioPromise) -> Self {
+        Member {
+            promise,
+            window: Window::new(WINDOW, 1),
+            seen: Seen::default(),
+            short: (0.0, 0.0),
+            turn: Turn { weight: 1.0 / promise.delta, start: 0.0, hold: 0.0 },
+            status: ResponseStatus::default(),
+        }
+    }
+}
+
+impl SiteRatios {
+    fn promises_as(&self, other: &SiteRatios) -> bool {
+        let key = |site: &SiteRatios| -> Vec<(usize, f64, bool)> {
+            site.members.iter().map(|m| (m.promise.class, m.promise.delta, m.promise.strict)).collect()
+        };
+        key(self) == key(other)
+    }
+
+    fn step(&mut self, now: Instant, input: &DepartureInput<'_>) {
+        let mut fresh = 0.0_f64;
+        for member in &mut self.members {
+            member.seen = match member.window.observe(now, input.lanes, member.promise.class) {
+                Some(seen) => seen,
+                None => Seen { fresh: 0.0, fresh_sum: 0.0, ..member.seen },
+            };
+            fresh += member.seen.fresh;
+        }
+        if fresh == 0.0 {
+            return;
+        }
+        let kept = (1.0 - fresh / SHORT).max(0.0);
+        for Member { short, seen, .. } in &mut self.members {
+            *short = (short.0 * kept + seen.fresh, short.1 * kept + seen.fresh_sum);
+        }
+        let all: f64 = self.members.iter().map(|member| member.short.0).sum();
+        let reached = |member: &Member| Reached {
+            delta: member.promise.delta,
+            short: member.short.1 / member.short.0.max(1e-9),
+            long: member.seen.response,
+            share: member.short.0 / all,
+            fresh: (member.seen.fresh, member.seen.fresh_sum),
+        };
+        let reached: Vec<_> = self.members.iter().map(reached).collect();
+        let normalized: f64 = reached.iter().map(|one| one.share * one.long / one.delta).sum();
+        let turns = self.law.next(&reached, WINDOW as f64);
+        let infeasible = self.law.is_infeasible();
+        for (member, turn) in self.members.iter_mut().zip(turns) {
+            let response = member.seen.response;
+            let known = response > 0.0 && normalized > 0.0;
+            member.turn = turn;
+            member.status = ResponseStatus {
+                response,
+                infeasible,
+                ratio: Some(member.promise.delta),
+                ratio_reached: known.then(|| response / normalized),
+                weight: Some(turn.weight),
+                ..member.status
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::counters::LaneCounters;
+    use crate::telemetry::monitor::Monitors;
+    use crate::time::Duration;
+    use alloc::sync::Arc;
+
+    fn promise(class: usize, delta: f64) -> RatioPromise {
+        RatioPromise { class, site: 0, delta, strict: false }
+    }
+
+    /// One step after each class has had ten departures that took so long (s).
+    fn step(one: &mut RatioLoop, lane: &Arc<LaneCounters>, at: u64, responses: [f64; 2]) -> [ClassTurn; 2] {
+        for (class, response) in lane.classes.iter().zip(responses) {
+            class.arrivals.add(10);
+            class.released.add(10);
+            class.response_ns.add((response * 1e10) as u64);
+        }
+        let mut monitors = Monitors::default();
+        (0..2).for_each(|_| monitors.push(1));
+        let lanes = core::slice::from_ref(lane);
+        let input = DepartureInput { lanes, monitors: &monitors, workers: &|_| 4, set_point: &|_| 0.85 };
+        let turns = one.step(Instant::ZERO + Duration::from_millis(100 * at), input);
+        [turns[0], turns[1]]
+    }
+
+    #[test]
+    fn a_class_that_lags_behind_its_ratio_gets_the_turn() {
+        let lane = Arc::new(LaneCounters::default().grown(2, 1));
+        let mut one = RatioLoop::default();
+        assert_eq!(one.due(), Due::Never);
+        one.reload(alloc::vec![promise(0, 1.0), promise(1, 3.0)]);
+        assert_eq!(one.due(), Due::At(Instant::ZERO));
+        assert_eq!(one.turns()[1].turn, Turn { weight: 1.0 / 3.0, start: 0.0, hold: 0.0 });
+        step(&mut one, &lane, 1, [0.0, 0.0]);
+        // Equal response times were not promised: class 1 may take three times as long.
+        let [first, second] = step(&mut one, &lane, 2, [0.3, 0.3]);
+        assert!(first.turn.start > second.turn.start && first.turn.hold == 0.0, "{first:?} {second:?}");
+        assert!(one.due().instant() > Instant::ZERO);
+        // The same promises go on as before, others begin anew.
+        one.reload(alloc::vec![promise(0, 1.0), promise(1, 3.0)]);
+        assert_eq!(one.turns()[0], first);
+        one.reload(alloc::vec![promise(0, 1.0), promise(1, 2.0)]);
+        assert_eq!(one.turns()[0].turn, Turn { weight: 1.0, start: 0.0, hold: 0.0 });
+    }
+}

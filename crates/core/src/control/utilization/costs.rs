@@ -3,17 +3,17 @@
 use super::sense::{Sensed, served_here};
 use super::view::{ClassView, PlantView, SiteView};
 use crate::control::cost::class::ClassCosts;
-use crate::model::{EVIDENCE, LinearModel, Served};
+use crate::model::{CostEstimate, EVIDENCE, LinearModel, Served};
 use crate::promises::plan::Known;
 use crate::promises::{self, MAX_LEVELS, Plant, Sense};
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// Above this a measured utilization says nothing of the cost.
+/// Above this a measured utilization has saturated and costs cannot be learned from it.
 const SATURATED: f64 = 0.95;
-/// A linear model as sure as this of a contract's pages is believed rather than what was promised.
+/// A linear model with this confidence at a contract's page size replaces the promised costs.
 const SURE: f64 = 0.8;
-/// A plant that uses less of its set point idles.
+/// A plant that is used less than this part of its set point counts as idle.
 const IDLE: f64 = 0.6;
 
 /// Costs by level, in seconds of the whole plant; 0 before any level was seen, and where the plant does not serve it.
@@ -25,7 +25,7 @@ pub(crate) struct CostModel {
     reported_line: Option<LinearModel>,
     /// By class of the view.
     by_class: Vec<LevelCosts>,
-    /// Costs of the same classes that are no longer what was learned.
+    /// Which of these costs are to be computed anew, because what was learned has changed.
     stale: Vec<bool>,
     /// s, as of the last period.
     workers: u32,
@@ -34,13 +34,21 @@ pub(crate) struct CostModel {
 }
 
 /// What requests cost, as known in one period.
+#[derive(Debug)]
 pub(crate) struct RequestCosts<'a> {
     by_class: &'a [LevelCosts],
-    learned: &'a [ClassCosts],
-    reported_line: Option<&'a LinearModel>,
-    workers: u32,
+    learned: LearnedCosts<'a>,
     /// c.
     pub(crate) rejection: f64,
+}
+
+/// What the costs of one plant are known from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LearnedCosts<'a> {
+    /// By class number.
+    classes: &'a [ClassCosts],
+    reported_line: Option<&'a LinearModel>,
+    workers: u32,
 }
 
 impl CostModel {
@@ -51,7 +59,7 @@ impl CostModel {
         model
     }
 
-    /// Begins with the classes of a new view. Another promise of the plant's costs replaces what its reports have taught.
+    /// Takes the classes of a new view. A new promise of the plant's costs replaces what was learned from its reports.
     pub(crate) fn reload(&mut self, plant: &PlantView, new_promise: bool) {
         self.by_class = alloc::vec![Default::default(); plant.classes.len()];
         self.stale = alloc::vec![true; plant.classes.len()];
@@ -62,8 +70,8 @@ impl CostModel {
         }
     }
 
-    /// Learns from a period what the plant reports, and prices the requests anew where that may have moved a cost: most
-    /// classes are quiet most of the time, and the others are asked several times a period.
+    /// Learns from the utilization that the plant reports for a period, and computes the costs anew of the classes for which
+    /// they may have changed. Most classes are quiet most of the time, so most costs stay.
     pub(crate) fn learn<'a>(
         &'a mut self,
         plant: &PlantView,
@@ -80,32 +88,30 @@ impl CostModel {
             let work_seconds = reported * measured.seconds;
             line.learn([Served { requests, bytes, work_seconds }].into_iter());
         }
-        for (place, class) in plant.classes.iter().enumerate() {
-            let moved = self.stale[place] || measured.classes[class.class].active;
-            if moved || self.reported_line.is_some() {
-                let mut costs = LevelCosts::default();
-                for (level, known) in (1..=class.top).zip(&mut costs[1..]) {
-                    *known = self.costs(learned).at(class, level).unwrap_or(0.0);
+        let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
+        let known = LearnedCosts { classes: learned, reported_line, workers };
+        let priced = self.by_class.iter_mut().zip(&mut self.stale);
+        for (class, (costs, stale)) in plant.classes.iter().zip(priced) {
+            if *stale || measured.classes[class.class].active || reported_line.is_some() {
+                for (level, cost) in (1..=class.top).zip(&mut costs[1..]) {
+                    *cost = known.at(class, level).unwrap_or(0.0);
                 }
-                (self.by_class[place], self.stale[place]) = (costs, false);
+                *stale = false;
             }
         }
         self.costs(learned)
     }
 
-    /// What is known now.
+    /// The costs as known now.
     pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
-        RequestCosts {
-            by_class: &self.by_class,
-            learned,
-            reported_line: self.reported_line.as_ref(),
-            workers: self.workers,
-            rejection: self.rejection,
-        }
+        let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);
+        let learned = LearnedCosts { classes: learned, reported_line, workers };
+        RequestCosts { by_class: &self.by_class, learned, rejection: self.rejection }
     }
 
-    /// The plant idles while clients are degraded or rejected, so some cost is too high; where too few requests come to
-    /// correct it, it is believed less. See [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
+    /// Lowers the costs for which too few requests come to correct them. It is called while the plant idles although clients
+    /// are degraded or rejected, so that some cost must be too high. See
+    /// [`CostEstimate::doubt`](crate::model::CostEstimate::doubt).
     pub(crate) fn doubt(
         &mut self,
         plant: &PlantView,
@@ -133,54 +139,29 @@ pub(crate) fn idles(sensed: &Sensed, measured: &Measurement<'_>, set_point: f64)
 }
 
 impl RequestCosts<'_> {
-    /// Cost of one request of the class at this place of the view at a level it is served at, as priced in this period.
+    /// Cost of one request at a level, of the class with this index in the view, as computed for this period.
     pub(crate) fn priced(&self, place: usize, level: usize) -> f64 {
         self.by_class[place][level]
     }
 
     /// Mean body bytes of a request of a class at a level; 0 before any was seen.
     pub(crate) fn bytes(&self, class: &ClassView, level: usize) -> f64 {
-        self.learned[class.class].by_level[level].bytes().unwrap_or(0.0)
+        self.learned.classes[class.class].by_level[level].bytes().unwrap_or(0.0)
     }
 
     /// Work by the linear model of a class [seconds of the whole plant].
     pub(crate) fn linear(&self, class: &ClassView, served: &Served) -> f64 {
-        let (a, b) = self.learned[class.class].line.costs();
-        (a * served.requests + b * served.bytes) / f64::from(self.workers)
+        let (a, b) = self.learned.classes[class.class].line.costs();
+        (a * served.requests + b * served.bytes) / f64::from(self.learned.workers)
     }
 
     /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
     pub(crate) fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
-        if !class.here[level] {
-            return Some(0.0);
-        }
-        let known = |l: usize| self.measured(class, l);
-        if let Some(cost) = known(level) {
-            return Some(cost);
-        }
-        // From the nearest level that was seen, above first, through the ratios between.
-        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
-        if let Some(seen) = above {
-            return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
-        }
-        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
-        known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
+        self.learned.at(class, level)
     }
 
-    fn measured(&self, class: &ClassView, level: usize) -> Option<f64> {
-        let seen = &self.learned[class.class].by_level[level];
-        match self.reported_line {
-            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
-                let (a, b) = line.costs();
-                Some(a + b * seen.bytes()?)
-            }
-            // Nothing reported yet, or the plant does not report: its own service times.
-            _ => Some(seen.seconds()? / f64::from(self.workers)),
-        }
-    }
-
-    /// What is known of a site's costs: the linear models of its classes, weighted by their rates, as soon as they say
-    /// something of the contract's page size; else what was promised; else the mean cost of a full response.
+    /// A site's costs for the capacity plan: from the linear models of its classes, weighted by their rates, once these are
+    /// confident at the contract's page size; else as promised; else the mean cost of a response at full quality.
     pub(crate) fn known(
         &self,
         plant: &PlantView,
@@ -191,23 +172,21 @@ impl RequestCosts<'_> {
         let weight = |class: &ClassView| rate(class.class).max(1e-6);
         let mut full_bytes = WeightedMean::default();
         for class in own.clone() {
-            full_bytes.add(weight(class), self.learned[class.class].by_level[class.top].bytes());
+            full_bytes.add(weight(class), self.learned.classes[class.class].by_level[class.top].bytes());
         }
         let full_bytes = full_bytes.value().unwrap_or(0.0);
         let bandwidth = site.guarantee.and_then(|g| Some(g.bandwidth_bytes_per_second? / g.rate));
         let bytes = bandwidth.unwrap_or(full_bytes);
-        let (mut a, mut b, mut whole) =
-            (WeightedMean::default(), WeightedMean::default(), WeightedMean::default());
-        for class in own {
-            // A line of reports gives shares of the plant, a line of service times gives one worker's time.
-            let (line, servers) = match self.reported_line {
+        let (mut a, mut b) = (WeightedMean::default(), WeightedMean::default());
+        for class in own.clone() {
+            // The line of reports has seconds of the whole plant, a line of service times has those of one worker.
+            let (line, servers) = match self.learned.reported_line {
                 Some(line) => (line, 1.0),
-                None => (&self.learned[class.class].line, f64::from(self.workers)),
+                None => (&self.learned.classes[class.class].line, f64::from(self.learned.workers)),
             };
             let costs = (line.confidence(bytes) > SURE).then(|| line.costs());
             a.add(weight(class), costs.map(|(a, _)| a / servers));
             b.add(weight(class), costs.map(|(_, b)| b / servers));
-            whole.add(weight(class), self.at(class, class.top));
         }
         let costs = |per_request_seconds, per_byte_seconds| promises::Costs {
             per_request_seconds,
@@ -217,14 +196,49 @@ impl RequestCosts<'_> {
         if let (Some(a), Some(b)) = (a.value(), b.value()) {
             return Some(Known { costs: costs(a, b), full_bytes });
         }
-        if let Some(told) = site.told {
-            return Some(Known { full_bytes, ..told });
+        if let Some(promised) = site.promised_costs {
+            return Some(Known { full_bytes, ..promised });
         }
+        let mut whole = WeightedMean::default();
+        own.for_each(|class| whole.add(weight(class), self.at(class, class.top)));
         Some(Known { costs: costs(whole.value()?, 0.0), full_bytes })
     }
 }
 
-/// A weighted mean of what is known.
+impl LearnedCosts<'_> {
+    /// Cost of one request of a class at a level, in seconds of the whole plant; `None` before any level was seen.
+    fn at(&self, class: &ClassView, level: usize) -> Option<f64> {
+        if !class.here[level] {
+            return Some(0.0);
+        }
+        let by_level = &self.classes[class.class].by_level;
+        let known = |l: usize| self.measured(&by_level[l]);
+        if let Some(cost) = known(level) {
+            return Some(cost);
+        }
+        // From the nearest level that was seen, above first, by the cost ratios between.
+        let above = ((level + 1)..=class.top).find(|l| class.here[*l] && known(*l).is_some());
+        if let Some(seen) = above {
+            return known(seen).map(|cost| class.cost_ratio[level..seen].iter().product::<f64>() * cost);
+        }
+        let below = (1..level).rev().find(|l| class.here[*l] && known(*l).is_some())?;
+        known(below).map(|cost| cost / class.cost_ratio[below..level].iter().product::<f64>())
+    }
+
+    /// The same of a level that was seen.
+    fn measured(&self, seen: &CostEstimate) -> Option<f64> {
+        match self.reported_line {
+            Some(line) if line.confidence(seen.bytes()?) > 0.0 => {
+                let (a, b) = line.costs();
+                Some(a + b * seen.bytes()?)
+            }
+            // Without reports the cost is that of the measured service times.
+            _ => Some(seen.seconds()? / f64::from(self.workers)),
+        }
+    }
+}
+
+/// A weighted mean of the values that are known.
 #[derive(Default)]
 struct WeightedMean {
     sum: f64,
@@ -248,4 +262,75 @@ fn promised_line(plant: &Plant) -> LinearModel {
     plant
         .costs
         .map_or_else(LinearModel::default, |c| LinearModel::known(c.per_request_seconds, c.per_byte_seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn a_cost_is_a_share_of_the_plant_and_an_unseen_level_follows_the_nearest() {
+        let own = plant(alloc::vec![class(0, 3)]);
+        let classes = [arrivals(10.0, 2)];
+        for (known, expected) in [
+            ([0.0, 0.02, 0.08], [0.0005, 0.005, 0.02]),
+            ([0.0, 0.0, 0.08], [0.0002, 0.002, 0.02]),
+            ([0.008, 0.0, 0.0], [0.002, 0.02, 0.2]),
+        ] {
+            let learned = [learned(&known)];
+            let mut model = CostModel::new(&own);
+            let costs = model.learn(&own, &measured(&classes, &[0]), &learned);
+            let found = [1, 2, 3].map(|level| costs.priced(0, level));
+            assert!(found.iter().zip(expected).all(|(found, wanted)| close(*found, wanted)), "{found:?}");
+        }
+        let nothing = [learned(&[0.0; 3])];
+        assert_eq!(CostModel::new(&own).costs(&nothing).at(&own.classes[0], 3), None);
+    }
+
+    #[test]
+    fn a_level_that_another_plant_serves_costs_nothing_here() {
+        let mut own = class(0, 2);
+        own.here[2] = false;
+        let own = plant(alloc::vec![own]);
+        let learned = [learned(&[0.02, 0.08])];
+        let model = CostModel::new(&own);
+        let costs = model.costs(&learned);
+        assert_eq!(costs.at(&own.classes[0], 2), Some(0.0));
+        assert!(close(costs.at(&own.classes[0], 1).expect("seen"), 0.005));
+    }
+
+    #[test]
+    fn an_idle_plant_lowers_the_costs_that_too_few_requests_correct() {
+        let own = plant(alloc::vec![class(0, 2)]);
+        let mut classes = [arrivals(10.0, 2)];
+        classes[0].served[1].requests = 2.0 * EVIDENCE;
+        let mut learned = [learned(&[0.02, 0.08])];
+        let period = measured(&classes, &[0]);
+        let sensed = Sensed { utilization: 0.3, ..Sensed::default() };
+        assert!(idles(&sensed, &period, 0.85) && !idles(&sensed, &period, 0.4));
+        let mut model = CostModel::new(&own);
+        model.doubt(&own, &period, &mut learned);
+        let costs = model.costs(&learned);
+        let [light, full] = [1, 2].map(|level| costs.at(&own.classes[0], level).expect("seen"));
+        assert!(close(light, 0.005) && full < 0.02, "{light} {full}");
+    }
+
+    #[test]
+    fn a_plan_takes_the_promised_costs_until_the_line_is_known() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        let learned = [learned(&[0.08])];
+        let model = CostModel::new(&own);
+        let mean = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("seen");
+        assert!(close(mean.costs.per_request_seconds, 0.02) && close(mean.full_bytes, 1000.0));
+        let costs =
+            promises::Costs { per_request_seconds: 0.5, per_byte_seconds: 0.0, per_rejection_seconds: 0.0 };
+        own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
+        let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
+        assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
+    }
 }

@@ -1,28 +1,60 @@
 //! Offered load as a function of the service level m.
 //!
-//! For each whole level l: the work that the present request rates would bring if every client were served at l,
-//! `sum_j R_j C_j(min(l, M_j))`; the work that waits already, priced at l; and, of plants with a second resource
-//! (UC 7.2), the link's share of the bytes. Between whole levels both are linear in F, so U(m) is piecewise linear and
-//! solving for m is a walk over M segments. C_0 is the cost of a rejection.
+//! For each whole level l it has three parts: the work that the present request rates would bring if every client were served
+//! at l, `sum_j R_j C_j(min(l, M_j))`, where C_0 is the cost of a rejection; the work of the waiting requests if they are
+//! started at l; and, for a plant with a second resource (UC 7.2), the part of the link's bandwidth. Between whole levels
+//! all are linear in F, the fraction of clients at the higher one, so U(m) is piecewise linear and is solved for m by a
+//! walk over M segments.
 
-use super::offered::LoadParts;
 use crate::promises::MAX_LEVELS;
 
-/// U(m): per whole level, in units of utilization (1 is the plant's whole capacity).
+/// The load of one class or of several at a level, in units of utilization (1 is the plant's whole capacity).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LoadParts {
+    /// Utilization by arriving requests.
+    pub arriving: f64,
+    /// Utilization of the link, b' W; zero without a second resource.
+    pub link: f64,
+    /// The work of waiting requests, in periods of the plant's capacity.
+    pub waiting: f64,
+}
+
+impl LoadParts {
+    /// Adds a part of another.
+    pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
+        self.arriving += part * other.arriving;
+        self.link += part * other.link;
+        self.waiting += part * other.waiting;
+    }
+
+    /// The load with `drain` times the backlog; of two resources, that of the more loaded one.
+    pub(crate) fn offered(self, drain: f64) -> f64 {
+        let work = self.arriving + drain * self.waiting;
+        // A comparison takes a third of the instructions of `f64::max`, which looks for NaN.
+        if work > self.link { work } else { self.link }
+    }
+}
+
+/// U(m), by the load at each whole level.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// Highest level M.
     pub top: u8,
-    /// Utilization by arriving requests if all are served at this level.
-    pub arriving: [f64; MAX_LEVELS + 1],
-    /// The same of the link, b' W; zero without a second resource.
-    pub link: [f64; MAX_LEVELS + 1],
-    /// Work that waits, in periods of the plant's capacity, if started at this level.
-    pub waiting: [f64; MAX_LEVELS + 1],
+    /// The load if all requests are served at this level.
+    pub levels: [LoadParts; MAX_LEVELS + 1],
 }
 
 impl Demand {
-    /// U(m) of the arriving requests and of `drain` times the backlog; the bottleneck's of two resources.
+    /// A demand of arrivals alone: their utilization at the levels 0..=M.
+    pub fn arriving(utilization: &[f64]) -> Self {
+        let mut demand = Demand { top: utilization.len().saturating_sub(1) as u8, ..Demand::default() };
+        for (load, utilization) in demand.levels.iter_mut().zip(utilization) {
+            load.arriving = *utilization;
+        }
+        demand
+    }
+
+    /// U(m) of the arriving requests and of `drain` times the backlog; of two resources, that of the more loaded one.
     pub fn offered(&self, m: f64, drain: f64) -> f64 {
         if m <= 0.0 {
             return self.at(0, drain);
@@ -34,16 +66,17 @@ impl Demand {
             + fraction * (self.at((low + 1).min(usize::from(self.top)), drain) - self.at(low, drain))
     }
 
-    /// The work that waits, in periods of the plant's capacity, priced at m (at least at the lowest level: what waits
-    /// was admitted).
+    /// The work of the waiting requests, in periods of the plant's capacity, if they are started at m. They were admitted, so
+    /// each is started at the lowest level at least.
     pub fn backlog(&self, m: f64) -> f64 {
-        if self.waiting[..=usize::from(self.top)].iter().all(|waiting| *waiting == 0.0) {
+        if self.levels[..=usize::from(self.top)].iter().all(|load| load.waiting == 0.0) {
             return 0.0;
         }
         let m = m.clamp(1.0_f64.min(f64::from(self.top)), f64::from(self.top));
         let low = (m as usize).min(usize::from(self.top).saturating_sub(1)).max(usize::from(self.top > 0));
         let high = (low + 1).min(usize::from(self.top));
-        self.waiting[low] + (m - low as f64) * (self.waiting[high] - self.waiting[low])
+        let (below, above) = (self.levels[low].waiting, self.levels[high].waiting);
+        below + (m - low as f64) * (above - below)
     }
 
     /// The highest m in `[0, M]` whose offered load is at most `target`; 0 if even rejecting all exceeds it.
@@ -66,23 +99,10 @@ impl Demand {
         self.at(low + 1, 0.0) - self.at(low, 0.0)
     }
 
-    /// Adds a part of a load at one level.
-    pub(crate) fn add(&mut self, level: usize, part: f64, load: LoadParts) {
-        self.arriving[level] += part * load.arriving;
-        self.link[level] += part * load.link;
-        self.waiting[level] += part * load.waiting;
-    }
-
-    /// The load at one level.
-    pub(crate) fn load_at(&self, level: usize) -> LoadParts {
-        let (arriving, link, waiting) = (self.arriving[level], self.link[level], self.waiting[level]);
-        LoadParts { arriving, link, waiting }
-    }
-
     fn at(&self, level: usize, drain: f64) -> f64 {
-        // What waits was admitted: at level 0 it is served at the lowest.
-        let waiting = self.waiting[level.max(usize::from(self.top > 0))];
-        (self.arriving[level] + drain * waiting).max(self.link[level])
+        // Waiting requests were admitted, so at level 0 they count as started at the lowest level.
+        let waiting = self.levels[level.max(usize::from(self.top > 0))].waiting;
+        LoadParts { waiting, ..self.levels[level] }.offered(drain)
     }
 }
 
@@ -92,9 +112,7 @@ mod tests {
 
     /// Three times the capacity; the light level costs 0.15 of the full one.
     fn overload() -> Demand {
-        let mut demand = Demand { top: 2, ..Demand::default() };
-        demand.arriving[..3].copy_from_slice(&[0.0, 0.45, 3.0]);
-        demand
+        Demand::arriving(&[0.0, 0.45, 3.0])
     }
 
     fn close(a: f64, b: f64) -> bool {
@@ -117,7 +135,7 @@ mod tests {
     #[test]
     fn backlog_is_priced_at_m_and_never_rejected() {
         let mut demand = overload();
-        demand.waiting[..3].copy_from_slice(&[0.0, 0.3, 2.0]);
+        (demand.levels[1].waiting, demand.levels[2].waiting) = (0.3, 2.0);
         assert!(close(demand.offered(1.0, 1.0), 0.75));
         assert!(close(demand.offered(0.0, 1.0), 0.3));
         assert!(
@@ -130,7 +148,7 @@ mod tests {
     #[test]
     fn the_bottleneck_of_two_resources_rules() {
         let mut demand = overload();
-        demand.link[..3].copy_from_slice(&[0.0, 0.1, 8.0]);
+        (demand.levels[1].link, demand.levels[2].link) = (0.1, 8.0);
         let m = demand.solve(0.85, 0.0);
         assert!(m < overload().solve(0.85, 0.0) && m > 1.0);
     }

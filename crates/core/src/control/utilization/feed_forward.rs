@@ -4,22 +4,23 @@
 //! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
 //! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
-//! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know (work that
-//! no request shows). The proportional part gives back in the next period a quarter of the error of this one, so that means over several periods lie closer to U* than chance alone would have them; it
-//! moves at most one client in 400. Seen from here the plant is `y_{k+1} = g u_k` with g near 1, the feed-forward having
-//! divided by p; K_p = 0.25 and K_i T = 0.1 have a true gain margin of 3.3 there (tested).
+//! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know, such as
+//! work that no request shows. The proportional part adds a quarter of this period's error to the next period's target, so
+//! that means over several periods lie closer to U* than independent errors would leave them; it moves at most one client
+//! in 400. Since the feed-forward has divided by p, the feedback sees the plant `y_{k+1} = g u_k` with g near 1; K_p = 0.25
+//! and K_i T = 0.1 have a true gain margin of 3.3 there (tested).
 //!
-//! Anti-windup: the bias stands still while m is at an end that it cannot leave, while the load steps, and while a
-//! backlog drains (the measurement then says nothing of the present m); it is bounded. A backlog that does not drain is
-//! evidence, and pulls the bias down.
+//! Anti-windup: the bias is bounded. It stands still while m is at an end of its range and the error points beyond it, while
+//! the load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that
+//! does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than a request may wait.
-//! - A step up that only the period's last sample shows may be a burst: it degrades, but rejects no request yet.
-//! - Calm stays calm: m does not leave the top while the plant is measured well below the line and no request waits.
-//! - Standing still: a change of m below the deadband is not made. (A bound on larger ones was tried: after a backlog has
-//!   drained it holds m away from where it must go.)
+//! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
+//! - m does not leave M while the plant is measured well below its set point and no request waits.
+//! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
+//!   backlog had drained.)
 
 use super::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 use libm::pow;
@@ -41,28 +42,28 @@ pub struct FeedForward {
 const INTEGRAL: f64 = 0.1;
 /// K_p: what one period's error adds to the next period's target.
 const PROPORTIONAL: f64 = 0.25;
-/// The most by which the proportional part moves m, and changes that move from one period to the next.
+/// The most by which the proportional part moves m, and by which that move changes from one period to the next.
 const PROPORTIONAL_REACH: f64 = 0.0025;
 /// An error beyond this is a transient, not an offset.
 const LARGEST_ERROR: f64 = 0.1;
-/// What one period's error adds while the response-time override holds, and on the way back from it: the model is then
-/// known to be wrong by much.
+/// What one period's error adds while the response-time override holds, and while the bias returns from it: the model is
+/// known to be far off then.
 const OVERRIDE: f64 = 0.5;
-/// The way back begins after this many periods without the override, or override and return would alternate.
+/// The bias returns after this many periods without the override; sooner, override and return would alternate.
 const QUIET: u32 = 5;
-/// The largest bias upwards. Downwards the bias may take nearly the whole set point: the override knows better than any
-/// model.
-const LARGEST_TRIM: f64 = 0.3;
-/// Backlog below this many periods of work is the ordinary queue of a busy server; or one waiting request per worker,
-/// where a service takes long.
+/// The largest positive bias. A negative bias may be nearly as large as the set point, because the override measures what
+/// no model knows.
+const LARGEST_BIAS: f64 = 0.3;
+/// A backlog below this many periods of work is the ordinary queue of a busy server. Where a service takes longer than
+/// that, one waiting request per worker is.
 const ORDINARY_BACKLOG: f64 = 0.1;
-/// The load admitted beyond the load line where the line is 1 and the queue rejects requests that would be late: there the
-/// delay is held and not the utilization. So chance leaves no worker idle, and a cost or a number of workers that is an
-/// eighth off rejects no request while there is room.
+/// The load admitted beyond the set point where the set point is 1 and the queue rejects requests that would be late: the
+/// queue holds the delay then, and utilization need not be held. The additional load keeps workers from being idle by
+/// chance, and costs or a number of workers that are an eighth off reject no request while there is room.
 const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
-/// Measured utilization this far below the set point is calm.
+/// A plant measured this far below its set point is calm.
 const CALM: f64 = 0.1;
 
 impl Default for FeedForward {
@@ -72,7 +73,7 @@ impl Default for FeedForward {
 }
 
 impl FeedForward {
-    /// Moves the bias; returns whether the measurement belongs to the present m.
+    /// Moves the bias; returns whether the measurement can be taken as the effect of the present m.
     fn integrate(&mut self, seen: &Observation<'_>, backlog: f64) -> bool {
         let top = f64::from(seen.demand.top);
         let error = seen.set_point - seen.measured;
@@ -88,9 +89,9 @@ impl FeedForward {
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (seen.level >= top && error > 0.0) || (seen.level <= 0.0 && error < 0.0);
         if trustworthy && !at_an_end {
-            self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_TRIM);
+            self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_BIAS);
         } else if at_an_end && seen.level >= top {
-            // In calm the bias of the last overload fades.
+            // While m stays at M the bias of the last overload fades.
             self.bias *= 1.0 - INTEGRAL;
         }
         self.was_steady = seen.steady;
@@ -127,7 +128,7 @@ impl Law for FeedForward {
         (LawTarget::Load(target), terms)
     }
 
-    fn rest(&mut self, periods: u32, _set_point: f64) {
+    fn idle(&mut self, periods: u32, _set_point: f64) {
         self.bias *= pow(1.0 - INTEGRAL, f64::from(periods));
         self.quiet = self.quiet.saturating_add(periods);
     }
@@ -141,9 +142,10 @@ mod tests {
     use libm::fabs;
 
     fn demand(arriving: &[f64], waiting: &[f64]) -> Demand {
-        let mut demand = Demand { top: arriving.len() as u8 - 1, ..Demand::default() };
-        demand.arriving[..arriving.len()].copy_from_slice(arriving);
-        demand.waiting[..waiting.len()].copy_from_slice(waiting);
+        let mut demand = Demand::arriving(arriving);
+        for (load, waiting) in demand.levels.iter_mut().zip(waiting) {
+            load.waiting = *waiting;
+        }
         demand
     }
 
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unmodelled_load_is_trimmed_away() {
+    fn an_unmodelled_load_is_removed_by_the_bias() {
         // The model says 3.0 at full and 0.45 at light; there is 0.1 more that no request shows.
         let demand = demand(&[0.0, 0.45, 3.0], &[]);
         let mut law = Follower::new(2.0);
@@ -239,21 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn rest_is_so_many_periods_of_nothing() {
+    fn idle_periods_fade_the_law_as_so_many_steps_with_nothing() {
         let (calm, nothing) = (demand(&[0.0, 0.5], &[]), demand(&[0.0, 0.0], &[]));
         let mut law = Follower::new(1.0);
         for _ in 0..3 {
             law.next(&Observation { overridden: true, ..seen(&calm, 1.0) });
         }
         while law.next(&seen(&nothing, 0.0)) < 1.0 {}
-        let mut rests = law.clone();
+        let mut idle = law.clone();
         assert!(law.law.bias < -0.1, "there is something to fade: {}", law.law.bias);
         (0..4).for_each(|_| _ = law.next(&seen(&nothing, 0.0)));
-        rests.law.rest(4, 0.85);
+        idle.law.idle(4, 0.85);
         assert!(
-            fabs(rests.law.bias - law.law.bias) < 1e-12
-                && rests.law.quiet == law.law.quiet
-                && rests.m == law.m
+            fabs(idle.law.bias - law.law.bias) < 1e-12 && idle.law.quiet == law.law.quiet && idle.m == law.m
         );
         assert!(law.law.bias < -0.01);
     }

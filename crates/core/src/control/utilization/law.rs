@@ -11,9 +11,9 @@ pub struct Observation<'a> {
     pub measured: f64,
     /// R times the cost at the levels given in the period, without backlog. Unclipped.
     pub served: f64,
-    /// The response-time override holds (CA 4.2.1).
+    /// Whether the response-time override holds (CA 4.2.1): the plant answers slower than its limit.
     pub overridden: bool,
-    /// No rate and no cost stepped in this period: `measured` belongs to the present load.
+    /// Whether no rate and no cost stepped in this period, so that `measured` belongs to the present load.
     pub steady: bool,
     /// m as it was in the period.
     pub level: f64,
@@ -23,9 +23,10 @@ pub struct Observation<'a> {
     pub wait_periods: f64,
     /// Mean service time of a request, in periods.
     pub service_periods: f64,
-    /// Backlog that is no reason to drain, in periods of work, where the queue itself turns away what would be late; else 0.
+    /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
+    /// else 0.
     pub ordinary_backlog: f64,
-    /// A rate rose by a step in the period's last sample only.
+    /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
     pub unconfirmed: bool,
 }
 
@@ -41,15 +42,15 @@ pub enum LawTarget {
 /// The offered load that is to be filled: a plant's, or that of a part of its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadTarget {
-    /// The offered load that may be.
+    /// The most that these clients may offer.
     pub load: f64,
-    /// The share of the backlog that is to be drained in a period, as in [`Demand::offered`].
+    /// The share of the backlog that is to be served within a period, as in [`Demand::offered`].
     pub drain: f64,
-    /// The part of the plant that is not others', from which a backlog drains.
+    /// The part of the plant that these clients may use, with which their backlog drains.
     pub room: f64,
-    /// Something waits beyond the ordinary.
+    /// Whether more waits than the ordinary backlog.
     pub backlog: bool,
-    /// The plant is measured well below its set point, and nothing waits.
+    /// Whether the plant is measured well below its set point and no request waits.
     pub calm: bool,
     /// As in [`Observation`].
     pub unconfirmed: bool,
@@ -60,19 +61,19 @@ pub struct LoadTarget {
 /// The terms of a target, each by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LawTerms {
-    /// The integral part: what was learned to add to the set point.
+    /// The integral part, which is added to the set point.
     pub bias: f64,
     /// The proportional part.
     pub proportional: f64,
-    /// What is let in beyond the set point where the queue turns away what would be late.
+    /// The load admitted beyond the set point where the queue itself rejects requests that would be late.
     pub beyond: f64,
 }
 
-/// A law of the service level. One call a period; its state is its own.
+/// A law of the service level, called once a period.
 pub trait Law: Send {
     /// The target of the next period.
     fn target(&mut self, seen: &Observation<'_>) -> (LawTarget, LawTerms);
 
     /// Lets the terms fade over idle periods: no request came or was there, with m at M.
-    fn rest(&mut self, periods: u32, set_point: f64);
+    fn idle(&mut self, periods: u32, set_point: f64);
 }

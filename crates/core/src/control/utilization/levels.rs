@@ -1,7 +1,10 @@
-//! From the allocation to the actuators: the service level of each class, corrected for what its clients ask.
+//! From the allocation to the actuators: the service level of each class, corrected for how much its clients ask for.
+//!
+//! m between two levels is a fraction of the clients. Clients differ in how much they ask for, so the fraction is moved
+//! until the share of the requests is as allocated.
 
-use super::view::PlantView;
-use crate::actuator::client_share::ClientShare;
+use super::view::{ClassView, PlantView};
+use crate::actuator::fraction_calibration::FractionCalibration;
 use crate::control::allocation::Allocation;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
@@ -10,25 +13,40 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub(crate) struct Levels {
     /// By class of the view: the share of requests behind a fraction of its clients.
-    shares: Vec<ClientShare>,
-    /// The service level of each class that the loop moves, by number.
+    shares: Vec<FractionCalibration>,
+    /// The number and the service level of each class that the loop moves, in the view's order.
     set: Vec<(usize, f64)>,
+}
+
+/// The classes whose service level the loop moves.
+fn is_moved(class: &ClassView) -> bool {
+    class.owns_actuator && !class.exempt
+}
+
+/// Room for the levels of all classes that the loop moves.
+fn highest(plant: &PlantView) -> Vec<(usize, f64)> {
+    let moved = plant.classes.iter().filter(|class| is_moved(class));
+    moved.map(|class| (class.class, class.top as f64)).collect()
 }
 
 impl Levels {
     pub(crate) fn new(plant: &PlantView) -> Self {
-        Levels { shares: alloc::vec![ClientShare::default(); plant.classes.len()], set: Vec::new() }
+        Levels {
+            shares: alloc::vec![FractionCalibration::default(); plant.classes.len()],
+            set: highest(plant),
+        }
     }
 
-    /// Begins with the classes of a new view. What was learned of a class whose levels stay is kept.
+    /// Takes the classes of a new view; a class whose levels stay keeps what was learned.
     pub(crate) fn reload(&mut self, before: &PlantView, plant: &PlantView) {
         let kept = plant.classes.iter().map(|class| {
             let mut known =
                 before.classes.iter().zip(&self.shares).filter(|(old, _)| old.class == class.class);
             let known = known.next().filter(|(old, _)| old.top == class.top && old.here == class.here);
-            known.map_or_else(ClientShare::default, |(_, share)| share.clone())
+            known.map_or_else(FractionCalibration::default, |(_, share)| share.clone())
         });
         self.shares = kept.collect();
+        self.set = highest(plant);
     }
 
     /// The levels that apply the allocation.
@@ -38,20 +56,61 @@ impl Levels {
         allocation: &Allocation,
         measured: &Measurement<'_>,
     ) -> &[(usize, f64)] {
-        self.set.clear();
-        let classes = plant.classes.iter().zip(&mut self.shares);
-        for (class, share) in classes.filter(|(class, _)| class.owns_actuator && !class.exempt) {
+        let classes = plant.classes.iter().zip(&mut self.shares).filter(|(class, _)| is_moved(class));
+        for ((class, share), (_, level)) in classes.zip(&mut self.set) {
             let top = class.top as f64;
             let own = &measured.classes[class.class];
             share.learn(if own.active { &own.window.decided[..=class.top] } else { &[] });
-            self.set
-                .push((class.class, share.service_level(allocation.level_of(plant, class).min(top), top)));
+            *level = share.service_level(allocation.level_of(plant, class).min(top), top);
         }
         &self.set
     }
 
-    /// Lets what was learned fade: nothing came for so many periods.
-    pub(crate) fn rest(&mut self, periods: u32) {
-        self.shares.iter_mut().for_each(|share| share.rest(periods));
+    /// Lets what was learned fade over so many idle periods.
+    pub(crate) fn idle(&mut self, periods: u32) {
+        self.shares.iter_mut().for_each(|share| share.idle(periods));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, measured, plant};
+    use super::*;
+
+    #[test]
+    fn each_class_that_the_loop_moves_has_its_level_within_its_own_range() {
+        let (mut exempt, mut sent) = (class(1, 3), class(3, 3));
+        (exempt.exempt, sent.owns_actuator) = (true, false);
+        let mut own = plant(alloc::vec![class(0, 3), exempt, class(2, 1), sent]);
+        own.is_shared = false;
+        let mut allocation = Allocation::top(&own);
+        allocation.level = 1.5;
+        let classes = [0; 4].map(|_| arrivals(0.0, 1));
+        let mut levels = Levels::new(&own);
+        assert_eq!(levels.set(&own, &allocation, &measured(&classes, &[0; 4])), [(0, 1.5), (2, 1.0)]);
+    }
+
+    #[test]
+    fn clients_that_ask_for_much_move_the_fraction_and_a_reload_keeps_it() {
+        let own = plant(alloc::vec![class(0, 1)]);
+        let mut allocation = Allocation::top(&own);
+        allocation.level = 0.5;
+        let mut levels = Levels::new(&own);
+        // Half of the clients were admitted, and sent nine tenths of the requests.
+        let mut classes = [arrivals(1000.0, 1)];
+        classes[0].window.decided[..2].copy_from_slice(&[100, 900]);
+        let mut m = 0.5;
+        for _ in 0..3 {
+            m = levels.set(&own, &allocation, &measured(&classes, &[0]))[0].1;
+        }
+        assert!(m < 0.45, "{m}");
+        let quiet = [arrivals(0.0, 1)];
+        let mut changed = Levels::new(&own);
+        changed.shares.clone_from(&levels.shares);
+        levels.reload(&own, &own);
+        let kept = levels.set(&own, &allocation, &measured(&quiet, &[0]))[0].1;
+        assert!((m..0.5).contains(&kept), "{kept}");
+        changed.reload(&own, &plant(alloc::vec![class(0, 2)]));
+        assert_eq!(changed.shares[0].clone().service_level(0.5, 2.0), 0.5, "other levels are learned anew");
     }
 }

@@ -1,11 +1,17 @@
 //! The utilization loop of one plant: holds U at the set point by moving the service level m.
 //!
-//! The offered load drives it, R times the cost at the level given, unclipped, plus the backlog: a measured U saturates at
-//! 1 and comes late. The measurement trains the costs, and supervises through the law's bias. [`UtilizationLoop::step`] is
-//! one control period from top to bottom; each stage is a file:
+//! *Observes*: the [`Measurement`] of a period. *Law*: `feed_forward.rs`, or `paper.rs` for comparison; both implement
+//! `law.rs`. *Gives out*: the service level of each class.
 //!
-//! `sense` -> `costs` -> `offered` (with `demand`) and `served` -> a law (`feed_forward`, `paper`) ->
-//! [`allocation`](crate::control::allocation) -> `levels` -> `status`.
+//! The law acts on the offered load: the arrival rate of each class times the cost of a request at the level given, summed
+//! without an upper bound, and the backlog. A measured U would not do, since it saturates at 1 and shows a change one
+//! period late. The measurement has two other uses: the costs are learned from it, and the law's bias corrects the offset
+//! between it and the set point.
+//!
+//! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
+//!
+//! `sense` -> `costs` -> `offered` (as a `demand`) and `served` -> law -> [`allocation`](crate::control::allocation) ->
+//! `levels` -> `status`.
 
 pub(crate) mod costs;
 pub(crate) mod demand;
@@ -23,20 +29,22 @@ pub(crate) mod view;
 
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
+use crate::control::{Due, Loop};
 use crate::promises::Mode;
 use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use alloc::{boxed::Box, vec::Vec};
 use costs::{CostModel, idles};
 use law::{Law, Observation};
 use levels::Levels;
 use offered::PlantDemand;
+pub(crate) use reload::PlantReload;
 use sense::Sensed;
 use served::ServedLoad;
 use view::PlantView;
 
-/// Backlog, in periods of work, that waits in time where the queue turns away what would not.
+/// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const WAITS_IN_TIME: f64 = 0.25;
 
 /// The loop of one plant.
@@ -44,38 +52,49 @@ pub(crate) struct UtilizationLoop {
     view: PlantView,
     mode: Mode,
     law: Box<dyn Law>,
-    /// The set point of the last period, reduced for the delays that the plant misses.
+    /// U* of the last period, reduced for delays that are missed.
     set_point: f64,
     sensed: Sensed,
     costs: CostModel,
     demand: PlantDemand,
+    served: ServedLoad,
     allocation: Allocation,
     levels: Levels,
-    /// The costs were forgotten in this period.
+    /// Whether the costs were forgotten in this period.
     forgotten: bool,
     status: PlantStatus,
     sites: Vec<SiteStatus>,
 }
 
-/// What the loop takes in one period.
+/// What the loop observes in one period.
 pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
-    /// c, the cost of a rejection on the gateway's own machine.
+    /// By class number: what was learned of the costs, here and at other plants.
+    pub(crate) costs: &'a mut [ClassCosts],
+    /// c: seconds of the gateway's own machine per rejection.
     pub(crate) rejection_cost: f64,
-    /// How long a request may wait.
+    /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
-    /// The number of workers was promised, or found.
+    /// Whether the number of workers was promised, or has been found.
     pub(crate) capacity_known: bool,
-    /// By what part the set point is reduced, for delays that the plant misses.
+    /// By what part the set point is reduced, because promised delays are missed.
     pub(crate) set_point_reduction: f64,
-    /// The queue itself turns away what would be late.
+    /// Whether the queue itself rejects requests that would be late.
     pub(crate) sheds: bool,
 }
 
-impl UtilizationLoop {
-    /// One control period, from what was counted to what requests will read: the service level of each class, by number.
-    pub(crate) fn step(&mut self, input: &PlantInput<'_>, learned: &mut [ClassCosts]) -> &[(usize, f64)] {
-        let (plant, measured) = (&self.view, &input.measured);
+impl Loop for UtilizationLoop {
+    type Inputs<'a> = PlantInput<'a>;
+    /// The service level m of each class, by class number.
+    type Outputs<'a> = &'a [(usize, f64)];
+    type Promises<'a> = PlantReload<'a>;
+
+    fn due(&self) -> Due {
+        Due::Period
+    }
+
+    fn step(&mut self, _now: Instant, input: PlantInput<'_>) -> &[(usize, f64)] {
+        let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
         self.costs.rejection = if plant.promised.same_host { input.rejection_cost } else { 0.0 };
@@ -84,8 +103,8 @@ impl UtilizationLoop {
         let steady = is_steady(plant, measured, learned);
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
-        let served = ServedLoad::new(plant, measured, &costs);
-        // Without control the measurement says nothing of m, and the bias must not follow it.
+        let served = self.served.sum(plant, measured, &costs);
+        // Unless m is applied, the measurement does not depend on it and must not move the bias.
         let controls = self.mode == Mode::Control;
         let overridden = sensed.too_slow && controls;
         let (target, terms) = self.law.target(&Observation {
@@ -101,30 +120,36 @@ impl UtilizationLoop {
             service_periods: sensed.service_time.as_secs_f64() / measured.nominal_seconds,
             unconfirmed: plant.classes.iter().any(|class| measured.classes[class.class].rose),
         });
-        // What a part of a period taught of the costs is chance.
+        // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
         let allocation = self.allocation.allocate(plant, &target, demand, known);
         let levels = self.levels.set(plant, allocation, measured);
-        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top() {
-            self.costs.doubt(plant, measured, learned);
-        }
 
         self.sensed = sensed;
         status::write(&mut self.status, &sensed, allocation);
         self.status.utilization_model = served.linear;
         self.status.utilization_offered = served.total + demand.whole.backlog(before);
-        self.status.trim = if known { terms.bias } else { 0.0 };
-        status::write_sites(&mut self.sites, &served, demand);
+        self.status.bias = if known { terms.bias } else { 0.0 };
+        status::write_sites(&mut self.sites, served, demand);
+        if idles(&sensed, measured, self.set_point) && allocation.level < plant.top {
+            self.costs.doubt(plant, measured, input.costs);
+        }
         levels
     }
 
+    fn reload(&mut self, promises: PlantReload<'_>) {
+        self.take_over(&promises);
+    }
+}
+
+impl UtilizationLoop {
     /// Whether every class has its highest level.
     pub(crate) fn is_at_top(&self) -> bool {
         self.allocation.is_at_top(&self.view)
     }
 
-    /// Nothing comes, and nothing is there: all senses say so from now on.
-    pub(crate) fn begin_rest(&mut self) {
+    /// Begins idle periods, in which no request comes and none is there: what was sensed becomes zero.
+    pub(crate) fn begin_idle(&mut self) {
         self.sensed = Sensed::default();
         status::write(&mut self.status, &self.sensed, &self.allocation);
         (self.status.utilization_offered, self.status.utilization_model) = (0.0, 0.0);
@@ -133,10 +158,10 @@ impl UtilizationLoop {
         }
     }
 
-    /// So many periods of it went by.
-    pub(crate) fn end_rest(&mut self, periods: u32) {
-        self.law.rest(periods, self.set_point);
-        self.levels.rest(periods);
+    /// Ends the idle periods; there were so many.
+    pub(crate) fn end_idle(&mut self, periods: u32) {
+        self.law.idle(periods, self.set_point);
+        self.levels.idle(periods);
     }
 
     /// Mean service time of the last period.
@@ -144,8 +169,8 @@ impl UtilizationLoop {
         self.sensed.service_time
     }
 
-    /// The plant is not what it was taken for, and what was measured of its requests says nothing: forgets it. Passes each
-    /// class and level.
+    /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
+    /// Passes each class and level.
     pub(crate) fn forget_costs(&mut self, mut forget: impl FnMut(usize, usize)) {
         for class in &self.view.classes {
             class.levels_here().for_each(|level| forget(class.class, level));

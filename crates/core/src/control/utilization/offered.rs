@@ -3,49 +3,27 @@
 //! It is a function of one m for the whole plant, and where the plant is shared also of one m for each group of classes.
 
 use super::costs::RequestCosts;
-use super::demand::Demand;
+use super::demand::{Demand, LoadParts};
 use super::view::{ClassView, PlantView};
 use crate::control::allocation::max_min::{Claim, own_levels};
 use crate::promises::plan::utilization;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// What a class brings at a level, or several do: work that arrives, the link's share, work that waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct LoadParts {
-    pub(crate) arriving: f64,
-    pub(crate) link: f64,
-    pub(crate) waiting: f64,
-}
-
-impl LoadParts {
-    /// Adds a part of another.
-    pub(crate) fn add(&mut self, part: f64, other: LoadParts) {
-        self.arriving += part * other.arriving;
-        self.link += part * other.link;
-        self.waiting += part * other.waiting;
-    }
-
-    /// The load with `drain` times the backlog; the bottleneck's of two resources.
-    pub(crate) fn offered(self, drain: f64) -> f64 {
-        (self.arriving + drain * self.waiting).max(self.link)
-    }
-}
-
-/// The demand at one plant in one period. Its lists are filled anew in each period, in place.
+/// The demand at one plant in one period.
 #[derive(Debug)]
 pub(crate) struct PlantDemand {
-    /// The load as a function of one m. What no m moves stands still in it.
+    /// The load as a function of one m for all classes; load that no m moves is a constant in it.
     pub(crate) whole: Demand,
     /// By group, where the plant is shared.
     pub(crate) groups: Vec<Demand>,
-    /// By site: what is served at full quality whatever the law says.
+    /// By site: the load of requests inside a contract and of exempt ones, which are served at full quality.
     pub(crate) fixed: Vec<LoadParts>,
     /// By site: U* of the contract by the costs known now.
     pub(crate) promised: Vec<Option<f64>>,
-    /// The same as last known; 0 without a contract.
+    /// The same, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
-    /// What other loops send here.
+    /// The load of classes whose service level the loops of other plants move.
     pub(crate) foreign: LoadParts,
 }
 
@@ -90,9 +68,9 @@ impl PlantDemand {
             let top = tops.max().unwrap_or(0);
             self.whole = Demand { top: top as u8, ..Demand::default() };
             for (place, class) in busy {
-                for level in 0..=top {
+                for (level, whole) in self.whole.levels[..=top].iter_mut().enumerate() {
                     let given = if class.exempt { class.top } else { level.min(class.top) };
-                    self.whole.add(level, 1.0, load(plant, place, given, measured, costs));
+                    whole.add(1.0, load(plant, place, given, measured, costs));
                 }
             }
         }
@@ -103,11 +81,11 @@ impl PlantDemand {
         self.foreign = LoadParts::default();
         self.fixed.fill(LoadParts::default());
         for group in &mut self.groups {
-            *group = Demand { top: group.top, ..Demand::default() };
+            group.levels[..=usize::from(group.top)].fill(LoadParts::default());
         }
     }
 
-    /// Adds what a class brings: `at` a level. The part that is inside a contract or exempt stands at full quality.
+    /// Adds the load of a class, which is `at(level)`. The part inside a contract, or exempt, counts at full quality.
     fn add(&mut self, class: &ClassView, measured: &Measurement<'_>, at: impl Fn(usize) -> LoadParts) {
         if !class.owns_actuator {
             return self.foreign.add(1.0, at(class.top));
@@ -118,23 +96,25 @@ impl PlantDemand {
             self.fixed[class.site].add(fixed, at(class.top));
         }
         if fixed < 1.0 {
-            for level in 0..=class.top {
-                self.groups[class.group].add(level, 1.0 - fixed, at(level));
+            let group = &mut self.groups[class.group];
+            for (level, load) in group.levels[..=class.top].iter_mut().enumerate() {
+                load.add(1.0 - fixed, at(level));
             }
         }
     }
 
-    /// The load of all groups as a function of one m. A site that is held to its contract stands still in it.
+    /// The load of all groups as a function of one m. The load of a site that is held to its contract is a constant in it.
     fn together(&self, plant: &PlantView) -> Demand {
         let top = self.groups.iter().map(|group| group.top).max().unwrap_or(0);
         let mut still = self.foreign;
         let mut whole = Demand { top, ..Demand::default() };
+        let loads = &mut whole.levels[..=usize::from(top)];
         for (place, site) in plant.sites.iter().enumerate() {
             still.add(1.0, self.fixed[place]);
             if site.shares_excess {
                 for group in &self.groups[site.groups.clone()] {
-                    for level in 0..=usize::from(top) {
-                        whole.add(level, 1.0, group.load_at(level.min(usize::from(group.top))));
+                    for (level, load) in loads.iter_mut().enumerate() {
+                        load.add(1.0, group.levels[level.min(usize::from(group.top))]);
                     }
                 }
             } else {
@@ -146,21 +126,19 @@ impl PlantDemand {
                 });
             }
         }
-        for level in 0..=usize::from(top) {
-            whole.add(level, 1.0, still);
-        }
+        loads.iter_mut().for_each(|load| load.add(1.0, still));
         whole
     }
 }
 
-/// Most classes are quiet most of the time: they ask for nothing at any level.
+/// Whether a class has no load at any level, as most classes have most of the time.
 fn is_quiet(class: &ClassView, measured: &Measurement<'_>) -> bool {
     let own = &measured.classes[class.class];
     let quiet = if class.owns_actuator { own.rate == 0.0 } else { !own.active };
     quiet && measured.waiting[class.class] == 0
 }
 
-/// What the class at this place of the view brings at a level.
+/// The load of the class with this index in the view if it is served at a level.
 fn load(
     plant: &PlantView,
     place: usize,
@@ -186,7 +164,7 @@ fn load(
     LoadParts { arriving, link, waiting }
 }
 
-/// Work and bytes per second of a class that another loop sends here: as much as came, whatever m is here.
+/// Work and bytes per second of a class whose service level the loop of another plant moves: as much as started here.
 fn sent_here(
     class: &ClassView,
     place: usize,
@@ -203,4 +181,80 @@ fn sent_here(
 /// Starts per second of a class at a level in the period.
 pub(crate) fn starts(class: &ClassView, measured: &Measurement<'_>, level: usize) -> f64 {
     measured.classes[class.class].window.counts.served[level] as f64 / measured.seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::CostModel;
+    use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+    use crate::promises::Guarantee;
+    use crate::time::Duration;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn rates_times_costs_at_each_level_and_what_waits() {
+        let mut exempt = class(1, 2);
+        (exempt.exempt, exempt.site, exempt.group) = (true, 0, 0);
+        let mut own = plant(alloc::vec![class(0, 2), exempt]);
+        own.is_shared = false;
+        let classes = [arrivals(100.0, 2), arrivals(10.0, 2)];
+        let learned = [learned(&[0.01, 0.04]), learned(&[0.01, 0.04])];
+        let period = measured(&classes, &[20, 0]);
+        let mut model = CostModel::new(&own);
+        model.rejection = 0.0001;
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let whole = &demand.estimate(&own, &period, &costs).whole;
+        // The exempt class has its highest level, at a cost of 0.01, whatever m is.
+        let [rejecting, light, full] = [0, 1, 2].map(|level| whole.levels[level].arriving);
+        assert!(
+            close(rejecting, 0.01 + 0.1) && close(light, 0.25 + 0.1) && close(full, 1.0 + 0.1),
+            "{whole:?}"
+        );
+        assert!(close(whole.levels[1].waiting, 0.05) && close(whole.levels[2].waiting, 0.2), "{whole:?}");
+    }
+
+    #[test]
+    fn at_a_shared_plant_a_contract_is_fixed_and_each_group_has_its_own_demand() {
+        let mut own = plant(alloc::vec![class(0, 1), class(1, 1)]);
+        own.sites[0].guarantee =
+            Some(Guarantee { rate: 50.0, bandwidth_bytes_per_second: None, burst: Duration::from_secs(2) });
+        let mut classes = [arrivals(100.0, 1), arrivals(20.0, 1)];
+        // A quarter of the arrivals was inside the contract.
+        classes[0].window.decided[1] = 75;
+        let learned = [learned(&[0.02]), learned(&[0.02])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(close(found.fixed[0].arriving, 0.125) && close(found.groups[0].levels[1].arriving, 0.375));
+        assert!(close(found.groups[1].levels[1].arriving, 0.1) && found.fixed[1] == LoadParts::default());
+        assert!(close(found.whole.levels[0].arriving, 0.125) && close(found.whole.levels[1].arriving, 0.6));
+        assert!(found.promised[1].is_none() && close(found.claimed[0], 50.0 * 0.005), "{found:?}");
+    }
+
+    #[test]
+    fn what_another_loop_sends_here_counts_as_it_came() {
+        let mut sent = class(1, 2);
+        sent.owns_actuator = false;
+        let mut own = plant(alloc::vec![class(0, 1), sent]);
+        own.sites.truncate(1);
+        own.groups.truncate(1);
+        let classes = [arrivals(0.0, 1), arrivals(40.0, 1)];
+        let learned = [learned(&[0.02]), learned(&[0.01, 0.04])];
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        let costs = model.learn(&own, &period, &learned);
+        let mut demand = PlantDemand::new(&own);
+        let found = demand.estimate(&own, &period, &costs);
+        assert!(
+            close(found.foreign.arriving, 0.1) && close(found.whole.levels[0].arriving, 0.1),
+            "{found:?}"
+        );
+    }
 }

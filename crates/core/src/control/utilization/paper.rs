@@ -5,8 +5,8 @@
 //! gain is eq. 3, `p = (U* - c R) / f` ("utilization in (3) can be substituted by its set point value"); between higher
 //! levels that expression makes a limit cycle, so there p is the segment's own `R (C_{I+1} - C_I)`.
 //!
-//! Why it is not the default: sampled, its gain margin is 0.46 of what was asked for (`tuning.rs`); a measured U
-//! saturates, so the integrator takes many periods down from a large overload, and backlog is not seen at all.
+//! It is not the default for three reasons: as a sampled law it has 0.46 of the gain margin that was asked for (`tuning.rs`);
+//! a measured U saturates, so a large overload takes the integrator many periods; and it does not see the backlog.
 
 use super::law::{Law, LawTarget, LawTerms, Observation};
 use super::tuning::as_printed;
@@ -18,7 +18,8 @@ pub struct PaperPi {
     gain_margin: f64,
 }
 
-/// The process gain is not taken lower: at f -> 0 and at R -> 0 it would vanish and the gains with it grow without end.
+/// The least process gain and the least f. At f -> 0 and at R -> 0 the process gain would vanish, and the controller's gains,
+/// which divide by it, would grow without bound.
 const SMALLEST_GAIN: f64 = 0.05;
 const SMALLEST_FRACTION: f64 = 0.05;
 
@@ -30,7 +31,7 @@ impl PaperPi {
 
     fn process_gain(seen: &Observation<'_>) -> f64 {
         let p = if seen.level <= 1.0 {
-            (seen.set_point - seen.demand.arriving[0]) / seen.level.max(SMALLEST_FRACTION)
+            (seen.set_point - seen.demand.levels[0].arriving) / seen.level.max(SMALLEST_FRACTION)
         } else {
             seen.demand.gain(seen.level)
         };
@@ -49,8 +50,8 @@ impl Law for PaperPi {
         (LawTarget::Level(m), LawTerms::default())
     }
 
-    fn rest(&mut self, _periods: u32, set_point: f64) {
-        // Nothing was measured, and m cannot rise.
+    fn idle(&mut self, _periods: u32, set_point: f64) {
+        // The error of a period in which nothing was served.
         self.last_error = set_point;
     }
 }
@@ -62,8 +63,7 @@ mod tests {
 
     /// Steps of the load to `load` times the capacity, admission only, set point 0.58: utilization by period.
     fn step_response(gain_margin: f64, load: f64) -> alloc::vec::Vec<f64> {
-        let mut demand = Demand { top: 1, ..Demand::default() };
-        demand.arriving[1] = load;
+        let demand = Demand::arriving(&[0.0, load]);
         let mut law = PaperPi::new(gain_margin);
         let mut m = 1.0;
         let mut utilization = alloc::vec::Vec::new();

@@ -5,12 +5,24 @@ use super::costs::CostModel;
 use super::levels::Levels;
 use super::offered::PlantDemand;
 use super::sense::Sensed;
+use super::served::ServedLoad;
 use super::view::{ClassView, PlantView, law};
 use crate::control::allocation::Allocation;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use alloc::vec::Vec;
+
+/// What the loop of a plant needs of new promises.
+pub(crate) struct PlantReload<'a> {
+    /// The promises until now.
+    pub(crate) was: &'a Promises,
+    pub(crate) registry: &'a Registry,
+    /// The plant's number.
+    pub(crate) number: usize,
+    /// Maps a class, by number, and its m among its old levels to its m among the new ones.
+    pub(crate) m: &'a dyn Fn(usize, f64) -> f64,
+}
 
 impl UtilizationLoop {
     /// The loop of plant `number`, with every class at its highest level.
@@ -23,7 +35,7 @@ impl UtilizationLoop {
             name: promised.name.clone(),
             workers: promised.workers,
             set_point: promised.set_point,
-            service_level: view.top(),
+            service_level: view.top,
             ..PlantStatus::default()
         };
         UtilizationLoop {
@@ -33,6 +45,7 @@ impl UtilizationLoop {
             sensed: Sensed::default(),
             costs: CostModel::new(&view),
             demand: PlantDemand::new(&view),
+            served: ServedLoad::default(),
             allocation: Allocation::top(&view),
             levels: Levels::new(&view),
             forgotten: false,
@@ -42,14 +55,9 @@ impl UtilizationLoop {
         }
     }
 
-    /// Goes on with what was promised anew. `m` maps a level of a class, by number, as it was to what it is now.
-    pub(crate) fn reload(
-        &mut self,
-        was: &Promises,
-        registry: &Registry,
-        number: usize,
-        m: impl Fn(usize, f64) -> f64,
-    ) {
+    /// Goes on with new promises.
+    pub(super) fn take_over(&mut self, promises: &PlantReload<'_>) {
+        let &PlantReload { was, registry, number, m } = promises;
         let control = &registry.promises.control;
         let (fresh_law, can_share) = law(&control.law);
         if was.control.law != control.law {
@@ -70,7 +78,7 @@ impl UtilizationLoop {
 
     /// The present allocation among the classes and levels of another view.
     fn moved(&self, view: &PlantView, m: impl Fn(usize, f64) -> f64) -> Allocation {
-        let (present, old_top, new_top) = (self.allocation.level, self.view.top(), view.top());
+        let (present, old_top, new_top) = (self.allocation.level, self.view.top, view.top);
         // Among the classes that the loop moved, one with the most levels has its m unclamped.
         let stays = |before: &&ClassView| {
             before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)

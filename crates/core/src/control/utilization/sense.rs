@@ -7,21 +7,21 @@ use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::Duration;
 use core::ops::Add;
 
-/// What the plant's own signals say of a period.
+/// What was measured at the plant itself in a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sensed {
-    /// U, by gaps or as reported, in [0, 1].
+    /// U: the busy part of the workers' time, or U as the plant reports it; in [0, 1].
     pub(crate) utilization: f64,
     /// Mean service time; zero if nothing was released.
     pub(crate) service_time: Duration,
     /// For how long the plant has been busy and released nothing (s).
     pub(crate) silent_seconds: f64,
-    /// The plant answers slower than its limit (CA 4.2.1).
+    /// Whether the plant answers slower than its limit (CA 4.2.1).
     pub(crate) too_slow: bool,
 }
 
 impl Sensed {
-    /// Senses a period; `before` is the one before it, `rejection_cost` c.
+    /// Senses a period. `before` is what the period before showed, and `rejection_cost` is c.
     pub(crate) fn new(
         plant: &PlantView,
         measured: &Measurement<'_>,
@@ -32,12 +32,12 @@ impl Sensed {
         let gap = (measured.counted.busy_ns as f64 / capacity_ns).min(1.0);
         let sensed = match (plant.promised.sense, measured.reported) {
             (Sense::Reported, Some(reported)) => reported.clamp(0.0, 1.0),
-            // Rejections on the same host that find it busy make services longer, and are in the gap already.
+            // Rejections on the same host that find it busy make services longer, so busy time includes them already.
             _ => gap + (1.0 - gap) * rejections(plant, measured, rejection_cost).min(1.0),
         };
         let mean_ns = measured.counted.service_ns.checked_div(measured.counted.releases).unwrap_or(0);
         let service_time = Duration::from_nanos(mean_ns);
-        // A plant that is busy and releases nothing answers no sooner than it has been silent.
+        // While a busy plant releases nothing, its response time is at least the time since its last release.
         let silent = measured.counted.releases == 0 && measured.in_service > 0;
         let silent_seconds = if silent { before.silent_seconds + measured.seconds } else { 0.0 };
         let answers_after = service_time.as_secs_f64().max(silent_seconds);
@@ -75,4 +75,57 @@ fn link(plant: &PlantView, measured: &Measurement<'_>) -> f64 {
 /// What this plant served of a class in the period.
 pub(crate) fn served_here(class: &ClassView, measured: &ClassMeasurement) -> Served {
     class.levels_here().map(|level| measured.served[level]).fold(Served::default(), Served::add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::by_hand::{arrivals, class, measured, plant};
+    use super::*;
+    use crate::request::Reason;
+    use crate::telemetry::snapshot::PlantSnapshot;
+
+    fn sensed(plant: &PlantView, measured: &Measurement<'_>) -> Sensed {
+        Sensed::new(plant, measured, 0.001, &Sensed::default())
+    }
+
+    #[test]
+    fn u_is_the_busy_part_of_the_workers_time_or_as_reported() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        let mut rejected = arrivals(100.0, 1);
+        rejected.window.counts.reasons[Reason::Overload as usize] = 50;
+        let classes = [rejected];
+        let counted = PlantSnapshot { busy_ns: 2_000_000_000, releases: 100, service_ns: 3_000_000_000 };
+        let mut period = Measurement { counted, ..measured(&classes, &[0]) };
+        let found = sensed(&own, &period);
+        assert!(
+            (found.utilization - (0.5 + 0.5 * 0.05)).abs() < 1e-12,
+            "and 50 rejections of 1 ms: {found:?}"
+        );
+        assert_eq!((found.service_time, found.too_slow), (Duration::from_millis(30), false));
+        own.promised.sense = Sense::Reported;
+        assert!(sensed(&own, &period).utilization > 0.5, "until the plant reports");
+        period.reported = Some(1.4);
+        assert_eq!(sensed(&own, &period).utilization, 1.0);
+    }
+
+    #[test]
+    fn a_plant_that_releases_nothing_is_too_slow_after_its_limit() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        own.promised.response_time_limit = Some(Duration::from_millis(1500));
+        let classes = [arrivals(10.0, 1)];
+        let period = Measurement { in_service: 4, ..measured(&classes, &[0]) };
+        let first = sensed(&own, &period);
+        assert!(!first.too_slow && first.silent_seconds == 1.0);
+        assert!(Sensed::new(&own, &period, 0.0, &first).too_slow);
+    }
+
+    #[test]
+    fn the_link_is_the_bottleneck_where_it_is_fuller_than_the_workers() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        own.promised.bandwidth_bytes_per_second = Some(1e6);
+        let mut class = arrivals(10.0, 1);
+        class.window.counts.bytes = 700_000;
+        let classes = [class];
+        assert_eq!(sensed(&own, &measured(&classes, &[0])).utilization, 0.7);
+    }
 }

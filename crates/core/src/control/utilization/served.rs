@@ -7,8 +7,8 @@ use super::view::PlantView;
 use crate::telemetry::measurement::Measurement;
 use alloc::vec::Vec;
 
-/// What the requests of a period took, by the costs known now.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The load of a period's requests, by the costs known now.
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct ServedLoad {
     /// U of all starts and rejections, without backlog. Unclipped.
     pub(crate) total: f64,
@@ -28,10 +28,17 @@ pub(crate) struct SiteLoad {
 }
 
 impl ServedLoad {
-    pub(crate) fn new(plant: &PlantView, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> Self {
+    /// Sums a period.
+    pub(crate) fn sum(
+        &mut self,
+        plant: &PlantView,
+        measured: &Measurement<'_>,
+        costs: &RequestCosts<'_>,
+    ) -> &Self {
         let (mut total, mut linear) = (0.0, 0.0);
-        let mut sites = alloc::vec![SiteLoad::default(); plant.sites.len()];
-        // Arrivals inside the contract, and all arrivals, of the site at this place.
+        self.sites.clear();
+        self.sites.resize(plant.sites.len(), SiteLoad::default());
+        // Arrivals inside the contract, and all arrivals, of the site `own`.
         let (mut guaranteed, mut own) = ((0.0, 0.0), 0);
         for (place, class) in plant.classes.iter().enumerate() {
             let measurement = &measured.classes[class.class];
@@ -55,12 +62,46 @@ impl ServedLoad {
                     guaranteed.0 += arrivals * window.guaranteed_share();
                     guaranteed.1 += arrivals;
                 }
-                let site = &mut sites[class.site];
+                let site = &mut self.sites[class.site];
                 site.utilization += served;
                 site.guaranteed_share = guaranteed.0 / f64::max(guaranteed.1, 1.0);
             }
             linear += costs.linear(class, &served_here(class, measurement));
         }
-        ServedLoad { total, linear: linear / measured.seconds, sites }
+        (self.total, self.linear) = (total, linear / measured.seconds);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::CostModel;
+    use super::super::view::by_hand::{arrivals, class, learned, measured, plant};
+    use super::*;
+    use crate::model::Served;
+    use crate::request::Reason;
+
+    #[test]
+    fn starts_and_rejections_count_at_their_costs_by_site() {
+        let own = plant(alloc::vec![class(0, 2), class(1, 2)]);
+        let mut classes = [arrivals(100.0, 2), arrivals(40.0, 1)];
+        classes[0].window.counts.served[1] = 20;
+        classes[0].window.decided[2] = 60;
+        classes[1].window.counts.reasons[Reason::Overload as usize] = 50;
+        classes[1].served[1] = Served { requests: 40.0, work_seconds: 0.4, bytes: 4e4 };
+        let mut learned = [learned(&[0.01, 0.04]), learned(&[0.01, 0.04])];
+        learned[1].line = crate::model::LinearModel::known(0.02, 0.0);
+        let period = measured(&classes, &[0, 0]);
+        let mut model = CostModel::new(&own);
+        model.rejection = 0.001;
+        let costs = model.learn(&own, &period, &learned);
+        let mut served = ServedLoad::default();
+        let found = served.sum(&own, &period, &costs);
+        let [first, second] = [found.sites[0], found.sites[1]];
+        // 100 at 0.01 and 20 at 0.0025 of the plant; 40 at 0.0025 and 50 rejections.
+        assert!((first.utilization - 1.05).abs() < 1e-12 && (second.utilization - 0.15).abs() < 1e-12);
+        assert!((found.total - 1.2).abs() < 1e-12, "{found:?}");
+        assert!((found.linear - 40.0 * 0.005).abs() < 1e-12, "by the line: {found:?}");
+        assert_eq!((first.guaranteed_share, second.guaranteed_share), (0.4, 0.0));
     }
 }

@@ -1,4 +1,4 @@
-//! What the status shows of one plant's loop: written last in a period, from the values of its stages, read by none.
+//! The status of one plant's loop: written last in a period from the values of the stages, and read by no stage.
 
 use super::UtilizationLoop;
 use super::offered::PlantDemand;

@@ -1,10 +1,10 @@
-//! What the loop of one plant sees of the promises: the plant, its classes, and the sites that share it. It stands still
-//! between reloads.
+//! The promises as the loop of one plant sees them: the plant, its classes, and the sites that share it. The view changes at
+//! a reload only.
 
 use super::feed_forward::FeedForward;
 use super::law::Law;
 use super::paper::PaperPi;
-use crate::promises::plan::{Known, told};
+use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
 use alloc::{boxed::Box, string::String, vec::Vec};
@@ -19,7 +19,9 @@ pub(crate) struct PlantView {
     pub(crate) sites: Vec<SiteView>,
     /// M of each group: the classes of one site and one priority, which have one m.
     pub(crate) groups: Vec<usize>,
-    /// Whether several groups, or a contract, share the plant. Else all classes have one m.
+    /// M of the loop: the largest number of levels among the classes that it moves.
+    pub(crate) top: f64,
+    /// Whether several groups, or a contract, share the plant. Otherwise all classes have one m.
     pub(crate) is_shared: bool,
 }
 
@@ -30,14 +32,14 @@ pub(crate) struct ClassView {
     /// M.
     pub(crate) top: usize,
     pub(crate) exempt: bool,
-    /// This plant is the site's own, so the loop moves the class's service level. Else only some of its levels come here,
-    /// at the choice of another loop.
+    /// Whether this plant is the site's own, so that this loop moves the class's service level. Otherwise the loop of another
+    /// plant moves it, and this plant serves only some of the levels.
     pub(crate) owns_actuator: bool,
     /// Whether this plant serves level l.
     pub(crate) here: [bool; MAX_LEVELS + 1],
-    /// The levels that it serves, in order: most of what is asked in a period is asked of each.
+    /// The same as a list, in order.
     levels: Vec<usize>,
-    /// The place of its site and of its group among those of the view, if the loop owns the actuator.
+    /// The index of its site and of its group in the view, if the loop owns the actuator.
     pub(crate) site: usize,
     pub(crate) group: usize,
     /// The first guess of C_l / C_{l+1}.
@@ -51,7 +53,7 @@ pub(crate) struct SiteView {
     pub(crate) name: String,
     pub(crate) guarantee: Option<Guarantee>,
     /// Its costs as promised.
-    pub(crate) told: Option<Known>,
+    pub(crate) promised_costs: Option<Known>,
     /// Its share of the excess, by weight.
     pub(crate) weight: f64,
     pub(crate) shares_excess: bool,
@@ -61,11 +63,11 @@ pub(crate) struct SiteView {
     pub(crate) groups: Range<usize>,
 }
 
-/// A level never served yet is taken to cost this much of the one above: low, so that nothing is rejected before the
-/// level was tried; one period of it then tells.
+/// A level that was never served is taken to cost this part of the level above. It is low, so that no request is rejected
+/// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
-/// Builds the law that is promised; the flag says whether its target is a load, which can be shared out.
+/// Builds the law that is promised. The flag says whether its target is a load, which can be shared out among sites.
 pub(crate) fn law(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
     match promised {
         promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
@@ -80,7 +82,7 @@ impl PlantView {
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         for member in registry.classes() {
             let site = member.site;
-            let class = site.classes.get(member.place);
+            let class = site.classes.get(member.index);
             let mut view = ClassView {
                 class: member.class,
                 top: site.levels.len(),
@@ -111,19 +113,17 @@ impl PlantView {
             class.site = sites.partition_point(|site| site.number < key.0);
             class.group = groups.partition_point(|group| group < key);
         }
+        let owned = classes.iter().filter(|class| class.owns_actuator);
+        let top = owned.map(|class| class.top).max().unwrap_or(0) as f64;
         let has_contract = sites.iter().any(|site| site.guarantee.is_some());
         PlantView {
             promised: promises.plants[number].clone(),
             classes,
+            top,
             groups: groups.iter().map(|(site, _)| promises.sites[*site].levels.len()).collect(),
             is_shared: can_share && (groups.len() > 1 || has_contract),
             sites,
         }
-    }
-
-    /// M of the loop: the most levels of the classes that it moves.
-    pub(crate) fn top(&self) -> f64 {
-        self.owned().map(|class| class.top).max().unwrap_or(0) as f64
     }
 
     /// The classes whose service level the loop moves.
@@ -147,7 +147,7 @@ fn site_views(
         number,
         name: site.name.clone(),
         guarantee: site.guarantee,
-        told: told(promises, site),
+        promised_costs: promised_costs(promises, site),
         weight: site.weight,
         shares_excess: site.share_excess,
         classes: range(keys, number),
@@ -173,5 +173,87 @@ impl ClassView {
         let wanted = wanted.max(1);
         let up = self.levels_here().find(|level| *level >= wanted);
         up.or_else(|| self.levels_here().rev().find(|level| *level < wanted)).unwrap_or(wanted)
+    }
+}
+
+/// Inputs of the stages, for tests that make them by hand.
+#[cfg(test)]
+pub(crate) mod by_hand {
+    use super::*;
+    use crate::control::cost::class::ClassCosts;
+    use crate::model::{LinearModel, Served};
+    use crate::telemetry::measurement::{ClassMeasurement, Measurement};
+    use crate::telemetry::snapshot::PlantSnapshot;
+
+    /// A class with M levels that all are served here, in the group of the same number.
+    pub(crate) fn class(number: usize, top: usize) -> ClassView {
+        let mut here = [false; MAX_LEVELS + 1];
+        here[1..=top].fill(true);
+        ClassView {
+            class: number,
+            top,
+            exempt: false,
+            owns_actuator: true,
+            here,
+            levels: (1..=top).collect(),
+            site: number,
+            group: number,
+            cost_ratio: [UNKNOWN_COST_RATIO; MAX_LEVELS + 1],
+        }
+    }
+
+    /// A plant of four workers with a site for each of these classes; shared if there are several.
+    pub(crate) fn plant(classes: Vec<ClassView>) -> PlantView {
+        let site = |class: &ClassView| SiteView {
+            number: class.site,
+            name: String::new(),
+            guarantee: None,
+            promised_costs: None,
+            weight: 1.0,
+            shares_excess: true,
+            classes: class.site..class.site + 1,
+            groups: class.group..class.group + 1,
+        };
+        PlantView {
+            promised: promises::Plant::new("plant", 4),
+            sites: classes.iter().map(site).collect(),
+            groups: classes.iter().map(|class| class.top).collect(),
+            top: classes.iter().map(|class| class.top).max().unwrap_or(0) as f64,
+            is_shared: classes.len() > 1,
+            classes,
+        }
+    }
+
+    /// What was learned of a class whose requests take so many seconds of one worker, and 1,000 bytes, by level from 1 on;
+    /// nothing of a level at 0.
+    pub(crate) fn learned(seconds: &[f64]) -> ClassCosts {
+        let mut costs = ClassCosts::new(LinearModel::default(), seconds.len());
+        for (known, seconds) in costs.by_level[1..].iter_mut().zip(seconds).filter(|(_, s)| **s > 0.0) {
+            known.learn(Served { requests: 100.0, work_seconds: 100.0 * seconds, bytes: 1e5 });
+        }
+        costs
+    }
+
+    /// A period of one second of four workers, with nothing in service.
+    pub(crate) fn measured<'a>(classes: &'a [ClassMeasurement], waiting: &'a [u32]) -> Measurement<'a> {
+        Measurement {
+            seconds: 1.0,
+            nominal_seconds: 1.0,
+            classes,
+            counted: PlantSnapshot::default(),
+            reported: None,
+            in_service: 0,
+            waiting,
+            workers: 4,
+        }
+    }
+
+    /// A class with this arrival rate, all of whose requests were started at a level.
+    pub(crate) fn arrivals(rate: f64, level: usize) -> ClassMeasurement {
+        let mut measured = ClassMeasurement { rate, active: true, ..ClassMeasurement::default() };
+        let counts = &mut measured.window.counts;
+        (counts.arrivals, counts.served[level]) = (rate as u64, rate as u64);
+        measured.window.decided[level] = rate as u64;
+        measured
     }
 }

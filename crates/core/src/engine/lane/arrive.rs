@@ -1,11 +1,15 @@
-//! The arrival of a request: level, admission, place, account.
+//! The arrival of a request: it is counted, given its level, admitted or refused, and placed in service or in the queue.
+//!
+//! A request inside its site's contract gets the highest level, any other the level that the service level of its class
+//! gives its client. Level 0 is a rejection. Where deadlines are promised, a request that would be late is refused too.
 
 use super::place::Placed;
 use super::start::{Start, reason, start};
-use super::{Lane, forget};
+use super::{Lane, unreserve};
 use crate::actuator::service_level::FRACTION_ONE;
-use crate::admission::token_bucket::TokenBucket;
-use crate::engine::state::PublishedState;
+use crate::admission::contract_token_bucket::TokenBucket;
+use crate::admission::deadline::{self, Candidate};
+use crate::engine::published_state::PublishedState;
 use crate::promises::{Choice, Mode};
 use crate::random::Random;
 use crate::request::work::CostFeatures;
@@ -43,15 +47,15 @@ impl Lane {
     pub fn arrive(&mut self, now: Instant, target: Target, token: Token, verdicts: &mut Verdicts) -> Arrival {
         self.follow();
         self.count_arrival(&target);
-        let given = self.level(now, &target);
-        let mut permit = permit(&self.shared, now, given.query, given.level);
+        let given = self.give_level(now, &target);
+        let mut permit = permit(&self.published, now, given.query, given.level);
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
             return self.reject(&target, refusal);
         }
         match self.place(now, (&target, token, given.query.standing), &mut permit, verdicts) {
             Placed::Entered(change) => {
                 let started = Start { now, decided: given.level, change };
-                start(&self.shared, &self.counters, &mut permit, started);
+                start(&self.published, &self.counters, &mut permit, started);
                 if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
             }
             Placed::Waiting => Arrival::Wait(permit),
@@ -59,25 +63,27 @@ impl Lane {
         }
     }
 
-    /// Counts an arrival. Every 2^k-th client is noted, so that clients which are too heavy are found.
+    /// Counts an arrival, and notes the client of every 2^k-th one for the search for heavy clients.
     fn count_arrival(&self, target: &Target) {
         let counters = &self.counters.classes[usize::from(target.class)];
         let arrivals = counters.arrivals.get();
-        let shift = self.shared.classes[usize::from(target.class)].words.note_shift.load(Ordering::Relaxed);
+        let shift =
+            self.published.classes[usize::from(target.class)].words.note_shift.load(Ordering::Relaxed);
         if arrivals & ((1 << shift) - 1) == 0 {
-            let place = (arrivals >> shift) as usize % RECENT;
-            counters.recent[place].store(target.client, Ordering::Relaxed);
+            let index = (arrivals >> shift) as usize % RECENT;
+            counters.recent[index].store(target.client, Ordering::Relaxed);
         }
         counters.arrivals.add(1);
     }
 
-    /// The level of an arriving request.
-    fn level(&mut self, now: Instant, target: &Target) -> GivenLevel {
-        let standing = standing(&self.shared, now, target);
+    /// Gives an arriving request its level.
+    fn give_level(&mut self, now: Instant, target: &Target) -> GivenLevel {
+        let standing = standing(&self.published, now, target);
         let query = LevelQuery { class: target.class, client: target.client, standing };
-        let mut level = level(&self.shared, query, &mut self.random);
-        // In a class with a deadline the unfinished work decides whether a request is served; the level only how well.
-        if level == 0 && self.shared.classes[usize::from(target.class)].terms.deadline.is_some() {
+        let mut level = level_of_request(&self.published, query, &mut self.random);
+        // In a class with a deadline the level decides only how well a request is served; whether it is served, the
+        // deadline decides.
+        if level == 0 && self.published.classes[usize::from(target.class)].terms.deadline.is_some() {
             level = 1;
         }
         if standing != Standing::Guaranteed {
@@ -86,54 +92,53 @@ impl Lane {
         GivenLevel { query, level }
     }
 
-    /// Admits a request of this level, or refuses it: for its level, or because it would miss its deadline.
+    /// Admits a request, or refuses it: because its level is 0, or because it would miss its deadline.
     fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<(), Refusal> {
-        if given.level == 0 && self.shared.mode == Mode::Control {
+        if given.level == 0 && self.published.mode == Mode::Control {
             return Err(self.refusal(Reason::Overload));
         }
-        if self.shared.plants[permit.plant()].has_deadlines {
-            self.admit_in_time(target, given.query.standing, permit)?;
+        if self.published.plants[permit.plant()].has_deadlines {
+            self.admit_by_deadline(target, given.query.standing, permit)?;
         }
         Ok(())
     }
 
-    /// Reserves the work of a request, and refuses a request that would be late. In observe mode a refusal is only
-    /// written down.
+    /// Refuses a request that would miss its deadline (`admission/deadline.rs`). In observe mode it is admitted, and only
+    /// its reason is changed.
     #[inline(never)]
-    fn admit_in_time(&self, target: &Target, standing: Standing, permit: &mut Permit) -> Result<(), Refusal> {
-        let shared: &PublishedState = &self.shared;
-        let class = &shared.classes[usize::from(target.class)];
-        let plant = &shared.plants[permit.plant()];
-        let (Some(estimates), true) = (&class.estimates, shared.mode != Mode::Off) else { return Ok(()) };
-        let Target { request_type, announced_us, blocks, .. } = *target;
+    fn admit_by_deadline(
+        &self,
+        target: &Target,
+        standing: Standing,
+        permit: &mut Permit,
+    ) -> Result<(), Refusal> {
+        let published: &PublishedState = &self.published;
+        let class = &published.classes[usize::from(target.class)];
+        let plant = &published.plants[permit.plant()];
+        let (Some(estimates), true) = (&class.estimates, published.mode != Mode::Off) else { return Ok(()) };
+        let Target { request_type, announced_us, blocks, exempt, .. } = *target;
         let features = CostFeatures { request_type, announced_us, blocks };
-        let workers = plant.workers(Some(permit.arrived));
-        let cost = estimates.cost(features, permit.level);
-        if announced_us > 0 || blocks > 0 {
-            estimates.saw(cost, &class.terms);
-        }
-        let work = plant.unfinished.reserve(permit.arrived, class.rank(standing), features, cost);
+        let (arrived, level) = (permit.arrived, permit.level);
+        let candidate = Candidate { arrived, rank: class.rank(standing), features, level, exempt };
+        let at_plant = (&plant.unfinished, plant.workers(Some(arrived)));
+        let (work, decision) = deadline::admit(at_plant, (estimates, &class.terms), &candidate);
         permit.work = Some(work);
-        let headroom = estimates.headroom(&class.terms, workers.all);
-        let wait = match plant.unfinished.admits(&work, headroom, workers, &class.terms) {
-            Err(wait) if !target.exempt => wait,
-            _ => return Ok(()),
-        };
-        // A request of a type that is refused for its cost alone is let in now and then, to learn whether it still costs that.
-        if wait.is_none() && estimates.is_invited(features, permit.level) {
-            return Ok(());
+        match decision {
+            Ok(()) => Ok(()),
+            Err(_) if published.mode == Mode::Observe => {
+                permit.reason = Reason::Deadline;
+                Ok(())
+            }
+            Err(late) => {
+                unreserve(plant, permit.work);
+                let retry_after = late.retry_after.unwrap_or(published.retry_after);
+                Err(Refusal { reason: Reason::Deadline, retry_after })
+            }
         }
-        estimates.refuse(features, permit.level, wait.is_none());
-        if shared.mode == Mode::Observe {
-            permit.reason = Reason::Deadline;
-            return Ok(());
-        }
-        forget(plant, permit.work);
-        Err(Refusal { reason: Reason::Deadline, retry_after: wait.unwrap_or(shared.retry_after) })
     }
 
     fn refusal(&self, reason: Reason) -> Refusal {
-        Refusal { reason, retry_after: self.shared.retry_after }
+        Refusal { reason, retry_after: self.published.retry_after }
     }
 
     /// Accounts a request that is turned away.
@@ -145,38 +150,40 @@ impl Lane {
     }
 }
 
-/// The standing of an arriving request. A request inside its site's contract is served at the highest level, whatever
-/// the loop says.
+/// The standing of an arriving request: exempt, inside its site's contract, or ordinary.
 #[inline]
-fn standing(shared: &PublishedState, now: Instant, target: &Target) -> Standing {
-    match &shared.classes[usize::from(target.class)].contract {
+fn standing(published: &PublishedState, now: Instant, target: &Target) -> Standing {
+    match &published.classes[usize::from(target.class)].contract {
         _ if target.exempt => Standing::Exempt,
         None => Standing::Ordinary,
-        Some(contract) => contracted(contract, shared.mode, now),
+        Some(contract) => standing_in_contract(contract, published.mode, now),
     }
 }
 
-/// A function of its own, so that the path of requests without a contract stays short.
+/// The standing of a request at a site with a contract, which its token bucket tells. It is a function of its own, so that
+/// the path of requests without a contract stays short.
 #[inline(never)]
-fn contracted(contract: &TokenBucket, mode: Mode, now: Instant) -> Standing {
-    if mode != Mode::Off && contract.arrive(now) { Standing::Guaranteed } else { Standing::Ordinary }
+fn standing_in_contract(contract: &TokenBucket, mode: Mode, now: Instant) -> Standing {
+    if mode != Mode::Off && contract.conforms(now) { Standing::Guaranteed } else { Standing::Ordinary }
 }
 
-/// The level, 0..=M, that the service level of its class gives a request now.
-pub(super) fn level(shared: &PublishedState, query: LevelQuery, random: &mut Random) -> u8 {
-    let class = &shared.classes[usize::from(query.class)];
-    if query.standing != Standing::Ordinary || shared.mode == Mode::Off {
+/// The level, 0..=M, of a request: the highest one if it is exempt or inside a contract, else the level of its client at
+/// the service level of its class. A heavy client gets a random level for each request, so that no single client carries
+/// the whole fraction F.
+pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, random: &mut Random) -> u8 {
+    let class = &published.classes[usize::from(query.class)];
+    if query.standing != Standing::Ordinary || published.mode == Mode::Off {
         return class.top_level;
     }
     let by_chance = class.choice == Choice::Random || class.words.is_heavy(query.client);
-    let place = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { query.client };
-    class.words.level.get().level_of(place).min(class.top_level)
+    let hash = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { query.client };
+    class.words.service_level.get().level_of_client(hash).min(class.top_level)
 }
 
-/// A permit at the level that was decided; at the highest one where the mode is not to control.
-pub(super) fn permit(shared: &PublishedState, arrived: Instant, query: LevelQuery, decided: u8) -> Permit {
-    let class = &shared.classes[usize::from(query.class)];
-    let level = if shared.mode == Mode::Control { decided } else { class.top_level };
+/// A permit at the level that was decided, or at the highest level in observe mode and without control.
+pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQuery, decided: u8) -> Permit {
+    let class = &published.classes[usize::from(query.class)];
+    let level = if published.mode == Mode::Control { decided } else { class.top_level };
     Permit {
         class: query.class,
         plant: class.plant_of_level[usize::from(level)],
@@ -186,7 +193,7 @@ pub(super) fn permit(shared: &PublishedState, arrived: Instant, query: LevelQuer
         metered: class.contract.is_some() && query.standing != Standing::Exempt,
         counted: class.quota.is_some() && query.standing != Standing::Exempt,
         work: None,
-        generation: shared.generation,
+        generation: published.generation,
         in_service_at_start: 0,
         arrived,
         started: arrived,

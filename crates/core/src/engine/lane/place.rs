@@ -1,15 +1,15 @@
-//! The place of an admitted request: in service at once, or in the queue.
+//! Placing an admitted request: in service at once, else in the queue, else nowhere because the queue is full.
 
-use super::dispatch::dropped;
+use super::expire::drop_waiting;
 use super::start::limit;
-use super::{Lane, forget};
+use super::{Lane, unreserve};
 use crate::request::{Permit, Reason, Stage, Target, Token, Verdicts};
 use crate::scheduling::gate::{Entry, GateChange};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::rank::Standing;
 use crate::time::Instant;
 
-/// Where an admitted request came to stand.
+/// Where an admitted request was placed.
 pub(super) enum Placed {
     /// In service, by this change of the gate.
     Entered(GateChange),
@@ -30,22 +30,22 @@ impl Lane {
         verdicts: &mut Verdicts,
     ) -> Placed {
         let limit = self.limit_at_arrival(now, request.0, permit.plant());
-        match self.shared.plants[permit.plant()].gate.enter(now, limit) {
+        match self.published.plants[permit.plant()].gate.enter(now, limit) {
             Some(change) => Placed::Entered(change),
             None => self.place_in_queue((now, limit), request, permit, verdicts),
         }
     }
 
-    /// The most requests in service with which an arriving one may start. A class whose requests are held, as a strict
-    /// ratio does, lets none start before it has waited.
+    /// The number of requests in service below which an arriving request may start at once. It is 0 for a class whose
+    /// requests a strict ratio holds, since none of them starts before it has waited.
     fn limit_at_arrival(&self, now: Instant, target: &Target, plant: usize) -> u32 {
-        let limit = limit(&self.shared, plant);
-        let Some(quota) = &self.shared.classes[usize::from(target.class)].quota else { return limit };
+        let limit = limit(&self.published, plant);
+        let Some(quota) = &self.published.classes[usize::from(target.class)].quota else { return limit };
         self.counters.classes[usize::from(target.class)].timing.arrive(quota.arrive(now));
         if quota.hold_ns() > 0 && !target.exempt { 0 } else { limit }
     }
 
-    /// Puts a request into the queue, where it may take the place of one that ranks lower.
+    /// Puts a request into the queue, from which it may displace one that ranks lower.
     fn place_in_queue(
         &mut self,
         (now, limit): (Instant, u32),
@@ -53,27 +53,32 @@ impl Lane {
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
-        let class = &self.shared.classes[usize::from(target.class)];
-        let plant = &self.shared.plants[permit.plant()];
+        let class = &self.published.classes[usize::from(target.class)];
+        let plant = &self.published.plants[permit.plant()];
         let (rank, work) = (class.rank(standing), permit.work);
-        let latest = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
+        let latest_start = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
         let Target { class, client, .. } = *target;
-        let waiting = Waiting { token, class, client, standing, rank, arrived: now, work, latest };
+        let waiting = Waiting { token, class, client, standing, rank, arrived: now, work, latest_start };
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {
                 permit.stage = Stage::Waiting { ticket };
                 if let Some(displaced) = displaced {
-                    let verdict =
-                        dropped(&self.shared, &self.counters, &displaced, permit.plant(), Reason::QueueFull);
+                    let verdict = drop_waiting(
+                        &self.published,
+                        &self.counters,
+                        &displaced,
+                        permit.plant(),
+                        Reason::QueueFull,
+                    );
                     verdicts.push(verdict);
                 }
-                // A departure between the look at the gate and the place in the queue may have left room.
+                // A departure since the look at the gate may have left room.
                 self.dispatch(now, permit.plant(), verdicts);
                 Placed::Waiting
             }
             Entry::Overflow => {
-                forget(plant, permit.work);
+                unreserve(plant, permit.work);
                 Placed::Overflow
             }
         }

@@ -1,25 +1,26 @@
 //! The end of a request: its delivered bytes, its release of the plant, and its departure.
 
 use super::start::account_busy_time;
-use super::{Lane, forget};
+use super::{Lane, unreserve};
 use crate::request::{Outcome, Permit, Reason, Service, Stage, Verdicts};
 use crate::telemetry::counters::{BINS, ClassCounters, SIZE_BINS, ServiceCounters, load_bin};
 use crate::time::Instant;
 
 impl Lane {
-    /// Counts body bytes as they are delivered to the client, so that W never waits for the end of a long response.
+    /// Counts body bytes as they are delivered to the client. So the bandwidth W includes responses that are still under
+    /// way.
     pub fn sent(&mut self, permit: &Permit, bytes: u64) {
         self.follow_permit(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
         if permit.metered
-            && let Some(contract) = &self.shared.classes[usize::from(permit.class)].contract
+            && let Some(contract) = &self.published.classes[usize::from(permit.class)].contract
         {
             contract.sent(bytes);
         }
     }
 
-    /// Frees the plant of this request: its last byte was read, it failed, or it switched protocols. Waiting requests
-    /// start in its place. A second call does nothing.
+    /// Ends the service of a request at its plant: its last byte was read, it failed, or it switched protocols. Waiting
+    /// requests may start then. A second call does nothing.
     pub fn release(&mut self, now: Instant, permit: &mut Permit, service: Service, verdicts: &mut Verdicts) {
         if permit.stage != Stage::InService {
             return;
@@ -27,8 +28,8 @@ impl Lane {
         self.follow_permit(permit);
         permit.stage = Stage::Released;
         let plant = permit.plant();
-        let change = self.shared.plants[plant].gate.leave(now);
-        account_busy_time(&self.shared, &self.counters, plant, change);
+        let change = self.published.plants[plant].gate.leave(now);
+        account_busy_time(&self.published, &self.counters, plant, change);
         let class = &self.counters.classes[usize::from(permit.class)];
         self.count_release(now, permit, class, change.before);
         if permit.counted {
@@ -60,9 +61,9 @@ impl Lane {
 
     /// Accounts a request whose client left while it waited.
     fn leave_queue(&self, permit: &Permit, ticket: u64) {
-        let plant = &self.shared.plants[permit.plant()];
+        let plant = &self.published.plants[permit.plant()];
         if plant.gate.cancel(ticket) {
-            forget(plant, permit.work);
+            unreserve(plant, permit.work);
             let counters = &self.counters.classes[usize::from(permit.class)];
             counters.reasons[Reason::ClientLeft as usize].add(1);
             counters.unserved.add(1);
@@ -78,7 +79,7 @@ impl Lane {
         let plant = &self.counters.plants[permit.plant()];
         plant.releases.add(1);
         plant.service_ns.add(now.nanos_since(permit.started));
-        if self.shared.plants[permit.plant()].capacity.found {
+        if self.published.plants[permit.plant()].capacity.found {
             plant.by_load.departures[load_bin(in_service)].add(1);
         }
     }
@@ -86,20 +87,20 @@ impl Lane {
     /// Counts the end of service in a class that was promised a delay or a ratio.
     #[inline(never)]
     fn leave_quota(&self, now: Instant, permit: &Permit) {
-        let Some(quota) = &self.shared.classes[usize::from(permit.class)].quota else { return };
+        let Some(quota) = &self.published.classes[usize::from(permit.class)].quota else { return };
         quota.leave();
         let late = now.nanos_since(permit.arrived) > quota.target_ns;
         let timing = &self.counters.classes[usize::from(permit.class)].timing;
         timing.release(now.nanos_since(permit.started), late);
     }
 
-    /// Ends the reserved work of a request, where deadlines are promised, and learns from what it took.
+    /// Ends the reserved work of a request, where deadlines are promised, and teaches the estimates what it took.
     #[inline(never)]
     fn finish_work(&self, now: Instant, permit: &Permit, service: Service, in_service: u32) {
         let Some(work) = &permit.work else { return };
         let took_ns = self.work_ns(now, permit, in_service);
-        self.shared.plants[permit.plant()].unfinished.finish(permit.started, work, took_ns / 1000);
-        let class = &self.shared.classes[usize::from(permit.class)];
+        self.published.plants[permit.plant()].unfinished.finish(permit.started, work, took_ns / 1000);
+        let class = &self.published.classes[usize::from(permit.class)];
         if class.terms.deadline.is_some_and(|deadline| now.since(permit.arrived) > deadline) {
             self.counters.classes[usize::from(permit.class)].timing.late.add(1);
         }
@@ -110,13 +111,14 @@ impl Lane {
         estimates.note(work.features, permit.level, cost_ns);
     }
 
-    /// Whether models learn from this service. After a reload a level or a plant may have another meaning.
+    /// Whether the models learn from this service. They do not after a reload, since a level or a plant may mean something
+    /// else then.
     fn teaches(&self, permit: &Permit, service: Service) -> bool {
-        service.representative && permit.generation == self.shared.generation()
+        service.representative && permit.generation == self.published.generation()
     }
 
     fn work_ns(&self, now: Instant, permit: &Permit, in_service: u32) -> u64 {
-        let workers = self.shared.plants[permit.plant()].capacity.workers();
+        let workers = self.published.plants[permit.plant()].capacity.workers();
         work_ns(now.nanos_since(permit.started), permit.in_service_at_start, in_service, workers)
     }
 }
@@ -129,14 +131,14 @@ fn count_service(bins: &[ServiceCounters; BINS], response_bytes: u64, work_ns: u
     bins[bin].bytes.add(response_bytes);
 }
 
-/// A request's share of the plant's busy time: its service time while it has a worker of its own, less where n > s
-/// requests shared s workers. The shares at start and at release are averaged.
+/// A request's part of the plant's busy time: all of its service time while each request has a worker, and s / n of it
+/// where n > s requests share s workers. The parts at its start and at its release are averaged.
 fn work_ns(service_ns: u64, at_start: u32, at_release: u32, workers: u32) -> u64 {
     if at_start.max(at_release) <= workers {
         return service_ns;
     }
-    let share = |n: u32| f64::from(workers) / f64::from(n.max(workers));
-    (service_ns as f64 * 0.5 * (share(at_start) + share(at_release))) as u64
+    let part = |n: u32| f64::from(workers) / f64::from(n.max(workers));
+    (service_ns as f64 * 0.5 * (part(at_start) + part(at_release))) as u64
 }
 
 #[cfg(test)]
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_the_share_of_a_worker() {
+    fn work_is_the_part_of_a_worker() {
         assert_eq!(work_ns(1000, 3, 8, 8), 1000);
         assert_eq!(work_ns(1000, 16, 16, 8), 500);
         assert_eq!(work_ns(1000, 1, 3, 1), 666);

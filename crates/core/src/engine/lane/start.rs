@@ -1,6 +1,6 @@
-//! The start of a request's service, and the busy time that each change of the gate ends.
+//! What is accounted when a request starts, and the busy time in the interval that a change of the gate ends.
 
-use crate::engine::state::PublishedState;
+use crate::engine::published_state::PublishedState;
 use crate::promises::Mode;
 use crate::request::{Permit, Reason, Stage};
 use crate::scheduling::gate::{GateChange, MOST_IN_SERVICE};
@@ -8,30 +8,30 @@ use crate::scheduling::rank::Standing;
 use crate::telemetry::counters::{LaneCounters, load_bin};
 use crate::time::Instant;
 
-/// A start whose change of the gate was won.
+/// A start, after its change of the gate has succeeded.
 pub(super) struct Start {
     pub(super) now: Instant,
-    /// The level that the service level gave.
+    /// The level that was decided, whatever the mode.
     pub(super) decided: u8,
     pub(super) change: GateChange,
 }
 
-/// The most requests in service at once: the promised connections, or, without control, what the gate can count.
-pub(super) fn limit(shared: &PublishedState, plant: usize) -> u32 {
-    if shared.mode == Mode::Control { shared.plants[plant].capacity.limit() } else { MOST_IN_SERVICE }
+/// The most requests in service at once: the limit of the plant, or without control as many as the gate can count.
+pub(super) fn limit(published: &PublishedState, plant: usize) -> u32 {
+    if published.mode == Mode::Control { published.plants[plant].capacity.limit() } else { MOST_IN_SERVICE }
 }
 
 /// Accounts the start of a request.
-pub(super) fn start(shared: &PublishedState, counters: &LaneCounters, permit: &mut Permit, start: Start) {
+pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit: &mut Permit, start: Start) {
     permit.stage = Stage::InService;
     permit.started = start.now;
     permit.in_service_at_start = start.change.after;
-    account_busy_time(shared, counters, permit.plant(), start.change);
+    account_busy_time(published, counters, permit.plant(), start.change);
     if let Some(work) = &permit.work {
-        shared.plants[permit.plant()].unfinished.start(start.now, work);
+        published.plants[permit.plant()].unfinished.start(start.now, work);
     }
     if permit.counted
-        && let Some(quota) = &shared.classes[usize::from(permit.class)].quota
+        && let Some(quota) = &published.classes[usize::from(permit.class)].quota
     {
         quota.enter();
     }
@@ -44,12 +44,12 @@ pub(super) fn start(shared: &PublishedState, counters: &LaneCounters, permit: &m
 
 /// Accounts the interval that a change of the gate ended: min(in service, s) workers were busy in it.
 pub(super) fn account_busy_time(
-    shared: &PublishedState,
+    published: &PublishedState,
     counters: &LaneCounters,
     plant: usize,
     change: GateChange,
 ) {
-    let capacity = &shared.plants[plant].capacity;
+    let capacity = &published.plants[plant].capacity;
     let busy_servers = u64::from(change.before.min(capacity.workers()));
     let counters = &counters.plants[plant];
     counters.busy_ns.add(busy_servers * change.elapsed_ns);
@@ -58,7 +58,7 @@ pub(super) fn account_busy_time(
     }
 }
 
-/// Why a request has the level that was decided.
+/// The reason that goes with the decided level.
 pub(super) fn reason(decided: u8, top_level: u8, standing: Standing) -> Reason {
     match decided {
         _ if standing == Standing::Exempt => Reason::Exempt,

@@ -1,8 +1,8 @@
-//! Takes over what was learned of classes to new promises.
+//! What was learned of classes is kept for new promises.
 
 use crate::control::cost::class::ClassCosts;
 use crate::engine::Engine;
-use crate::engine::parts::ClassRow;
+use crate::engine::status::ClassRow;
 use crate::model::LinearModel;
 use crate::promises::registry::RegisteredClass;
 use crate::promises::{Level, Site};
@@ -27,7 +27,7 @@ impl Engine {
         rows
     }
 
-    /// Longer lists of counters, for the engine itself.
+    /// Makes counters for new numbers; the lanes get them with the published state.
     pub(super) fn grow_counters(&mut self) {
         let (classes, plants) = (self.registry.class_count(), self.registry.promises.plants.len());
         self.sensors.counters =
@@ -85,14 +85,14 @@ pub(super) fn plants_of(site: &Site) -> Vec<usize> {
     site.levels.iter().map(|level| level.plant.unwrap_or(site.plant)).collect()
 }
 
-/// m among the new levels: between two levels that stay it keeps its place, and full quality stays full.
+/// m among the new levels: it stays between the same two levels, by name, and full quality stays full quality.
 pub(super) fn moved(old: &[String], site: &Site, m: f64) -> f64 {
     let top = site.levels.len() as f64;
     if m >= old.len() as f64 {
         return top;
     }
-    let place = |level: usize| -> f64 {
-        let name = level.checked_sub(1).and_then(|place| old.get(place));
+    let new_level = |level: usize| -> f64 {
+        let name = level.checked_sub(1).and_then(|index| old.get(index));
         match name.map(|name| site.levels.iter().position(|level| level.name == *name)) {
             Some(Some(now)) => (now + 1) as f64,
             Some(None) => top.min(level as f64),
@@ -100,5 +100,5 @@ pub(super) fn moved(old: &[String], site: &Site, m: f64) -> f64 {
         }
     };
     let whole = m as usize;
-    (place(whole) + (m - whole as f64) * (place(whole + 1) - place(whole))).clamp(0.0, top)
+    (new_level(whole) + (m - whole as f64) * (new_level(whole + 1) - new_level(whole))).clamp(0.0, top)
 }

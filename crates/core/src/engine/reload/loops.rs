@@ -1,15 +1,18 @@
-//! The loops go on with new promises.
+//! The loops take new promises, and keep what they learned.
 
 use super::classes::moved;
 use super::{ranks, response_promise};
-use crate::control::response::{Promise, Promised};
-use crate::control::utilization::UtilizationLoop;
-use crate::control::workers::Search;
+use crate::control::Loop;
+use crate::control::delay::DelayPromise;
+use crate::control::ratio::RatioPromise;
+use crate::control::utilization::{PlantReload, UtilizationLoop};
+use crate::control::workers::WorkerSearch;
 use crate::engine::Engine;
-use crate::engine::state::PublishedState;
+use crate::engine::control_period::publish_turns;
 use crate::promises::registry::{RegisteredClass, Registry};
 use crate::telemetry::monitor::PlantMonitor;
 use crate::time::Duration;
+use alloc::vec::Vec;
 
 impl Engine {
     /// The utilization loops.
@@ -22,7 +25,7 @@ impl Engine {
             site.map_or(m, |site| moved(&self.rows[class].levels, site, m))
         };
         for (number, one) in self.loops.utilization.iter_mut().enumerate() {
-            one.reload(&was.promises, &self.registry, number, m);
+            one.reload(PlantReload { was: &was.promises, registry: &self.registry, number, m: &m });
         }
         self.reload_searches();
         for number in self.loops.utilization.len()..self.registry.promises.plants.len() {
@@ -34,56 +37,48 @@ impl Engine {
     /// The worker searches; a number that was found stays while the bounds stay.
     fn reload_searches(&mut self) {
         let plants = &self.registry.promises.plants;
-        self.loops.searches.resize_with(plants.len(), || None);
-        for (search, plant) in self.loops.searches.iter_mut().zip(plants) {
-            let Some(bounds) = plant.find_workers else {
-                *search = None;
-                continue;
-            };
-            if search.as_ref().is_none_or(|known| known.finder.bounds() != bounds) {
-                let start = search.as_ref().map_or(plant.workers, |known| known.finder.limit());
-                *search = Some(Search::new(bounds, start));
-            } else if let Some(known) = search {
-                known.finder.doubt();
-            }
-        }
-        self.loops.guards =
+        let mut guards: Vec<Duration> =
             plants.iter().map(|plant| plant.response_time_limit.unwrap_or(Duration::MAX)).collect();
         for member in self.registry.classes() {
-            let guard = &mut self.loops.guards[member.site.plant];
-            if let (Some(delay), _) = response_promise(member.site, member.place) {
+            let guard = &mut guards[member.site.plant];
+            if let (Some(delay), _) = response_promise(member.site, member.index) {
                 *guard = (*guard).min(delay.target / 2);
+            }
+        }
+        self.loops.searches.resize_with(plants.len(), || None);
+        for ((search, plant), guard) in self.loops.searches.iter_mut().zip(plants).zip(guards) {
+            match (plant.find_workers, &mut *search) {
+                (None, _) => *search = None,
+                (Some(bounds), Some(known)) => known.reload((bounds, guard)),
+                (Some(bounds), None) => *search = Some(WorkerSearch::new(bounds, plant.workers, guard)),
             }
         }
     }
 
-    /// The loops of promised response times.
-    pub(super) fn reload_responses(&mut self) {
-        let shared: &PublishedState = &self.lane.shared;
-        let others = || self.registry.classes().filter(|other| !other.exempt);
-        let promised = self.registry.classes().filter_map(|member| {
-            let quota = shared.classes[member.class].quota.clone()?;
-            let rank = ranks(member.site, member.place)[0];
-            let promise = match response_promise(member.site, member.place) {
-                (Some(delay), _) => Promise::Delay(delay),
-                (None, ratio) => Promise::Ratio { delta: ratio?, strict: member.site.strict_ratios },
-            };
-            let plant = member.site.plant;
+    /// The loops of promised delays and ratios.
+    pub(super) fn reload_departures(&mut self) {
+        let (mut delays, mut ratios) = (Vec::new(), Vec::new());
+        let controlled = || self.registry.classes().filter(|member| !member.exempt);
+        for member in controlled() {
+            let (class, plant) = (member.class, member.site.plant);
+            let rank = ranks(member.site, member.index)[0];
             let ranks_below = |other: &RegisteredClass<'_>| {
-                other.site.plant == plant && ranks(other.site, other.place)[0].band > rank.band
+                other.site.plant == plant && ranks(other.site, other.index)[0].band > rank.band
             };
-            let below = others().filter(ranks_below).map(|other| other.class).collect();
-            Some(Promised {
-                class: member.class,
-                site: member.site_number,
-                plant,
-                rank,
-                promise,
-                quota,
-                below,
-            })
-        });
-        let promised = promised.collect();
-        self.loops.responses.promise(promised, self.registry.promises.control.delay_law);
+            match response_promise(member.site, member.index) {
+                (Some(delay), _) => {
+                    let below = controlled().filter(ranks_below).map(|other| other.class).collect();
+                    delays.push(DelayPromise { class, plant, rank, delay, below });
+                }
+                (None, Some(delta)) => {
+                    let (site, strict) = (member.site_number, member.site.strict_ratios);
+                    ratios.push(RatioPromise { class, site, delta, strict });
+                }
+                (None, None) => {}
+            }
+        }
+        self.loops.delays.reload((delays, self.registry.promises.control.delay_law));
+        self.loops.ratios.reload(ratios);
+        publish_turns(&self.lane.published, self.loops.ratios.turns());
     }
 }

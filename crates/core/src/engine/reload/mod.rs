@@ -1,13 +1,17 @@
-//! New promises for a running engine: validated whole, then swapped at once, keeping what was learned.
+//! New promises for a running engine: validated as a whole, then brought into force at once, keeping what was learned.
 //!
-//! Plants, sites and classes that stay, by name, keep their number, their counters, rates, costs, bias and heavy clients; m
-//! stays at the same place between levels of the same name. A level that stays with its plant keeps its cost. A class, site or
+//! Plants, sites and classes are known by name. Those that stay keep their numbers, counters, rates, costs, bias and heavy
+//! clients. m stays between the same two levels, by name, and a level that stays at its plant keeps its cost. A class, site or
 //! plant that is no longer promised keeps its number and its counters until the process ends, so that its last requests are
-//! accounted for; if it is promised again, it has both again. Requests under way are not touched: see `lane`.
+//! accounted for; if it is promised again, it has both again. Requests under way are not touched.
 //!
-//! Two steps, because a shell has tables of its own that must know a number before the first request has it:
-//! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings them into force. An engine is made the same way, from
-//! nothing.
+//! - `classes`: what was learned of classes
+//! - `loops`: the loops
+//! - `publish`: the next generation of the published state
+//!
+//! There are two steps, because a shell has tables of its own, which must know a number before the first request has it:
+//! [`Engine::prepare`] gives the numbers, [`Engine::apply`] brings the promises into force. A new engine is made by a reload of
+//! an empty one.
 
 mod classes;
 mod loops;
@@ -15,15 +19,16 @@ mod publish;
 
 use super::Engine;
 use crate::control::deadline::terms;
-use crate::engine::timers::SHORTEST_LOOK;
+use crate::control::{Due, Loop};
+use crate::engine::timers::{SHORTEST_LOOK, Timer};
 use crate::promises::diff::{Changes, changes};
 use crate::promises::registry::Registry;
-use crate::promises::{Admission, Delay, Promises, Site};
+use crate::promises::{Delay, Promises, Site};
 use crate::scheduling::rank::Rank;
 use alloc::{string::String, vec::Vec};
 
-/// Promises that can be kept, with the numbers that they will have. Good for the engine that prepared it, until the
-/// next one is applied.
+/// Valid promises with the numbers that they will have. It may be applied to the engine that prepared it, as long as no
+/// other reload was applied since.
 #[derive(Clone, Debug)]
 pub struct Reload {
     registry: Registry,
@@ -59,9 +64,9 @@ impl Engine {
         Ok(Reload { registry, changes })
     }
 
-    /// Brings promises into force, for all lanes at once: each holds them from its next call on. The order is: counters for
-    /// new numbers, the classes' sensors and costs, the loops, what the status shows, the published state, and last what
-    /// reads that state: the loops of response times, and the timers.
+    /// Brings promises into force for all lanes: each reads them from its next call on. The order is: counters for new numbers,
+    /// the sensors and costs of classes, the loops, what the status shows, the published state, and last what reads that
+    /// state: the loops of delays and ratios, and the timers.
     pub fn apply(&mut self, reload: Reload) -> Changes {
         let Reload { registry, changes } = reload;
         let was = core::mem::replace(&mut self.registry, registry);
@@ -69,9 +74,10 @@ impl Engine {
         self.reload_classes();
         self.reload_loops(&was);
         self.rows = self.next_rows();
-        self.loops.deadlines.promise(&self.registry);
+        self.loops.deadlines.reload(&self.registry);
+        self.loops.budgets.reload(&self.registry);
         self.publish();
-        self.reload_responses();
+        self.reload_departures();
         self.reload_timers();
         changes
     }
@@ -87,28 +93,29 @@ impl Engine {
     /// The times at which the engine runs, and how often waiting requests are looked at.
     fn reload_timers(&mut self) {
         let Promises { plants, control, .. } = &self.registry.promises;
-        (self.reloaded, self.idle.may_rest) = (true, false);
-        let has_budgets = control.admission == Admission::Budget;
-        self.timers.reload(control.period, !self.loops.responses.is_empty(), has_budgets);
+        (self.reloaded, self.idle.may_be_idle) = (true, false);
+        self.timers.reload(control.period);
         let look_every = &mut self.timers.look_every;
         *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
         for member in self.registry.classes() {
-            let Some(deadline) = terms(member.site, member.place, member.exempt).deadline else { continue };
+            let Some(deadline) = terms(member.site, member.index, member.exempt).deadline else { continue };
             for plant in member.site.plants() {
                 look_every[plant] = look_every[plant].min((deadline / 2).max(SHORTEST_LOOK));
             }
         }
         self.timers.shortest_look = look_every.iter().copied().min().unwrap_or(crate::time::Duration::MAX);
-        let has_deadlines = (0..plants.len()).any(|plant| self.registry.promises.has_deadlines(plant));
-        let searches = self.loops.searches.iter().any(Option::is_some);
-        self.loops.samples_only_rates = !searches && self.loops.deadlines.is_empty() && !has_deadlines;
+        let searches = self.loops.searches.iter().flatten().map(Loop::due);
+        self.loops.samples_only_rates =
+            searches.chain([self.loops.deadlines.due()]).all(|due| due != Due::Sample);
+        self.set_departures_due();
+        self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
         self.sensors.waiting.resize(self.sensors.classes.len(), 0);
     }
 }
 
-/// Where the requests of a class wait: those at the loop's choice, and those inside a contract.
-fn ranks(site: &Site, place: usize) -> [Rank; 2] {
-    let class = site.classes.get(place);
+/// The ranks of a class: of its ordinary requests, and of those inside a contract.
+fn ranks(site: &Site, index: usize) -> [Rank; 2] {
+    let class = site.classes.get(index);
     let priority = class.map_or(site.default_priority, |class| class.priority);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline);
     let others = if site.guarantee.is_some() { Rank::contracted } else { Rank::ordinary };
@@ -116,7 +123,7 @@ fn ranks(site: &Site, place: usize) -> [Rank; 2] {
 }
 
 /// What a class was promised of its response times: delta, or D_ref.
-pub(crate) fn response_promise(site: &Site, place: usize) -> (Option<Delay>, Option<f64>) {
-    let own = site.classes.get(place).map(|class| (class.delay, class.ratio));
+pub(crate) fn response_promise(site: &Site, index: usize) -> (Option<Delay>, Option<f64>) {
+    let own = site.classes.get(index).map(|class| (class.delay, class.ratio));
     own.unwrap_or((site.default_delay, site.default_ratio))
 }

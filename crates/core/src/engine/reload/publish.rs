@@ -3,14 +3,15 @@
 use super::classes::plants_of;
 use super::{ranks, response_promise};
 use crate::actuator::capacity::Capacity;
-use crate::admission::token_bucket::TokenBucket;
-use crate::admission::unfinished_work::{Terms, UnfinishedWork};
+use crate::admission::contract_token_bucket::TokenBucket;
+use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::deadline::terms;
 use crate::engine::Engine;
-use crate::engine::state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
+use crate::engine::published_state::{ClassWords, PublishedClass, PublishedPlant, PublishedState};
 use crate::promises::registry::RegisteredClass;
 use crate::promises::{MAX_LEVELS, Plant, Site};
 use crate::request::classify::Classifier;
+use crate::request::work::DeadlineTerms;
 use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
@@ -19,17 +20,11 @@ use alloc::{sync::Arc, vec::Vec};
 impl Engine {
     /// The next generation for all lanes.
     pub(super) fn publish(&mut self) {
-        let before = self.shared();
+        let before = self.published();
         let promises = &self.registry.promises;
         let plant = |(number, plant): (usize, &Plant)| {
-            let gate = match before.plants.get(number) {
-                Some(known) => known.gate.clone(),
-                None => Arc::new(Gate::new(0)),
-            };
-            if number >= before.plants.len() && self.timers.running {
-                gate.start_clock(self.timers.last_sample);
-            }
             let known = before.plants.get(number);
+            let gate = known.map_or_else(|| self.new_gate(), |known| known.gate.clone());
             let mut unfinished = known.map_or_else(UnfinishedWork::default, |known| known.unfinished.clone());
             unfinished.follow(&promises.control, self.ranks_at(number));
             PublishedPlant {
@@ -41,20 +36,20 @@ impl Engine {
             }
         };
         let mut classes: Vec<PublishedClass> = before.classes.iter().map(PublishedClass::kept).collect();
-        // New numbers come in their order.
+        // The numbers of new classes follow one another, so each new class is the next in the list.
         let mut contract: Option<(usize, Arc<TokenBucket>)> = None;
-        for RegisteredClass { class, site, site_number, place, exempt, .. } in self.registry.classes() {
+        for RegisteredClass { class, site, site_number, index, exempt, .. } in self.registry.classes() {
             if contract.as_ref().is_none_or(|(known, _)| *known != site_number) {
                 contract = self.contract(site_number, before).map(|contract| (site_number, contract));
             }
             let contract = contract.as_ref().map(|(_, contract)| contract.clone());
             let number = self.registry.sites[site_number].site;
-            let quota = quota((number, site), place, exempt, before.classes.get(class));
+            let quota = quota((number, site), index, exempt, before.classes.get(class));
             let fresh = PublishedClass {
                 contract,
                 quota,
-                ranks: ranks(site, place),
-                terms: terms(site, place, exempt),
+                ranks: ranks(site, index),
+                terms: terms(site, index, exempt),
                 estimates: self.loops.deadlines.estimates(number),
                 ..self.published_class(class, site)
             };
@@ -63,7 +58,7 @@ impl Engine {
                 None => classes.push(fresh),
             }
         }
-        let shared = PublishedState {
+        let next = PublishedState {
             generation: before.generation.wrapping_add(1),
             rules: Classifier::of(&self.registry, self.seed),
             mode: promises.control.mode,
@@ -72,10 +67,19 @@ impl Engine {
             plants: promises.plants.iter().enumerate().map(plant).collect(),
             lanes: self.sensors.counters.clone(),
         };
-        let quotas: Vec<_> = shared.classes.iter().map(|class| class.quota.clone()).collect();
-        shared.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
-        self.published.publish(Arc::new(shared));
+        let quotas: Vec<_> = next.classes.iter().map(|class| class.quota.clone()).collect();
+        next.plants.iter().for_each(|plant| plant.gate.promise(&quotas));
+        self.published.publish(Arc::new(next));
         self.lane.follow();
+    }
+
+    /// A gate for a new plant.
+    fn new_gate(&self) -> Arc<Gate> {
+        let gate = Gate::new(0);
+        if self.timers.running {
+            gate.start_clock(self.timers.last_sample);
+        }
+        Arc::new(gate)
     }
 
     /// The token buckets of a site's contract; an unchanged contract keeps its buckets.
@@ -87,6 +91,7 @@ impl Engine {
         Some(known.map_or_else(|| Arc::new(TokenBucket::new(&guarantee)), Arc::clone))
     }
 
+    /// A class without promises: its words, levels and plants.
     fn published_class(&self, class: usize, site: &Site) -> PublishedClass {
         let mut plant_of_level = [site.plant as u16; MAX_LEVELS + 1];
         for (level, plant) in plants_of(site).into_iter().enumerate() {
@@ -103,10 +108,11 @@ impl Engine {
             contract: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
-            terms: Terms { deadline: None, prefers_delay: false },
+            terms: DeadlineTerms { deadline: None, prefers_delay: false },
             estimates: None,
         }
     }
+
     /// The ranks of all requests that a plant may be asked to serve.
     fn ranks_at(&self, plant: usize) -> impl Iterator<Item = Rank> + '_ {
         let keeps = self.registry.promises.has_deadlines(plant);
@@ -114,7 +120,7 @@ impl Engine {
             .registry
             .classes()
             .filter(move |member| keeps && member.site.plants().any(|own| own == plant));
-        let own = members.flat_map(|member| ranks(member.site, member.place));
+        let own = members.flat_map(|member| ranks(member.site, member.index));
         own.chain(keeps.then_some(Rank::EXEMPT))
     }
 }
@@ -122,13 +128,12 @@ impl Engine {
 /// The quota of a promise; an unchanged promise keeps its quota.
 fn quota(
     (number, site): (u16, &Site),
-    place: usize,
+    index: usize,
     exempt: bool,
     before: Option<&PublishedClass>,
 ) -> Option<Arc<Quota>> {
-    let (delay, ratio) = response_promise(site, place);
-    let turn =
-        if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
+    let (delay, ratio) = response_promise(site, index);
+    let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
     let target_ns = fresh.target_ns;
@@ -139,7 +144,8 @@ fn quota(
     })
 }
 
-/// A plant's workers and the most in service; a number that was found stays, within the bounds.
+/// The workers of a plant, and the most requests that it is given at once; numbers that were found are kept, within the
+/// bounds.
 fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     let most = plant.max_connections.min(MOST_IN_SERVICE);
     let Some(bounds) = plant.find_workers else {

@@ -1,15 +1,14 @@
 //! Whether promised delays can be kept at the contracted rates.
 //!
-//! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for its requests.
-//! No response is faster than S. Beyond that, requests wait as one line in front of all s workers, the largest quota
-//! that there can be, for `D_q` by Erlang and Allen-Cunneen with `c_a^2 = c_s^2 = 1` ([`queue_delay`]). Ahead of a
-//! promise in that line stands every other contract on the plant whose promise leaves less time to wait: if all of them
-//! had the same time, none would be kept. Promises that leave more time can make way, and so can classes without a
-//! promised delay.
+//! Inside its contract a site is served at full quality, so `S = s U*_i / R_i` is one worker's time for one of its
+//! requests, and no response is faster than S. Before that a request waits for `D_q`, as in one queue in front of all s
+//! workers, which is the largest possible quota; `D_q` is Erlang's and Allen-Cunneen's with `c_a^2 = c_s^2 = 1`
+//! ([`queue_delay`]). Requests of every other contract on the plant whose promise leaves no more time to wait are served
+//! first; so of two equal promises both are planned as the second. Promises that leave more time can give way, and so can classes without a promised delay.
 //!
-//! Any class may use all that its site was promised, so each is planned at the site's whole rate, and of another site
-//! only the strictest class counts. A percentile is that of the wait, on top of S: the variance of service times is not
-//! known beforehand, and a plan should refuse only promises that are impossible.
+//! Any class may use all that its site was promised, so each is planned at the site's whole rate, and only the strictest
+//! class of another site counts. A percentile of the response time is planned as S plus that percentile of the wait: the
+//! variance of service times is not known beforehand, and a plan should refuse only impossible promises.
 //!
 //! Without a contract the rate is open, and quality may be lowered until the delay is kept; without costs or a number
 //! of workers S is unknown. Then a promise is *unverified*, and the loop reports when it is missed. Only where no lower
@@ -56,7 +55,7 @@ impl DelayRow {
     }
 }
 
-/// A promise with all that is needed to plan it.
+/// A promised delay with all that is needed to plan it.
 #[derive(Clone, Copy)]
 struct Planned {
     site: usize,
@@ -73,12 +72,12 @@ impl Planned {
 
     /// The delay that `servers` give it (s), if requests come at `rate` with the load `ahead` before them.
     fn least(&self, servers: u32, rate: f64, ahead: HigherLoad) -> f64 {
-        let line = ahead.with(rate, self.service_seconds);
-        let wait = queue_delay(f64::from(servers), line.work / line.rate, line.rate, VARIABILITY);
+        let all = ahead.with(rate, self.service_seconds);
+        let wait = queue_delay(f64::from(servers), all.work / all.rate, all.rate, VARIABILITY);
         let waits = match self.delay.percentile {
             None => wait,
             Some(_) if wait.is_infinite() => wait,
-            Some(p) => wait_percentile(wait, erlang_c(servers, line.work), p / 100.0),
+            Some(p) => wait_percentile(wait, erlang_c(servers, all.work), p / 100.0),
         };
         self.service_seconds + waits
     }
@@ -190,23 +189,23 @@ fn service_seconds(plant: &Plant, site: &Site, known: Option<Known>) -> Option<f
     (share > 0.0).then_some(share * f64::from(plant.workers))
 }
 
-/// The load that is served before a promise: of each other site the strictest class, if it leaves less time.
+/// The load that is served before a promise: that of each other site with a class that leaves no more time to wait.
 fn ahead(own: &Planned, others: &[Planned]) -> HigherLoad {
-    let mut line = HigherLoad::default();
+    let mut higher = HigherLoad::default();
     let mut counted = own.site;
     // All classes of a site may use its whole rate, so one class that is strict enough brings all of it.
     for other in others.iter().filter(|other| other.site != own.site && other.room() <= own.room()) {
         if other.site != counted {
-            line = line.with(other.rate, other.service_seconds);
+            higher = higher.with(other.rate, other.service_seconds);
             counted = other.site;
         }
     }
-    line
+    higher
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PlantPlan, plan, told};
+    use super::super::{PlantPlan, plan, promised_costs};
     use super::*;
     use crate::promises::{Class, Condition, Costs, Guarantee, WorkerBounds};
     use crate::time::Duration;
@@ -229,7 +228,7 @@ mod tests {
 
     fn planned(plant: Plant, sites: Vec<Site>) -> PlantPlan {
         let promises = Promises { sites, ..Promises::of(plant, Site::new("unused", &["full"])) };
-        plan(&promises, |number| told(&promises, &promises.sites[number])).remove(0)
+        plan(&promises, |number| promised_costs(&promises, &promises.sites[number])).remove(0)
     }
 
     fn only(plant: Plant, site: Site) -> DelayRow {
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_keeps_what_the_books_say() {
+    fn one_worker_keeps_the_delay_of_the_textbook() {
         let row = only(plant(), site("shop", 50.0, delay(21, None)));
         assert_eq!(
             (row.class.as_str(), row.verdict(), row.fitting_rate),
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_could_keep_alone_is_refused_together_unless_one_makes_way() {
+    fn delays_that_each_fit_alone_are_refused_together_unless_one_gives_way() {
         let pair = |one, other| planned(plant(), vec![site("a", 45.0, one), site("b", 45.0, other)]).delays;
         // 18 ms alone, 100 ms together.
         let rows = pair(delay(30, None), delay(40, None));
@@ -292,7 +291,7 @@ mod tests {
         assert!(rows.iter().all(|row| row.verdict() == Feasibility::Fits), "{rows:?}");
         let rows = pair(delay(30, None), delay(30, None));
         assert!(rows.iter().all(|row| row.verdict() == Feasibility::Exceeds), "{rows:?}");
-        // A class without a delay makes way too.
+        // A class without a delay gives way too.
         assert_eq!(pair(delay(30, None), None).len(), 1);
         assert_eq!(pair(delay(30, None), None)[0].verdict(), Feasibility::Fits);
     }
@@ -303,8 +302,8 @@ mod tests {
         let classes =
             vec![class("gold", delay(15, None)), class("plain", None), class("slow", delay(30, None))];
         let rows = planned(plant(), vec![Site { classes, ..site("shop", 50.0, None) }]).delays;
-        let told: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
-        assert_eq!(told, [("gold", Feasibility::Exceeds), ("slow", Feasibility::Fits)]);
+        let verdicts: Vec<_> = rows.iter().map(|row| (row.class.as_str(), row.verdict())).collect();
+        assert_eq!(verdicts, [("gold", Feasibility::Exceeds), ("slow", Feasibility::Fits)]);
         near(rows[1].least_seconds, 0.02);
     }
 

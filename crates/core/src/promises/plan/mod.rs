@@ -11,8 +11,8 @@
 //!
 //! Delays that were promised beside a contract are planned in `delays.rs`.
 //!
-//! Before a and b are known a plan is *unverified*, not refused. With learned costs the same table warns that promises
-//! can no longer be kept.
+//! Before a and b are known a plan is *unverified*, not refused. While the engine runs, the same table with learned costs
+//! warns of promises that can no longer be kept.
 
 use crate::promises::{Costs, Guarantee, Plant, Promises, Site};
 use alloc::{string::String, vec::Vec};
@@ -58,7 +58,7 @@ pub enum Feasibility {
 }
 
 impl Feasibility {
-    /// The word for status and logs.
+    /// The text for status and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Feasibility::Fits => "fits",
@@ -113,8 +113,8 @@ pub fn utilization(guarantee: &Guarantee, known: &Known) -> f64 {
     known.costs.per_request_seconds * guarantee.rate + known.costs.per_byte_seconds * bandwidth
 }
 
-/// The costs that the promises give for a site.
-pub fn told(promises: &Promises, site: &Site) -> Option<Known> {
+/// The costs of a site that are promised.
+pub fn promised_costs(promises: &Promises, site: &Site) -> Option<Known> {
     let costs = site.costs.or(promises.plants[site.plant].costs)?;
     Some(Known { costs, full_bytes: 0.0 })
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn planned(promises: &Promises) -> PlantPlan {
-        plan(promises, |number| told(promises, &promises.sites[number])).remove(0)
+        plan(promises, |number| promised_costs(promises, &promises.sites[number])).remove(0)
     }
 
     #[test]

@@ -10,18 +10,18 @@
 mod table;
 
 use super::document::{classes, plants};
-use plimsoll_core::promises::plan::DelayRow;
-use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, TypeStatus};
+use plimsoll_core::promises::plan::{DelayRow, PlantPlan};
+use plimsoll_core::telemetry::status::{ClassStatus, DurationHistogram, PlantStatus, SiteStatus, TypeStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::time::Duration;
 use table::METRICS;
 pub(super) use table::Scrape;
 
-/// All metrics.
 pub(super) fn render(scrape: Scrape) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(scrape));
@@ -31,31 +31,23 @@ pub(super) fn render(scrape: Scrape) -> String {
     page.0
 }
 
-/// One row of the table.
 struct Metric {
     name: &'static str,
     help: &'static str,
     read: Read,
 }
 
-/// Where a metric's samples come from.
+/// Where a metric's samples come from: one item of the status, whose labels come before those of its samples.
 enum Read {
-    /// One sample without labels.
-    Gateway(fn(&Scrape) -> Option<f64>),
-    /// A sample of each plant.
-    Plants(fn(&PlantStatus) -> Option<f64>),
-    /// A sample of each class.
-    Classes(fn(&ClassStatus) -> Option<f64>),
-    /// A count of each class: exact beyond 2^53 too.
-    ClassCounts(fn(&ClassStatus) -> Option<u64>),
-    /// A histogram of each class.
-    Times(fn(&ClassStatus) -> &DurationHistogram),
-    /// A sample of each delay that was promised.
-    Delays(fn(&DelayRow) -> Option<f64>),
-    /// A sample of each type at each level.
-    Types(fn(&TypeStatus) -> f64),
-    /// Samples with labels of their own.
-    Labelled(fn(&Scrape) -> Vec<Sample>),
+    Gateway(fn(&Scrape) -> Vec<Sample>),
+    Plants(fn(&PlantStatus) -> Vec<Sample>),
+    Plans(fn(&PlantPlan) -> Vec<Sample>),
+    Sites(fn(&SiteStatus) -> Vec<Sample>),
+    /// By type and level.
+    Types(fn(&TypeStatus) -> Vec<Sample>),
+    Classes(fn(&ClassStatus) -> Vec<Sample>),
+    /// By promised delay.
+    Delays(fn(&DelayRow) -> Vec<Sample>),
 }
 
 /// The labels of a series and its value.
@@ -63,9 +55,58 @@ type Sample = (Labels, Value);
 type Labels = Vec<(&'static str, String)>;
 
 enum Value {
+    /// A whole number, exact beyond 2^53 too.
     Count(u64),
     Number(f64),
     Times(DurationHistogram),
+}
+
+/// What a row of the table may read: a value, one that is perhaps not known, or values with labels of their own.
+trait Sampled {
+    fn samples(self) -> Vec<Sample>;
+}
+
+macro_rules! sampled {
+    ($($from:ty: $own:ident => $value:expr;)+) => {
+        $(impl Sampled for $from {
+            fn samples(self) -> Vec<Sample> {
+                let $own = self;
+                vec![(Labels::new(), $value)]
+            }
+        })+
+    };
+}
+
+sampled! {
+    Value: value => value;
+    u64: count => Value::Count(count);
+    u32: number => Value::Number(number.into());
+    f64: number => Value::Number(number);
+    bool: is => Value::Number(is.into());
+    Duration: time => Value::Number(time.as_secs_f64());
+    &DurationHistogram: times => Value::Times(*times);
+}
+
+impl<T: Sampled> Sampled for Option<T> {
+    fn samples(self) -> Vec<Sample> {
+        self.map_or_else(Vec::new, T::samples)
+    }
+}
+
+impl<T: Sampled> Sampled for Vec<(Labels, T)> {
+    fn samples(self) -> Vec<Sample> {
+        let labelled = |(labels, value): (Labels, T)| {
+            let samples = value.samples().into_iter();
+            samples.map(move |(more, value)| ([labels.as_slice(), &more].concat(), value))
+        };
+        self.into_iter().flat_map(labelled).collect()
+    }
+}
+
+impl<T: Sampled, const N: usize> Sampled for [(Labels, T); N] {
+    fn samples(self) -> Vec<Sample> {
+        Vec::from(self).samples()
+    }
 }
 
 impl Collector for Scrape {
@@ -80,8 +121,8 @@ impl Metric {
         if samples.is_empty() {
             return Ok(());
         }
-        let kind = match self.read {
-            Read::Times(_) => MetricType::Histogram,
+        let kind = match samples[0].1 {
+            Value::Times(_) => MetricType::Histogram,
             _ if self.name.ends_with("_total") => MetricType::Counter,
             _ => MetricType::Gauge,
         };
@@ -116,72 +157,50 @@ impl Value {
 impl Read {
     fn samples(&self, scrape: &Scrape) -> Vec<Sample> {
         let status = &scrape.status;
-        let number = |labels, value: Option<f64>| Some((labels, Value::Number(value?)));
-        match self {
-            Read::Gateway(read) => number(Vec::new(), read(scrape)).into_iter().collect(),
-            Read::Plants(read) => plants(status).filter_map(|own| number(of_plant(own), read(own))).collect(),
-            Read::Classes(read) => {
-                classes(status).filter_map(|own| number(of_class(own), read(own))).collect()
+        let all: Vec<(Labels, Vec<Sample>)> = match self {
+            Read::Gateway(read) => vec![(Labels::new(), read(scrape))],
+            Read::Plants(read) => {
+                plants(status).map(|own| (label("upstream", &own.name), read(own))).collect()
             }
-            Read::ClassCounts(read) => {
-                classes(status).filter_map(|own| Some((of_class(own), Value::Count(read(own)?)))).collect()
+            Read::Plans(read) => {
+                status.plan.iter().map(|own| (label("upstream", &own.plant), read(own))).collect()
             }
-            Read::Times(read) => {
-                classes(status).map(|own| (of_class(own), Value::Times(*read(own)))).collect()
-            }
-            Read::Delays(read) => {
-                let rows = status.plan.iter().flat_map(|plan| &plan.delays);
-                rows.filter_map(|row| number(of_site_and_class(&row.site, &row.class), read(row))).collect()
+            Read::Sites(read) => {
+                status.sites.iter().map(|own| (label("site", &own.name), read(own))).collect()
             }
             Read::Types(read) => {
-                let sites = status.sites.iter();
-                let types = sites.flat_map(|site| site.types.iter().map(move |own| (&site.name, own)));
-                types.map(|(site, own)| (of_type(site, own), Value::Number(read(own)))).collect()
+                let of = |site: &SiteStatus, own: &TypeStatus| {
+                    let announced = if own.announced { "yes" } else { "no" };
+                    let pairs = [("site", &*site.name), ("type", &own.name), ("level_name", &own.level)];
+                    (labels(pairs.into_iter().chain([("announced", announced)])), read(own))
+                };
+                status.sites.iter().flat_map(|site| site.types.iter().map(move |own| of(site, own))).collect()
             }
-            Read::Labelled(read) => read(scrape),
-        }
+            Read::Classes(read) => {
+                let of = |own: &ClassStatus| labels([("site", &*own.site), ("class", &own.class)]);
+                classes(status).map(|own| (of(own), read(own))).collect()
+            }
+            Read::Delays(read) => {
+                let of = |own: &DelayRow| labels([("site", &*own.site), ("class", &own.class)]);
+                status.plan.iter().flat_map(|plan| &plan.delays).map(|own| (of(own), read(own))).collect()
+            }
+        };
+        all.samples()
     }
 }
 
-fn of_plant(plant: &PlantStatus) -> Labels {
-    vec![("upstream", plant.name.clone())]
+fn label(name: &'static str, text: &str) -> Labels {
+    labels([(name, text)])
 }
 
-fn of_class(class: &ClassStatus) -> Labels {
-    of_site_and_class(&class.site, &class.class)
+fn labels<'a>(all: impl IntoIterator<Item = (&'static str, &'a str)>) -> Labels {
+    all.into_iter().map(|(name, text)| (name, text.to_owned())).collect()
 }
 
-fn of_site_and_class(site: &str, class: &str) -> Labels {
-    vec![("site", site.to_owned()), ("class", class.to_owned())]
-}
-
-fn of_type(site: &str, own: &TypeStatus) -> Labels {
-    let announced = if own.announced { "yes" } else { "no" };
-    vec![
-        ("site", site.to_owned()),
-        ("type", own.name.clone()),
-        ("level_name", own.level.clone()),
-        ("announced", announced.to_owned()),
-    ]
-}
-
-/// The level's number and its name.
-fn of_level(class: &ClassStatus, level: usize) -> Labels {
-    let name = class.levels.get(level - 1).map_or("", String::as_str);
-    with(with(of_class(class), "level", &level.to_string()), "level_name", name)
-}
-
-fn with(mut labels: Labels, name: &'static str, value: &str) -> Labels {
-    labels.push((name, value.to_owned()));
-    labels
-}
-
-/// The text under construction.
 struct Page(String);
 
 impl fmt::Write for Page {
-    /// The encoder writes a value in one piece, after a blank. It writes an infinite one as Rust does, `inf`; the format
-    /// says `+Inf`.
+    /// The encoder writes a value in one piece after a blank, an infinite one as `inf`; the format says `+Inf`.
     fn write_str(&mut self, piece: &str) -> fmt::Result {
         let is_value = self.0.ends_with(' ');
         self.0.push_str(match piece {

@@ -6,7 +6,7 @@ mod listener;
 mod response;
 
 use super::metrics::Scrape;
-use super::pulse::Pulse;
+use super::operator::Pulse;
 use super::*;
 use crate::runtime::reload::Reloads;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
@@ -77,14 +77,14 @@ fn sample_plant() -> PlantStatus {
     PlantStatus {
         name: "origin".to_owned(),
         limit: 8,
-        pressure: 0.125,
+        set_point_reduction: 0.125,
         workers: 8,
         set_point: 0.85,
         utilization: 0.84,
         utilization_model: 0.83,
         utilization_offered: 2.5,
         service_level: 1.25,
-        trim: -0.01,
+        bias: -0.01,
         response_time_override: false,
         in_service: 7,
         waiting: 3,

@@ -94,7 +94,7 @@ impl Random {
 }
 
 #[test]
-fn any_split_of_any_mutation_gives_the_same() {
+fn fuzz_smoke_a_damaged_body_is_read_alike_however_it_is_split() {
     let seeds: [&[u8]; 3] = [
         b"3\r\nabc\r\n1;e=1\r\nx\r\n0\r\n\r\nrest",
         b"10\r\n0123456789abcdef\r\n0\r\nA: b\r\nC: d\r\n\r\n",

@@ -1,8 +1,11 @@
+use super::super::response::ResponseHead;
 use super::super::scan::HeadScan;
 use super::*;
 
+const LIMIT: usize = 4096;
+
 fn parse(text: &[u8]) -> Result<RequestHead, Refusal> {
-    let length = HeadScan::default().advance(text, 4096)?.ok_or(Refusal::bad("incomplete"))?;
+    let length = HeadScan::default().advance(text, LIMIT)?.ok_or(Refusal::bad("incomplete"))?;
     let mut head = RequestHead::default();
     head.parse(&text[..length])?;
     Ok(head)
@@ -201,9 +204,17 @@ fn too_many_fields_is_431() {
     assert_eq!(status(text.as_bytes()), 431);
 }
 
-/// A head that is accepted cannot be read in another way: it has no control characters and one framing.
+/// The outcome of a scan in which one byte comes at a time.
+fn scan_stepwise(text: &[u8]) -> Result<Option<usize>, Refusal> {
+    let mut scan = HeadScan::default();
+    let outcomes = (0..=text.len()).map(|end| scan.advance(&text[..end], LIMIT));
+    outcomes.into_iter().find(|outcome| !matches!(outcome, Ok(None))).unwrap_or(Ok(None))
+}
+
+/// A damaged head is found alike in one read and byte by byte. If it is accepted, it cannot be read in another way: it
+/// has no control characters and one framing.
 #[test]
-fn mutations_never_panic_and_stay_strict() {
+fn fuzz_smoke_damaged_heads_never_panic_and_stay_strict() {
     let base = b"POST /a?b HTTP/1.1\r\nHost: a.b\r\nContent-Length: 3\r\nX: y\r\nConnection: close\r\n\r\n";
     let mut state = 1u64;
     let mut next = |bound: usize| {
@@ -220,6 +231,11 @@ fn mutations_never_panic_and_stay_strict() {
                 1 => drop(text.remove(at)),
                 _ => text.insert(at, b"\r\n :\0\t/"[next(7)]),
             }
+        }
+        let at_once = HeadScan::default().advance(&text, LIMIT);
+        assert_eq!(scan_stepwise(&text).map_err(|r| r.status), at_once.map_err(|r| r.status));
+        if let Ok(Some(length)) = at_once {
+            let _ = ResponseHead::default().parse(&text[..length], length % 2 == 0);
         }
         if let Ok(head) = parse(&text) {
             accepted += 1;

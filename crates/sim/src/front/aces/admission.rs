@@ -6,8 +6,7 @@ use super::settings::AcesSettings;
 use crate::request::Request;
 use plimsoll_core::admission::aces::{Account, HOURS, RateForecast, RateForecasts, RequestedWork, left};
 use plimsoll_core::promises::Share;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::Token;
+use plimsoll_core::request::{Reason, Token};
 use plimsoll_core::time::{Duration, Instant};
 
 /// A thousand quanta of a thousandth fit into one second, for all the rounding.

@@ -22,9 +22,9 @@ mod quanta;
 mod queues;
 mod settings;
 
-pub use queues::DropPolicy;
-pub use settings::AcesSettings;
+pub(super) use settings::AcesSettings;
 
+use super::comparator::known_unit;
 use super::full_quality::FullQuality;
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
@@ -32,15 +32,14 @@ use crate::request::Request;
 use crate::workload::Workload;
 use admission::{Admitted, PlantAdmission};
 use plimsoll_core::admission::aces::RateForecasts;
-use plimsoll_core::promises::Promises;
-pub use plimsoll_core::promises::Share;
+use plimsoll_core::promises::{Promises, Site};
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::Instant;
 use queues::Place;
 
 /// AC in front of the plants.
-pub struct Aces {
+pub(super) struct Aces {
     full: FullQuality,
     /// By class: the rank of its priority among those of its plant; 0 is the highest.
     places: Vec<usize>,
@@ -54,7 +53,6 @@ pub struct Aces {
 enum AcesStage {
     #[default]
     Free,
-    Exempt,
     Waiting {
         plant: usize,
         place: Place,
@@ -70,7 +68,7 @@ impl Aces {
     /// # Errors
     /// Promises that contradict each other; plants that the workload does not describe; a quantum whose time is not
     /// known; a file of rate forecasts that cannot be read.
-    pub fn new(
+    pub(super) fn new(
         settings: &AcesSettings,
         promises: &Promises,
         workload: &Workload,
@@ -81,13 +79,7 @@ impl Aces {
         let mut places = Vec::new();
         let mut plants = Vec::new();
         for (number, plant) in workload.plants.iter().enumerate() {
-            let unit = settings.unit.unwrap_or(plant.service);
-            if unit.is_zero() {
-                return Err(vec![
-                    "aces needs the service time of one quantum, and the server has no fixed one: write aces:10ms"
-                        .into(),
-                ]);
-            }
+            let unit = known_unit("aces", "quantum", settings.unit, plant).map_err(|wrong| vec![wrong])?;
             let priorities = priorities_at(promises, number);
             plants.push(PlantAdmission::new(settings, unit, plant.discipline.servers(), priorities.len()));
             if number == 0 {
@@ -102,11 +94,6 @@ impl Aces {
             places.extend(all.map(|priority| priorities.iter().filter(|other| **other < priority).count()));
         }
         Ok(Aces { full, places, plants, slots: Slots::new(), arrivals: 0 })
-    }
-
-    /// The trends that were learned at the first plant, as `trends=FILE` reads them.
-    pub fn learned(&self) -> String {
-        self.plants.first().map(PlantAdmission::trends).unwrap_or_default().to_string()
     }
 
     /// Begins new periods, and drops the requests for which that leaves no room.
@@ -134,7 +121,7 @@ impl Aces {
 /// The priorities of all classes at a plant, the highest first.
 fn priorities_at(promises: &Promises, plant: usize) -> Vec<u8> {
     let sites = promises.sites.iter().filter(|site| site.plant == plant);
-    let own = |site: &plimsoll_core::promises::Site| {
+    let own = |site: &Site| {
         let classes: Vec<u8> = site.classes.iter().map(|class| class.priority).collect();
         classes.into_iter().chain([site.default_priority])
     };
@@ -161,11 +148,10 @@ impl Front for Aces {
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
         let Arriving { request, target, token } = arrival;
         let start = self.full.start(&target);
+        let Start { plant, level, .. } = start;
         if target.exempt {
-            *self.slots.at(token) = AcesStage::Exempt;
             return Decision::Start(start);
         }
-        let Start { plant, level, .. } = start;
         self.advance(now, orders);
         self.arrivals += 1;
         let place = (self.places[usize::from(target.class)], self.arrivals);
@@ -191,7 +177,7 @@ impl Front for Aces {
 
     fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
-            AcesStage::Free | AcesStage::Exempt => {}
+            AcesStage::Free => {}
             AcesStage::Waiting { plant, place } => self.plants[plant].forget(place),
             AcesStage::InService { plant } => self.leave(now, plant, token, orders),
         }
@@ -202,7 +188,8 @@ impl Front for Aces {
         self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }
 
+    /// The trends that were learned at the first plant, as `trends=FILE` reads them.
     fn learned(&self) -> Option<String> {
-        Some(Aces::learned(self))
+        Some(self.plants.first().map(PlantAdmission::trends).unwrap_or_default().to_string())
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// Which requests are dropped when the backup queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DropPolicy {
+pub(in crate::front) enum DropPolicy {
     /// All requests in the queue.
     #[default]
     All,

@@ -1,32 +1,31 @@
-//! AC's parameters, as data and as text.
-//!
+//! AC's parameters, as they are read from a comparator's text:
 //! `aces:1ms,period=1s,queue=1000,drop=all,shares=0-1/0-1,processes=60,hour=3600s,trends=FILE`; all may be left out.
 
-use super::{DropPolicy, Share};
-use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Span, Words};
+use super::queues::DropPolicy;
+use crate::front::form::{AT_LEAST_ONE, POSITIVE, Read, Words};
+use plimsoll_core::promises::Share;
 use plimsoll_core::time::Duration;
-use std::fmt;
 use std::path::PathBuf;
 
 /// How AC is set. Table 1's values are the defaults.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AcesSettings {
+pub(in crate::front) struct AcesSettings {
     /// The time of one quantum. `None`: the fixed part of the server's service.
-    pub unit: Option<Duration>,
+    pub(in crate::front) unit: Option<Duration>,
     /// T, the bound of the response time too.
-    pub period: Duration,
+    pub(in crate::front) period: Duration,
     /// The most that wait in each of the two queues.
-    pub queue: u32,
+    pub(in crate::front) queue: u32,
     /// Which requests are dropped when the backup queue is full.
-    pub drop: DropPolicy,
+    pub(in crate::front) drop: DropPolicy,
     /// WFA: by priority, the highest first. What is not named has [`Share::ANY`]; none at all is PRA.
-    pub shares: Vec<Share>,
+    pub(in crate::front) shares: Vec<Share>,
     /// n of `T(s, n)`. `None`: estimates are by type alone.
-    pub processes: Option<u32>,
+    pub(in crate::front) processes: Option<u32>,
     /// An hour of the day, of which each has its own trends; hours count from the beginning of the run.
-    pub hour: Duration,
+    pub(in crate::front) hour: Duration,
     /// Rate forecasts learned before: read at the beginning if the file is there, for the caller to write at the end.
-    pub trends: Option<PathBuf>,
+    pub(in crate::front) trends: Option<PathBuf>,
 }
 
 impl Default for AcesSettings {
@@ -49,55 +48,24 @@ impl AcesSettings {
         let usual = AcesSettings::default();
         Ok(AcesSettings {
             unit: words.value(POSITIVE)?,
-            period: words.option("period", POSITIVE)?.unwrap_or(usual.period),
-            queue: words.option("queue", AT_LEAST_ONE)?.unwrap_or(usual.queue),
-            drop: words.option("drop", DROP)?.unwrap_or(usual.drop),
-            shares: words.option("shares", SHARES)?.unwrap_or(usual.shares),
-            processes: words.option("processes", AT_LEAST_ONE)?,
-            hour: words.option("hour", POSITIVE)?.unwrap_or(usual.hour),
-            trends: words.option("trends", PATH)?,
+            period: words.option("period", POSITIVE, usual.period)?,
+            queue: words.option("queue", AT_LEAST_ONE, usual.queue)?,
+            drop: words.option("drop", DROP, usual.drop)?,
+            shares: words.option("shares", SHARES, usual.shares)?,
+            processes: words.given("processes", AT_LEAST_ONE)?,
+            hour: words.option("hour", POSITIVE, usual.hour)?,
+            trends: words.given("trends", PATH)?,
         })
     }
 }
 
-impl fmt::Display for AcesSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let usual = AcesSettings::default();
-        f.write_str("aces")?;
-        if let Some(unit) = self.unit {
-            write!(f, ":{}", Span(unit))?;
-        }
-        if self.period != usual.period {
-            write!(f, ",period={}", Span(self.period))?;
-        }
-        if self.queue != usual.queue {
-            write!(f, ",queue={}", self.queue)?;
-        }
-        if let Some((word, _)) = POLICIES[1..].iter().find(|(_, policy)| *policy == self.drop) {
-            write!(f, ",drop={word}")?;
-        }
-        for (place, share) in self.shares.iter().enumerate() {
-            let before = if place == 0 { ",shares=" } else { "/" };
-            write!(f, "{before}{}-{}", share.least, share.most)?;
-        }
-        if let Some(processes) = self.processes {
-            write!(f, ",processes={processes}")?;
-        }
-        if self.hour != usual.hour {
-            write!(f, ",hour={}", Span(self.hour))?;
-        }
-        match &self.trends {
-            Some(path) => write!(f, ",trends={}", path.display()),
-            None => Ok(()),
-        }
-    }
-}
-
-const POLICIES: [(&str, DropPolicy); 3] =
-    [("all", DropPolicy::All), ("oldest", DropPolicy::Oldest), ("costliest", DropPolicy::Costliest)];
-
 const DROP: Read<DropPolicy> = Read {
-    of: |text| POLICIES.iter().find(|(word, _)| *word == text).map(|(_, policy)| *policy),
+    of: |text| match text {
+        "all" => Some(DropPolicy::All),
+        "oldest" => Some(DropPolicy::Oldest),
+        "costliest" => Some(DropPolicy::Costliest),
+        _ => None,
+    },
     expected: "all, oldest or costliest",
 };
 
@@ -132,14 +100,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_is_left_out_and_the_rest_is_read_back() {
-        assert_eq!(read("aces").as_ref(), Ok(&AcesSettings::default()));
+    fn every_option_is_read_and_the_rest_is_usual() {
+        assert_eq!(read("aces"), Ok(AcesSettings::default()));
         let long = "aces:1500us,period=250ms,queue=50,drop=oldest,shares=0.2-1/0-0.5,processes=60,hour=5s,\
                     trends=week.txt";
-        let all = ["aces", "aces:1ms", "aces,drop=costliest", long];
-        for text in all {
-            assert_eq!(read(text).map(|settings| settings.to_string()).as_deref(), Ok(text));
-        }
+        let expected = AcesSettings {
+            unit: Some(Duration::from_micros(1500)),
+            period: Duration::from_millis(250),
+            queue: 50,
+            drop: DropPolicy::Oldest,
+            shares: vec![Share { least: 0.2, most: 1.0 }, Share { least: 0.0, most: 0.5 }],
+            processes: Some(60),
+            hour: Duration::from_secs(5),
+            trends: Some("week.txt".into()),
+        };
+        assert_eq!(read(long), Ok(expected));
+        let costliest = AcesSettings { drop: DropPolicy::Costliest, ..AcesSettings::default() };
+        assert_eq!(read("aces,drop=costliest"), Ok(costliest));
         assert_eq!(read("aces,period=1s,queue=1000,drop=all,hour=60min"), read("aces"));
     }
 

@@ -7,29 +7,23 @@
 //! Its default time-out of 5 s lies above most clients' patience and its least limit of 20 above a small pool; both can
 //! be set, so that a comparison can be fair.
 
-use super::{Ask, Departure, Limiter, RoundTrip};
+use super::{Ask, Departure, Limiter, Limits, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 const BACKOFF_RATIO: f64 = 0.9;
 
-/// The bounds of the limit, and what counts as lost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct AimdSettings {
-    pub(in crate::front) initial: u32,
-    pub(in crate::front) least: u32,
-    pub(in crate::front) most: u32,
-    pub(in crate::front) timeout: Duration,
-}
-
 /// Additive increase, multiplicative decrease.
+#[derive(Debug)]
 pub(in crate::front) struct Aimd {
     limit: u32,
-    settings: AimdSettings,
+    bounds: Limits,
+    /// A round trip longer than this counts as lost.
+    timeout: Duration,
 }
 
 impl Aimd {
-    pub(in crate::front) fn new(settings: AimdSettings) -> Self {
-        Aimd { limit: settings.initial, settings }
+    pub(in crate::front) fn new(bounds: Limits, timeout: Duration) -> Self {
+        Aimd { limit: bounds.initial, bounds, timeout }
     }
 }
 
@@ -42,13 +36,13 @@ impl Limiter for Aimd {
         if sample.ended == Departure::Left {
             return;
         }
-        if sample.ended == Departure::Failed || now.since(sample.started) > self.settings.timeout {
+        if sample.ended == Departure::Failed || now.since(sample.started) > self.timeout {
             self.limit = (f64::from(self.limit) * BACKOFF_RATIO) as u32;
         } else if sample.in_flight.saturating_mul(2) >= self.limit {
             self.limit += 1;
         }
         // In this order: where the least lies above the most, the most counts, as published.
-        self.limit = self.limit.max(self.settings.least).min(self.settings.most);
+        self.limit = self.limit.max(self.bounds.least).min(self.bounds.most);
     }
 }
 
@@ -58,7 +52,7 @@ mod tests {
     use super::*;
 
     fn limiter() -> Aimd {
-        Aimd::new(AimdSettings { initial: 20, least: 10, most: 30, timeout: Duration::from_secs(1) })
+        Aimd::new(Limits { initial: 20, least: 10, most: 30 }, Duration::from_secs(1))
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::{Ask, Limiter, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 /// A budget of work a period.
+#[derive(Debug)]
 pub(in crate::front) struct Cac {
     servers: u32,
     period_ns: u64,

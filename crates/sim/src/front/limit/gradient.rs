@@ -26,18 +26,13 @@ const BUFFER: f64 = 0.25;
 const JITTER: f64 = 0.15;
 const PROBE_AGAIN_AFTER: u32 = 5;
 
-/// How often it does what.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct GradientSettings {
-    /// Between updates of the limit.
-    pub(in crate::front) update: Duration,
-    /// Between measurements of minRTT, without jitter.
-    pub(in crate::front) probe: Duration,
-}
-
 /// Follows the ratio of an ideal round trip, measured by probing, to the present one.
+#[derive(Debug)]
 pub(in crate::front) struct Gradient {
-    settings: GradientSettings,
+    /// Between updates of the limit.
+    update: Duration,
+    /// Between measurements of minRTT, without jitter.
+    probe: Duration,
     random: Random,
     limit: u32,
     min_rtt_us: u64,
@@ -51,9 +46,10 @@ pub(in crate::front) struct Gradient {
 }
 
 impl Gradient {
-    pub(in crate::front) fn new(settings: GradientSettings, seed: u64) -> Self {
+    pub(in crate::front) fn new(update: Duration, probe: Duration, seed: u64) -> Self {
         let mut new = Gradient {
-            settings,
+            update,
+            probe,
             random: Random::new(seed),
             limit: LEAST,
             min_rtt_us: 0,
@@ -83,10 +79,10 @@ impl Gradient {
         self.min_rtt_us = self.median();
         self.set_limit(deferred);
         self.deferred = None;
-        let range_ms = (self.settings.probe.as_millis() as f64 * JITTER).ceil() as u64;
+        let range_ms = (self.probe.as_millis() as f64 * JITTER).ceil() as u64;
         let jitter = Duration::from_millis(self.random.below(range_ms.max(1)));
-        self.probe_due = now + self.settings.probe + jitter;
-        self.update_due = now + self.settings.update;
+        self.probe_due = now + self.probe + jitter;
+        self.update_due = now + self.update;
     }
 
     fn update(&mut self) {
@@ -145,7 +141,7 @@ impl Limiter for Gradient {
             }
             // While minRTT is measured this only looks whether it is over: the measurement ends between two ticks and
             // moves the next update, which then lies behind the next look.
-            self.update_due = now + self.settings.update;
+            self.update_due = now + self.update;
         }
         self.update_due.min(self.probe_due)
     }
@@ -157,9 +153,7 @@ mod tests {
     use super::*;
 
     fn limiter() -> Gradient {
-        let settings =
-            GradientSettings { update: Duration::from_millis(100), probe: Duration::from_secs(60) };
-        Gradient::new(settings, 7)
+        Gradient::new(Duration::from_millis(100), Duration::from_secs(60), 7)
     }
 
     fn answered(limiter: &mut Gradient, now: f64, rtt_ms: u64, n: u32) {
@@ -237,9 +231,8 @@ mod tests {
         limiter.limit = 50;
         limiter.tick(due);
         assert_eq!((limiter.limit, limiter.deferred), (3, Some(50)));
-        let settings = limiter.settings;
         let due_of = |seed| {
-            let mut other = Gradient::new(settings, seed);
+            let mut other = Gradient::new(limiter.update, limiter.probe, seed);
             answered(&mut other, 1.0, 40, 50);
             other.probe_due
         };

@@ -14,7 +14,7 @@
 //! thrown away. A failure is not looked at, a client that left gives no sample. A `window` of zero updates with each
 //! request, as the class does without the wrapper.
 
-use super::{Ask, Departure, Limiter, RoundTrip};
+use super::{Ask, Departure, Limiter, Limits, RoundTrip};
 use plimsoll_core::time::{Duration, Instant};
 
 const SMOOTHING: f64 = 0.2;
@@ -25,18 +25,12 @@ const TOLERANCE: f64 = 1.5;
 const LEAST_SAMPLES: u32 = 10;
 const LEAST_RTT: Duration = Duration::from_micros(100);
 
-/// The bounds of the limit, and how long is averaged.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::front) struct Gradient2Settings {
-    pub(in crate::front) initial: u32,
-    pub(in crate::front) least: u32,
-    pub(in crate::front) most: u32,
-    pub(in crate::front) window: Duration,
-}
-
 /// Follows the ratio of a long-term to a short-term mean round trip.
+#[derive(Debug)]
 pub(in crate::front) struct Gradient2 {
-    settings: Gradient2Settings,
+    bounds: Limits,
+    /// How long round trips are averaged; zero: each request counts.
+    length: Duration,
     limit: f64,
     long: LongTerm,
     window: Window,
@@ -44,7 +38,7 @@ pub(in crate::front) struct Gradient2 {
 }
 
 /// `ExpAvgMeasurement.java`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct LongTerm {
     mean: f64,
     sum: f64,
@@ -66,7 +60,7 @@ impl LongTerm {
 }
 
 /// `ImmutableAverageSampleWindow.java`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Window {
     seconds: f64,
     samples: u32,
@@ -74,10 +68,11 @@ struct Window {
 }
 
 impl Gradient2 {
-    pub(in crate::front) fn new(settings: Gradient2Settings) -> Self {
+    pub(in crate::front) fn new(bounds: Limits, length: Duration) -> Self {
         Gradient2 {
-            settings,
-            limit: settings.initial.into(),
+            bounds,
+            length,
+            limit: bounds.initial.into(),
             long: LongTerm::default(),
             window: Window::default(),
             window_ends: Instant::ZERO,
@@ -96,7 +91,7 @@ impl Gradient2 {
         let gradient = (TOLERANCE * long / short).clamp(0.5, 1.0);
         let wanted = self.limit * gradient + QUEUE_SIZE;
         let limit = self.limit * (1.0 - SMOOTHING) + wanted * SMOOTHING;
-        self.limit = limit.min(self.settings.most.into()).max(self.settings.least.into());
+        self.limit = limit.min(self.bounds.most.into()).max(self.bounds.least.into());
     }
 }
 
@@ -110,7 +105,7 @@ impl Limiter for Gradient2 {
         if sample.ended == Departure::Left || rtt.is_zero() {
             return;
         }
-        if self.settings.window.is_zero() {
+        if self.length.is_zero() {
             self.update(rtt.as_secs_f64(), sample.in_flight);
             return;
         }
@@ -124,7 +119,7 @@ impl Limiter for Gradient2 {
             let window = std::mem::take(&mut self.window);
             // The default bounds of the window, 1 s and 1 s, leave nothing of the published `clamp(2 rtt, least,
             // most)`.
-            self.window_ends = now + self.settings.window;
+            self.window_ends = now + self.length;
             if window.samples >= LEAST_SAMPLES {
                 self.update(window.seconds / f64::from(window.samples), window.most_in_flight);
             }
@@ -138,7 +133,7 @@ mod tests {
     use super::*;
 
     fn limiter(window: Duration) -> Gradient2 {
-        Gradient2::new(Gradient2Settings { initial: 20, least: 20, most: 200, window })
+        Gradient2::new(Limits { initial: 20, least: 20, most: 200 }, window)
     }
 
     /// A second of samples at this round trip.

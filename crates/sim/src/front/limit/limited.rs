@@ -3,15 +3,14 @@
 //! An admitted request gets its site's highest level at its site's plant. Each plant has one limiter. Exempt requests
 //! pass and are not counted.
 //!
-//! Waiting requests stand in order of arrival in the queue of their plant. A request whose client left, or whose time
-//! is up, is found dead when its turn comes; a ticket tells it from a later request in the same slot.
+//! Waiting requests stand in order of arrival in the queue of their plant.
 
-use super::truth::Truth;
 use super::{Ask, Departure, Limiter, RoundTrip};
 use crate::front::full_quality::FullQuality;
 use crate::front::slots::Slots;
 use crate::front::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
+use crate::service::FullService;
 use crate::workload::Workload;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
@@ -20,26 +19,22 @@ use plimsoll_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// A front that limits.
-pub(in crate::front) struct Limited<L> {
+pub(in crate::front) struct Limited {
     full: FullQuality,
-    truth: Truth,
-    plants: Vec<LimitedPlant<L>>,
+    plants: Vec<LimitedPlant>,
     slots: Slots<LimitedStage>,
-    tickets: u64,
 }
 
 /// One plant's limiter and queue.
-struct LimitedPlant<L> {
-    limiter: L,
+struct LimitedPlant {
+    limiter: Box<dyn Limiter>,
     in_flight: u32,
-    waiting: u32,
     queue: VecDeque<QueuedRequest>,
 }
 
 #[derive(Clone, Copy)]
 struct QueuedRequest {
     token: Token,
-    ticket: u64,
     arrived: Instant,
     service: Duration,
     level: u8,
@@ -49,10 +44,8 @@ struct QueuedRequest {
 enum LimitedStage {
     #[default]
     Free,
-    Exempt,
     Waiting {
         plant: usize,
-        ticket: u64,
     },
     InFlight {
         plant: usize,
@@ -61,8 +54,8 @@ enum LimitedStage {
     },
 }
 
-impl<L: Limiter> Limited<L> {
-    /// A front with one limiter for each plant, made from the plant's number.
+impl Limited {
+    /// A front with one limiter for each plant.
     ///
     /// # Errors
     /// What in the promises cannot be, or plants without their truth.
@@ -70,22 +63,15 @@ impl<L: Limiter> Limited<L> {
         promises: &Promises,
         workload: &Workload,
         seed: u64,
-        limiter: impl FnMut(usize) -> L,
+        limiters: Vec<Box<dyn Limiter>>,
     ) -> Result<Self, Vec<String>> {
         let full = FullQuality::new(promises, workload, seed)?;
-        let plants = (0..promises.plants.len()).map(limiter).map(|limiter| LimitedPlant {
+        let plants = limiters.into_iter().map(|limiter| LimitedPlant {
             limiter,
             in_flight: 0,
-            waiting: 0,
             queue: VecDeque::new(),
         });
-        Ok(Limited {
-            full,
-            truth: Truth::new(promises, workload),
-            plants: plants.collect(),
-            slots: Slots::new(),
-            tickets: 0,
-        })
+        Ok(Limited { full, plants: plants.collect(), slots: Slots::new() })
     }
 
     fn start(&mut self, now: Instant, plant: usize, token: Token) {
@@ -104,46 +90,31 @@ impl<L: Limiter> Limited<L> {
     }
 
     fn dispatch(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) {
-        while let Some(waiter) = self.head(plant) {
+        while let Some(waiter) = self.plants[plant].queue.front().copied() {
             let limited = &mut self.plants[plant];
             let ask = Ask { in_flight: limited.in_flight, service: waiter.service };
             if !limited.limiter.admit(now, ask) {
                 return;
             }
             limited.queue.pop_front();
-            limited.waiting -= 1;
             self.start(now, plant, waiter.token);
             let start = Start { plant, level: waiter.level, reason: Reason::Full };
             orders.push(Order::Start(waiter.token, start));
         }
     }
 
-    /// The first that still waits.
-    fn head(&mut self, plant: usize) -> Option<QueuedRequest> {
-        let Limited { plants, slots, .. } = self;
-        let queue = &mut plants[plant].queue;
-        while let Some(waiter) = queue.front().copied() {
-            match *slots.at(waiter.token) {
-                LimitedStage::Waiting { ticket, .. } if ticket == waiter.ticket => return Some(waiter),
-                _ => queue.pop_front(),
-            };
-        }
-        None
-    }
-
     /// Drops requests whose time is up; returns when the next one's is.
     fn expire(&mut self, now: Instant, plant: usize, orders: &mut Vec<Order>) -> Instant {
-        let bounds = self.plants[plant].limiter.queue();
+        let limited = &mut self.plants[plant];
+        let bounds = limited.limiter.queue();
         if bounds.most == 0 {
             return Instant::FAR;
         }
-        while let Some(waiter) = self.head(plant) {
+        while let Some(waiter) = limited.queue.front().copied() {
             if now.since(waiter.arrived) < bounds.wait {
                 return waiter.arrived + bounds.wait;
             }
-            let limited = &mut self.plants[plant];
             limited.queue.pop_front();
-            limited.waiting -= 1;
             *self.slots.at(waiter.token) = LimitedStage::Free;
             orders.push(Order::Drop(waiter.token, Reason::WaitTimeout));
         }
@@ -152,7 +123,7 @@ impl<L: Limiter> Limited<L> {
     }
 }
 
-impl<L: Limiter> Front for Limited<L> {
+impl Front for Limited {
     fn classify(&self, request: &Request) -> Option<Target> {
         self.full.classifier.classify(request)
     }
@@ -161,26 +132,24 @@ impl<L: Limiter> Front for Limited<L> {
         let Arriving { request, target, token } = arrival;
         let start = self.full.start(&target);
         if target.exempt {
-            *self.slots.at(token) = LimitedStage::Exempt;
             return Decision::Start(start);
         }
         let Start { plant, level, .. } = start;
-        let service = self.truth.service(plant, target.site, request);
+        // A request without a draw of its own is taken for the mean of its law.
+        let full = FullService::of(request, request.work.unwrap_or(1.0));
+        let service = self.full.plan.work(target.site, start, full).service;
         let limited = &mut self.plants[plant];
         let ask = Ask { in_flight: limited.in_flight, service };
-        if limited.waiting == 0 && limited.limiter.admit(now, ask) {
+        if limited.queue.is_empty() && limited.limiter.admit(now, ask) {
             self.start(now, plant, token);
             return Decision::Start(start);
         }
         match limited.limiter.queue().most {
             0 => Decision::Reject(Reason::Overload),
-            most if limited.waiting >= most => Decision::Reject(Reason::QueueFull),
+            most if limited.queue.len() >= most as usize => Decision::Reject(Reason::QueueFull),
             _ => {
-                self.tickets += 1;
-                let ticket = self.tickets;
-                limited.waiting += 1;
-                limited.queue.push_back(QueuedRequest { token, ticket, arrived: now, service, level });
-                *self.slots.at(token) = LimitedStage::Waiting { plant, ticket };
+                limited.queue.push_back(QueuedRequest { token, arrived: now, service, level });
+                *self.slots.at(token) = LimitedStage::Waiting { plant };
                 Decision::Wait
             }
         }
@@ -196,8 +165,10 @@ impl<L: Limiter> Front for Limited<L> {
 
     fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
         match self.slots.take(token) {
-            LimitedStage::Free | LimitedStage::Exempt => {}
-            LimitedStage::Waiting { plant, .. } => self.plants[plant].waiting -= 1,
+            LimitedStage::Free => {}
+            LimitedStage::Waiting { plant } => {
+                self.plants[plant].queue.retain(|waiter| waiter.token != token);
+            }
             LimitedStage::InFlight { plant, started, in_flight } => {
                 let ended = match outcome {
                     Outcome::Completed => Departure::Answered,
@@ -222,35 +193,9 @@ impl<L: Limiter> Front for Limited<L> {
 #[cfg(test)]
 pub(in crate::front) mod tests {
     use super::super::tests::at;
-    use super::super::{Concurrency, TailDrop};
+    use super::super::{Queue, StaticLimit};
     use super::*;
-    use crate::workload::{self, Discipline, Law};
-    use plimsoll_core::promises::{Condition, Plant, Site};
-
-    pub(in crate::front) fn truth() -> workload::Plant {
-        workload::Plant {
-            discipline: Discipline::Workers(8),
-            listen_queue: 511,
-            service: Duration::from_millis(40),
-            service_per_byte: 0.0,
-            law: Law::Deterministic,
-            link: None,
-            rejection: Duration::ZERO,
-            failure: Duration::ZERO,
-            faults: Vec::new(),
-            reports: false,
-        }
-    }
-
-    pub(in crate::front) fn workload() -> Workload {
-        Workload { plants: vec![truth()], ..Workload::default() }
-    }
-
-    pub(in crate::front) fn promises() -> Promises {
-        let mut site = Site::new("site", &["light", "full"]);
-        site.exempt.push(Condition { paths: vec!["/health".into()], ..Condition::default() });
-        Promises::of(Plant::new("origin", 8), site)
-    }
+    use crate::front::tests::{promises, workload};
 
     /// A front and what it ordered.
     pub(in crate::front) struct Driven<F> {
@@ -294,9 +239,13 @@ pub(in crate::front) mod tests {
 
     const FULL: Start = Start { plant: 0, level: 2, reason: Reason::Full };
 
-    fn queued(most: u32, queue: u32, wait_ms: u64) -> Driven<Limited<Concurrency>> {
-        let limiter = |_| Concurrency::new(most, queue, Duration::from_millis(wait_ms));
-        Driven::new(Limited::new(&promises(), &workload(), 1, limiter).unwrap())
+    fn limited(most: u32, queue: Queue) -> Driven<Limited> {
+        let limiter = Box::new(StaticLimit { most, queue });
+        Driven::new(Limited::new(&promises(), &workload(), 1, vec![limiter]).unwrap())
+    }
+
+    fn queued(most: u32, queue: u32, wait_ms: u64) -> Driven<Limited> {
+        limited(most, Queue { most: queue, wait: Duration::from_millis(wait_ms) })
     }
 
     fn start(token: u64) -> Order {
@@ -305,8 +254,7 @@ pub(in crate::front) mod tests {
 
     #[test]
     fn exempt_requests_pass_and_are_not_counted() {
-        let mut driven =
-            Driven::new(Limited::new(&promises(), &workload(), 1, |_| TailDrop::new(1)).unwrap());
+        let mut driven = limited(1, Queue::NONE);
         let exempt = Decision::Start(Start { reason: Reason::Exempt, ..FULL });
         assert_eq!(driven.arrive(0.0, "/health", 0), exempt);
         assert_eq!(driven.arrive(0.0, "/", 1), Decision::Start(FULL));
@@ -366,10 +314,9 @@ pub(in crate::front) mod tests {
 
     #[test]
     fn a_plant_without_its_truth_is_an_error() {
-        let none = Limited::new(&promises(), &Workload::default(), 1, |_| TailDrop::new(1));
+        let none = Limited::new(&promises(), &Workload::default(), 1, vec![]);
         assert!(none.err().unwrap()[0].contains("1 plants are promised, but the workload tells of 0"));
-        let invalid =
-            Limited::new(&Promises { sites: vec![], ..promises() }, &workload(), 1, |_| TailDrop::new(1));
-        assert!(invalid.is_ok());
+        let without_sites = Promises { sites: vec![], ..promises() };
+        assert!(Limited::new(&without_sites, &workload(), 1, vec![]).is_ok());
     }
 }

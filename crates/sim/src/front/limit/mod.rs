@@ -6,31 +6,27 @@
 
 mod aimd;
 mod cac;
-mod concurrency;
 mod gradient;
 mod gradient2;
 mod limited;
-mod none;
 mod rate;
 mod sac;
-mod tail_drop;
-mod truth;
+mod static_limit;
 
-pub(super) use aimd::{Aimd, AimdSettings};
+pub(super) use aimd::Aimd;
 pub(super) use cac::Cac;
-pub(super) use concurrency::Concurrency;
-pub(super) use gradient::{Gradient, GradientSettings};
-pub(super) use gradient2::{Gradient2, Gradient2Settings};
+pub(super) use gradient::Gradient;
+pub(super) use gradient2::Gradient2;
 pub(super) use limited::Limited;
-pub(super) use none::Unlimited;
 pub(super) use rate::Rate;
 pub(super) use sac::Sac;
-pub(super) use tail_drop::TailDrop;
+pub(super) use static_limit::StaticLimit;
 
 use plimsoll_core::time::{Duration, Instant};
+use std::fmt::Debug;
 
 /// Decides for one plant whether one more request may start.
-pub(super) trait Limiter {
+pub(super) trait Limiter: Debug {
     /// Whether it may. `true` means that it starts now.
     fn admit(&mut self, now: Instant, ask: Ask) -> bool;
 
@@ -44,7 +40,7 @@ pub(super) trait Limiter {
 
     /// The bounds of waiting for a request that may not start.
     fn queue(&self) -> Queue {
-        Queue { most: 0, wait: Duration::MAX }
+        Queue::NONE
     }
 }
 
@@ -88,9 +84,20 @@ pub(super) struct Queue {
     pub(super) wait: Duration,
 }
 
+impl Queue {
+    pub(super) const NONE: Queue = Queue { most: 0, wait: Duration::MAX };
+}
+
+/// The bounds of a limit that moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) initial: u32,
+    pub(super) least: u32,
+    pub(super) most: u32,
+}
+
 #[cfg(test)]
 pub(super) mod tests {
-    pub(in crate::front) use super::limited::tests::{promises, workload};
     use super::*;
 
     pub(in crate::front) fn at(seconds: f64) -> Instant {

@@ -9,6 +9,7 @@ use super::{Ask, Limiter};
 use plimsoll_core::time::Instant;
 
 /// A leaky bucket.
+#[derive(Debug)]
 pub(in crate::front) struct Rate {
     per_second: f64,
     burst: f64,

@@ -13,6 +13,7 @@ use super::{Ask, Limiter};
 use plimsoll_core::time::{Duration, Instant};
 
 /// A number of requests a period.
+#[derive(Debug)]
 pub(in crate::front) struct Sac {
     period_ns: u64,
     units: u64,

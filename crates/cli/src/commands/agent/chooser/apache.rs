@@ -4,24 +4,17 @@
 //! `RewriteMap`. It reads the map again as soon as the file's time has changed, so it needs no signal. The groups below
 //! the fraction get full quality, so no client loses quality when the fraction rises.
 
-use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
+use crate::output::failure::replace;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-/// The number of groups.
 const GROUPS: u32 = 256;
 
-/// The file of the map.
 pub(super) struct ApacheMap {
-    map: PathBuf,
-    trees: Trees,
-}
-
-impl ApacheMap {
-    pub(super) fn new(map: PathBuf, trees: Trees) -> ApacheMap {
-        ApacheMap { map, trees }
-    }
+    pub(super) map: PathBuf,
+    pub(super) trees: Trees,
 }
 
 /// The map's text, and the fraction rounded to whole groups.
@@ -47,7 +40,7 @@ impl Chooser for ApacheMap {
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let (text, fraction) = text(fraction, &self.trees);
-        exchange(&self.map, &text)?;
+        replace(&self.map, &text)?;
         Ok(fraction)
     }
 }
@@ -80,14 +73,14 @@ mod tests {
     #[test]
     fn it_finds_its_own_file_again_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        let mut map = ApacheMap::new(folder.path().join("trees.map"), trees());
+        let mut map = ApacheMap { map: folder.path().join("trees.map"), trees: trees() };
         assert_eq!((map.present(), map.check(true)), (Ok(None), vec![]));
         let applied = map.set(0.3).unwrap();
         assert_eq!(map.present(), Ok(Some(applied)));
         assert_eq!(names(folder.path()), ["trees.map"]);
         std::fs::write(folder.path().join("trees.map"), "00 mine\n").unwrap();
         assert!(map.present().is_err_and(|why| why.contains("was not written by")));
-        let nowhere = ApacheMap::new(folder.path().join("no/such/map"), trees());
+        let nowhere = ApacheMap { map: folder.path().join("no/such/map"), trees: trees() };
         assert!(nowhere.check(true)[0].contains("cannot write in"));
     }
 }

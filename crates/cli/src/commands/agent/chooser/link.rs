@@ -3,13 +3,13 @@
 //! The paper changes the link. A link cannot be changed in place, and one that is removed and made anew is missing for a
 //! moment. So a new link is made beside the old one and renamed over it, which readers see as one step.
 
-use super::{Chooser, Trees, folder};
+use super::{Chooser, Trees};
+use crate::output::failure::folder;
 use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// The link.
 pub(super) struct Link {
     path: PathBuf,
     /// The trees are absolute, because a relative target would be taken from the link's own folder.
@@ -23,13 +23,13 @@ impl Link {
         Link { path, full: absolute(trees.full), degraded: absolute(trees.degraded) }
     }
 
-    /// Whether `target`, read from the link, is this tree, whichever path it names it by.
     /// A new link to `tree`, beside the old one; it is removed again if it is dropped.
     fn beside(&self, tree: &Path) -> io::Result<tempfile::TempPath> {
         let made = tempfile::Builder::new().make_in(folder(&self.path), |path| symlink(tree, path))?;
         Ok(made.into_temp_path())
     }
 
+    /// Whether `target`, read from the link, is this tree, whichever path it names it by.
     fn leads_to(&self, target: &Path, tree: &Path) -> bool {
         let from = self.path.parent().unwrap_or(Path::new("")).join(target);
         from == tree

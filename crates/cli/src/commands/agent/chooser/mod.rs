@@ -8,13 +8,13 @@ mod apache;
 mod link;
 mod nginx;
 
+use crate::output::failure::folder;
 use apache::ApacheMap;
 use link::Link;
 use nginx::NginxSplit;
 use plimsoll_config::{Agent, Chooser as Configured};
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io;
 use std::path::Path;
 
 /// The first line of each file that the agent writes, before the fraction.
@@ -22,19 +22,15 @@ const FIRST_LINE: &str = "# Written by `plimsoll agent`, do not edit. Clients at
 
 /// Chooses between the trees.
 pub(super) trait Chooser {
-    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet.
-    ///
-    /// # Errors
-    /// Something is there that the agent did not make, and must not touch.
+    /// The fraction of clients at full quality as the link or file has it; none if there is neither yet. An error tells of
+    /// something that the agent did not make, and must not touch.
     fn present(&self) -> Result<Option<f64>, String>;
 
     /// All that is wrong with the chooser, each with what to do. With `acts` it tries to write.
     fn check(&self, acts: bool) -> Vec<String>;
 
-    /// Gives full quality to this fraction of clients; returns the fraction as the server has it, which may be rounded.
-    ///
-    /// # Errors
-    /// The file could not be written, or the server could not be told. Then the old one is still in place.
+    /// Gives full quality to this fraction of clients and returns it, rounded as the server needs it; an error changes
+    /// nothing.
     fn set(&mut self, fraction: f64) -> io::Result<f64>;
 }
 
@@ -43,31 +39,15 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     let trees = Trees { full: agent.full.clone(), degraded: agent.degraded.clone() };
     match &agent.chooser {
         Configured::Link(path) => Box::new(Link::new(path.clone(), trees)),
-        Configured::Nginx(nginx) => Box::new(NginxSplit::new(nginx.clone(), trees)),
-        Configured::Apache(map) => Box::new(ApacheMap::new(map.clone(), trees)),
+        Configured::Nginx(nginx) => Box::new(NginxSplit { nginx: nginx.clone(), trees }),
+        Configured::Apache(map) => Box::new(ApacheMap { map: map.clone(), trees }),
     }
 }
 
-/// The names of the two content trees.
 #[derive(Clone, Debug)]
 pub(super) struct Trees {
     full: String,
     degraded: String,
-}
-
-/// The folder that holds `path`.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Writes a file that takes the place of the one at `path` when it is whole.
-fn exchange(path: &Path, text: &str) -> io::Result<()> {
-    // The server reads it too, perhaps as another user: the process's umask says which users may.
-    let mut new =
-        tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder(path))?;
-    new.write_all(text.as_bytes())?;
-    new.as_file().sync_all()?;
-    new.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
 /// Finds out whether files can be made beside `path`, by making one.

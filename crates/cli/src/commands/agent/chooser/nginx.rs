@@ -5,7 +5,8 @@
 //! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
 //! Therefore the key is derived from the seed, and the seed itself is not written.
 
-use super::{Chooser, FIRST_LINE, Trees, exchange, fraction_of, writable};
+use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
+use crate::output::failure::replace;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_config::Nginx;
@@ -20,16 +21,11 @@ const STEPS: f64 = 10_000.0;
 
 /// The file with `split_clients`, and the nginx that reads it.
 pub(super) struct NginxSplit {
-    nginx: Nginx,
-    trees: Trees,
+    pub(super) nginx: Nginx,
+    pub(super) trees: Trees,
 }
 
 impl NginxSplit {
-    pub(super) fn new(nginx: Nginx, trees: Trees) -> NginxSplit {
-        NginxSplit { nginx, trees }
-    }
-
-    /// Tells nginx to read its configuration again.
     fn reload(&self) -> io::Result<()> {
         kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
             io::Error::other(format!("cannot signal nginx ({}): {error}", self.nginx.pid.display()))
@@ -126,11 +122,11 @@ impl Chooser for NginxSplit {
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let before = fs::read_to_string(&self.nginx.file).ok();
         let (text, fraction) = text(fraction, &self.nginx, &self.trees);
-        exchange(&self.nginx.file, &text)?;
+        replace(&self.nginx.file, &text)?;
         if let Err(error) = self.reload() {
             // The file must state what nginx does, because `present` reads it.
             if let Some(before) = before {
-                exchange(&self.nginx.file, &before)?;
+                replace(&self.nginx.file, &before)?;
             }
             return Err(error);
         }
@@ -182,7 +178,7 @@ mod tests {
     #[test]
     fn without_a_reload_the_file_stays_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let mut split = NginxSplit::new(nginx(folder.path()), trees());
+        let mut split = NginxSplit { nginx: nginx(folder.path()), trees: trees() };
         let (first, _) = text(1.0, &split.nginx, &split.trees);
         fs::write(&split.nginx.file, &first).unwrap();
         assert!(split.set(0.5).is_err_and(|error| error.to_string().contains("nginx.pid")));

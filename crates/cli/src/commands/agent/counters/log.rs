@@ -17,7 +17,6 @@ const LONGEST: usize = 64 << 10;
 /// The part before the end that is read at the start, to see that the file is a log (byte).
 const TAIL: u64 = 64 << 10;
 
-/// The log.
 pub(crate) struct FollowedLog {
     path: PathBuf,
     /// None while no file has the name.
@@ -115,7 +114,6 @@ impl FollowedLog {
         self.take(counters)
     }
 
-    /// Reads what is new in the file.
     fn take(&mut self, counters: &mut Counters) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut piece = vec![0; 64 << 10];
@@ -129,9 +127,9 @@ impl FollowedLog {
             let last = lines.next_back().unwrap_or_default();
             for line in lines {
                 self.part.extend_from_slice(line);
-                let whole = std::mem::take(&mut self.part);
-                count(&whole, counters, &mut self.complained, &mut self.complaint);
-                self.part = whole;
+                if let Some(complaint) = count(&self.part, counters).filter(|_| !self.complained) {
+                    (self.complaint, self.complained) = (Some(complaint), true);
+                }
                 self.part.clear();
             }
             self.part.extend_from_slice(last);
@@ -140,24 +138,21 @@ impl FollowedLog {
     }
 }
 
-fn count(line: &[u8], counters: &mut Counters, complained: &mut bool, complaint: &mut Option<String>) {
+/// Counts a line, or returns why it is not understood.
+fn count(line: &[u8], counters: &mut Counters) -> Option<String> {
     let line = String::from_utf8_lossy(line);
-    if line.trim().is_empty() {
-        return;
-    }
     match logged_bytes(line.trim()) {
+        _ if line.trim().is_empty() => None,
         Ok(bytes) => {
             counters.requests += 1;
             counters.bytes += bytes;
+            None
         }
         // Servers log connections without a request too, as `"-" 408 -`. They count for nothing.
-        Err(why) if !*complained => {
-            *complained = true;
+        Err(why) => {
             let shown: String = line.chars().filter(|c| !c.is_control()).take(100).collect();
-            *complaint =
-                Some(format!("a line of the log is passed over, as all like it will be: {why}: {shown}"));
+            Some(format!("a line of the log is passed over, as all like it will be: {why}: {shown}"))
         }
-        Err(_) => {}
     }
 }
 

@@ -9,7 +9,6 @@ use plimsoll_core::agent::Counters;
 use status::{StatusFormat, StatusPage};
 use std::time::Instant;
 
-/// Where the counters are read.
 pub(super) enum CounterSource {
     Log(FollowedLog),
     Page(StatusPage),
@@ -17,9 +16,6 @@ pub(super) enum CounterSource {
 
 impl CounterSource {
     /// Opens the source and checks that it has what the agent needs.
-    ///
-    /// # Errors
-    /// What is wrong, and what to do.
     pub(super) fn open(agent: &Agent) -> Result<CounterSource, String> {
         let (url, format) = match &agent.counters {
             CountersAt::Log(path) => return FollowedLog::open(path).map(CounterSource::Log),

@@ -3,17 +3,16 @@
 //! A thread of its own asks for the page, because under overload the page waits like all other requests. A look returns
 //! how the totals moved between the two latest answers, and nothing if there was no new answer.
 
+use crate::commands::agent::probe::{lock, repeat};
 use crate::service::page::PageClient;
 use plimsoll_config::HttpUrl;
 use plimsoll_core::agent::{Counters, LoadSense};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A request for the page is given up after this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The server whose page it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusFormat {
     Apache,
@@ -29,11 +28,9 @@ struct Totals {
     workers: Option<u32>,
 }
 
-type Latest = Mutex<Option<(Instant, Totals)>>;
-
 /// The page, asked for once a sample.
 pub(crate) struct StatusPage {
-    latest: Arc<Latest>,
+    latest: Arc<Mutex<(Instant, Totals)>>,
     seen: Option<(Instant, Totals)>,
 }
 
@@ -49,17 +46,23 @@ impl StatusPage {
         let place = url.to_string();
         let first = read(&client, &place, format)?;
         lacks(&first, sense, format).map_or(Ok(()), Err)?;
-        let latest = Arc::new(Mutex::new(Some((Instant::now(), first))));
+        let latest = Arc::new(Mutex::new((Instant::now(), first)));
         let shared = Arc::downgrade(&latest);
-        let ask = move || while ask(&shared, (&client, &place), format, every).is_some() {};
-        let thread = thread::Builder::new().name("status".to_owned()).spawn(ask);
+        let thread = repeat("status", every, move || {
+            let totals = read(&client, &place, format);
+            let latest = shared.upgrade()?;
+            if let Ok(totals) = totals {
+                *lock(&latest) = (Instant::now(), totals);
+            }
+            Some(())
+        });
         thread.map_err(|error| format!("cannot start a thread: {error}"))?;
         Ok(StatusPage { latest, seen: None })
     }
 
     /// How the totals moved between the two latest answers.
     pub(super) fn look(&mut self) -> Option<(Counters, f64)> {
-        let latest = (*self.latest.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let latest = *lock(&self.latest);
         let before = self.seen.replace(latest)?;
         moved(&before, &latest)
     }
@@ -78,24 +81,6 @@ fn moved((then, before): &(Instant, Totals), (now, totals): &(Instant, Totals)) 
     // The request for the page was counted too.
     let requests = requests.saturating_sub(1);
     (seconds > 0.0).then_some((Counters { requests, bytes, in_service, workers }, seconds))
-}
-
-/// Asks once and sleeps for the rest of the interval; none when the [`StatusPage`] is gone.
-fn ask(
-    latest: &Weak<Latest>,
-    (client, place): (&PageClient, &str),
-    format: StatusFormat,
-    every: Duration,
-) -> Option<()> {
-    let started = Instant::now();
-    let totals = read(client, place, format);
-    let latest = latest.upgrade()?;
-    if let Ok(totals) = totals {
-        *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), totals));
-    }
-    drop(latest);
-    thread::sleep(every.saturating_sub(started.elapsed()));
-    Some(())
 }
 
 fn read(client: &PageClient, place: &str, format: StatusFormat) -> Result<Totals, String> {

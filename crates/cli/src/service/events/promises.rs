@@ -1,0 +1,105 @@
+//! Promises: what the costs as they are known now do not allow any more, delays and ratios that are missed, and workers
+//! that were found. A line at a change, none while it lasts. A missed promise is said at once; that it is kept again, and
+//! everything about ratios, is said once it has lasted for [`STEADY`] periods.
+
+use super::{STEADY, Steady};
+use crate::output::{plan, promised};
+use plimsoll_core::promises::plan::{DelayRow, Feasibility, PlantPlan};
+use plimsoll_core::telemetry::status::{ClassStatus, PlantStatus, Status};
+
+/// Contracts fit again when they take this part of the ceiling: costs that waver about the ceiling are not news.
+const FITS_AGAIN: f64 = 0.98;
+/// A delay fits again when this part of it could be kept.
+const CLEARLY: f64 = 0.95;
+
+/// Contracts, when costs have moved since they were planned: a warning with the plan's table.
+pub(super) fn contracts(said: &mut bool, plan: &PlantPlan) -> Option<String> {
+    let exceeds = plan.verdict == Feasibility::Exceeds;
+    let settled = exceeds || plan.sum < FITS_AGAIN * plan.ceiling;
+    if exceeds == *said || !settled {
+        return None;
+    }
+    *said = exceeds;
+    Some(match exceeds {
+        true => format!(
+            "warning: with the costs as they are now more is guaranteed than {} can keep\n{}",
+            plan.plant,
+            plan::contracts(plan).trim_end()
+        ),
+        false => format!("{}: what is guaranteed fits again", plan.plant),
+    })
+}
+
+/// Delays, when costs have moved since they were planned.
+pub(super) fn planned_delays(said: &mut bool, plan: &PlantPlan) -> Option<String> {
+    let exceeds = |row: &DelayRow| row.verdict() == Feasibility::Exceeds;
+    let clear = |row: &DelayRow| {
+        row.least_seconds.is_none_or(|least| least <= CLEARLY * row.delay.target.as_secs_f64())
+    };
+    if !*said {
+        *said = plan.delays.iter().any(exceeds);
+        let table = promised::refusal(plan).filter(|_| *said)?;
+        return Some(format!("warning: with the costs as they are now\n{}", table.trim_end()));
+    }
+    *said = !plan.delays.iter().all(clear);
+    (!*said).then(|| format!("{}: the delays that were promised can be kept again", plan.plant))
+}
+
+/// Workers, when their number was found, and when it is another.
+pub(super) fn workers(said: &mut Steady<u32>, plant: &PlantStatus) -> Option<String> {
+    let before = said.said;
+    let found = plant.workers_found == Some(true);
+    // The search itself tries one worker more or less.
+    let differs = 4 * plant.workers.abs_diff(before) > before;
+    if !found || !differs || !said.is_news(plant.workers, STEADY) {
+        return None;
+    }
+    let PlantStatus { name, workers, .. } = plant;
+    Some(match before {
+        0 => format!("{name}: works on {workers} requests at once, as its throughput shows"),
+        before => format!("{name}: works on {workers} requests at once now, {before} before"),
+    })
+}
+
+/// A class's delay. A reload may have taken it back: then its state is forgotten.
+pub(super) fn delay(said: &mut Steady<bool>, class: &ClassStatus, status: &Status) -> Option<String> {
+    let rows = status.plan.iter().flat_map(|plan| &plan.delays);
+    let row = rows.into_iter().find(|row| row.site == class.site && row.class == class.class);
+    let Some((row, held)) = row.zip(class.response) else {
+        *said = Steady::default();
+        return None;
+    };
+    if !said.is_news(held.missed, if held.missed { 1 } else { STEADY }) {
+        return None;
+    }
+    let lately = match row.delay.percentile {
+        Some(_) => format!("{:.1} % took longer", 100.0 * held.late),
+        None => format!("it was {}", promised::time(held.response)),
+    };
+    let name = format!("{}/{}", class.site, class.class);
+    let promise = promised::delay(row.delay);
+    if !held.missed {
+        return Some(format!("{name}: promise kept again: {promise}; lately {lately}"));
+    }
+    let workers = status.plants.get(class.plant).map_or(0, |plant| plant.workers);
+    let quota = held.quota.map_or(String::new(), |quota| format!(", with {quota:.1} of {workers} workers"));
+    Some(format!("{name}: promise missed: {promise}; lately {lately}{quota}"))
+}
+
+/// The ratios of a site's classes.
+pub(super) fn ratio(said: &mut Steady<bool>, site: &str, status: &Status) -> Option<String> {
+    let own = status.classes.iter().filter(|class| class.site == site && !class.removed);
+    let held: Vec<_> = own
+        .filter_map(|class| class.response.filter(|held| held.weight.is_some()).map(|held| (class, held)))
+        .collect();
+    let infeasible = held.iter().any(|(_, held)| held.infeasible);
+    if held.is_empty() || !said.is_news(infeasible, STEADY) {
+        return None;
+    }
+    let times: Vec<String> = held
+        .iter()
+        .map(|(class, held)| format!("{} {}", class.class, promised::time(held.response)))
+        .collect();
+    let what = if infeasible { "cannot be had at this load" } else { "can be had again" };
+    Some(format!("{site}: the ratio of response times {what}: {}", times.join(", ")))
+}

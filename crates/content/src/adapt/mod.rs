@@ -1,0 +1,120 @@
+//! The trees of a site, made.
+//!
+//! ```text
+//! folder, snapshots -> site -> images reduced -> for each level: decide, rewrite, write -> publish
+//! ```
+//!
+//! Comes in: a [`Job`]. Goes out: trees beside a manifest, all at once, and what was made ([`Adapted`]).
+//!
+//! Every tree is whole: it has every file of the site, also images that its pages do not show any more, so that a page
+//! that was loaded at another level a moment before finds all its parts. What a tree does not have (pages cut by depth;
+//! with `sparse`, whatever is as at full) the manifest says, and a server that reads it takes the next level's.
+
+mod images;
+pub(crate) mod manifest;
+pub(crate) mod output;
+pub(crate) mod trees;
+
+use crate::image;
+use crate::policy::{Level, Policy};
+use crate::site::kind::Kind;
+use crate::site::tree::Tree;
+use crate::site::{Site, Views, snapshot};
+use crate::work::{self, Watch, refused};
+use manifest::{Image, Known, Problem, TreeEntry};
+use output::{MANIFEST, Output};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+/// What is to be made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Job {
+    /// The site's folder. Nothing in it is touched.
+    pub site: PathBuf,
+    /// The folder for the trees, one for each level under its name.
+    pub out: PathBuf,
+    /// The levels to make.
+    pub levels: Vec<Level>,
+    /// How the site is adapted.
+    pub policy: Policy,
+    /// Requests by path, as they stand in an access log: an image stays on the most popular page that has it.
+    pub views: Option<Views>,
+    /// Addresses of dynamic pages, which lower trees have as they are now.
+    pub snapshots: Vec<String>,
+    /// Leave out of lower trees what is the same at full.
+    pub sparse: bool,
+}
+
+/// What was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Adapted {
+    /// The trees.
+    pub trees: Vec<TreeEntry>,
+    /// Images that were written again, by path.
+    pub images: BTreeMap<String, Image>,
+    /// Images above the limit that stayed as they are: nothing smaller was similar enough.
+    pub unreduced: usize,
+    /// What is wrong with files.
+    pub problems: Vec<Problem>,
+    /// Images that were reduced in this run, and not taken from the last.
+    pub reduced_now: usize,
+    /// Files that were written in this run, and not taken from the last.
+    pub written: usize,
+}
+
+/// Fetches the page at an address, or says why it did not come.
+pub type Fetch<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + Sync + 'a;
+
+/// Makes the trees. `fetch` gets the dynamic pages of the job.
+///
+/// # Errors
+/// `InvalidInput`: the site or the output cannot be taken; `Interrupted`: the user stopped it; or a file cannot be read
+/// or written. The old trees are then as they were.
+pub fn adapt(job: &Job, watch: &dyn Watch, fetch: &Fetch<'_>) -> io::Result<Adapted> {
+    let mut tree = Tree::read(&job.site)?;
+    let output = Output::begin(&tree.root, &job.out)?;
+    let fetched = work::each(&job.snapshots, watch, |address| {
+        let path = snapshot::path(address)?;
+        let page = fetch(address);
+        Ok((path, page.map_err(|what| io::Error::other(format!("cannot store {address}: {what}")))?))
+    })?;
+    fetched.into_iter().for_each(|(path, bytes)| tree.take(path, bytes));
+    let site = Site::read(tree, watch)?;
+    if job.policy.avif && site.tree.files.keys().any(|path| Kind::is_avif(path)) {
+        image::check_avif().map_err(refused)?;
+    }
+    let views = job.views.as_ref().map(|requests| site.page_views(requests).0);
+    let job = &Job { views, ..job.clone() };
+    let images = images::reduce(job, &site, &output, &Known::read(&output.old(MANIFEST)), watch)?;
+    let mut adapted = Adapted {
+        reduced_now: images.now,
+        unreduced: images.unreduced,
+        images: images.files.iter().map(|(path, (image, _))| (path.clone(), *image)).collect(),
+        problems: problems(job, &site, &images),
+        ..Adapted::default()
+    };
+    let writer = trees::Writer { job, site: &site, images: &images, output: &output };
+    for &level in &job.levels {
+        let (tree, written) = writer.write(level, watch)?;
+        adapted.trees.push(tree);
+        adapted.written += written;
+    }
+    output.write(MANIFEST, &manifest::manifest(&adapted, &images.keys, &images.wrong)?)?;
+    output.publish()?;
+    Ok(adapted)
+}
+
+/// What is wrong with files of the site, and images that are copied although they are large.
+fn problems(job: &Job, site: &Site, images: &images::Images) -> Vec<Problem> {
+    let copied = site.dimensions.keys().filter(|path| {
+        Kind::is_avif(path) && !job.policy.avif && site.bytes(path) > job.policy.image_limit_bytes
+    });
+    let what = "an AVIF, copied as it is; `--avif` reduces it, slowly";
+    let copied = copied.map(|path| Problem::new(path, what));
+    let wrong =
+        images.wrong.iter().map(|(path, what)| Problem::new(path, &format!("{what}: copied as it is")));
+    let mut all: Vec<Problem> = site.problems.iter().cloned().chain(copied).chain(wrong).collect();
+    all.sort();
+    all
+}

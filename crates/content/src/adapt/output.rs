@@ -1,0 +1,210 @@
+//! The folder of the trees: written beside the old one, and put in its place at once.
+//!
+//! A full disk, a failure or Ctrl-C leaves the old trees as they were: everything goes into a new folder first. Then
+//! the two names are exchanged in one step of the kernel (`renameat2`, `RENAME_EXCHANGE`), so that a server that looks
+//! by name finds a whole tree at every moment. Files that did not change are links to those of the old tree: they keep
+//! their time, and no cache has to look again.
+
+use crate::work::{about, refused};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The manifest's name, by which a folder of trees is known.
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+/// A new folder of trees, gone unless it is published.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Where it is to be.
+    out: PathBuf,
+    /// Where it is written.
+    new: PathBuf,
+    published: bool,
+    /// Held while this process works on it.
+    _lock: File,
+}
+
+impl Output {
+    /// Begins a new folder for `out`.
+    ///
+    /// # Errors
+    /// `InvalidInput`: `out` is in the site or around it, or holds something else; or it cannot be written.
+    pub(crate) fn begin(site: &Path, out: &Path) -> io::Result<Output> {
+        let shown = out.display();
+        let name = out.file_name().ok_or_else(|| refused(format!("{shown}: no name for a folder")))?;
+        let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = parent.canonicalize().map_err(|error| {
+            refused(format!(
+                "cannot write the trees to {shown}: {}: {error}; make that folder first",
+                parent.display()
+            ))
+        })?;
+        // Through a link, the folder that it leads to; the link stays.
+        let out = parent.join(name);
+        let out = out.canonicalize().unwrap_or(out);
+        if out.starts_with(site) || site.starts_with(&out) {
+            let site = site.display();
+            return Err(refused(format!(
+                "{shown}: in the site {site}, or around it; write the trees elsewhere"
+            )));
+        }
+        let is_ours = out.join(MANIFEST).is_file();
+        if out.exists() && !is_ours && (!out.is_dir() || fs::read_dir(&out)?.next().is_some()) {
+            return Err(refused(format!(
+                "{shown}: there is something that `adapt` did not make; name a folder that is empty or not there"
+            )));
+        }
+        let parent = out.parent().ok_or_else(|| refused("no folder around it".to_owned()))?;
+        let named = out.file_name().unwrap_or(name).to_string_lossy().into_owned();
+        let new = parent.join(format!(".{named}.plimsoll-new"));
+        fs::create_dir_all(&new)?;
+        let lock = File::open(&new)?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(io::Error::other(format!("{shown}: another `adapt` is at work on it")));
+        }
+        // Files in this folder were left by a run that was killed.
+        for entry in fs::read_dir(&new)? {
+            let path = entry?.path();
+            if path.is_dir() && !path.is_symlink() {
+                fs::remove_dir_all(path)?
+            } else {
+                fs::remove_file(path)?
+            }
+        }
+        Ok(Output { out, new, published: false, _lock: lock })
+    }
+
+    /// The present trees.
+    pub(crate) fn old(&self, path: &str) -> PathBuf {
+        self.out.join(path)
+    }
+
+    /// The place of a file in the new trees, with the folders around it.
+    pub(crate) fn place(&self, path: &str) -> io::Result<PathBuf> {
+        let place = self.new.join(path);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        Ok(place)
+    }
+
+    /// Writes a file, or links it to the same file of the old tree. True if it was written.
+    pub(crate) fn write(&self, path: &str, bytes: &[u8]) -> io::Result<bool> {
+        let (old, place) = (self.old(path), self.place(path)?);
+        let is_same = |found: &Metadata| {
+            found.len() == bytes.len() as u64 && fs::read(&old).is_ok_and(|old| old == bytes)
+        };
+        if linked(&old, &place, is_same) {
+            return Ok(false);
+        }
+        fs::write(&place, bytes).map_err(|error| about(&place, &error))?;
+        Ok(true)
+    }
+
+    /// Copies a file of the site with its time, or links it to the file of the old tree with the same size and time. True if
+    /// it was copied.
+    pub(crate) fn copy(&self, from: &Path, path: &str) -> io::Result<bool> {
+        let (old, place) = (self.old(path), self.place(path)?);
+        let of = fs::metadata(from).map_err(|error| about(from, &error))?;
+        let is_same =
+            |found: &Metadata| found.len() == of.len() && found.modified().ok() == of.modified().ok();
+        if linked(&old, &place, is_same) {
+            return Ok(false);
+        }
+        fs::copy(from, &place).map_err(|error| about(&place, &error))?;
+        let file = File::options().write(true).open(&place);
+        // A file that its owner may not write is copied as such; its time then is now.
+        if let (Ok(file), Ok(modified)) = (file, of.modified()) {
+            file.set_modified(modified)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts the new folder in the place of the old.
+    ///
+    /// # Errors
+    /// It cannot; the old one is where it was.
+    pub(crate) fn publish(mut self) -> io::Result<()> {
+        if !self.out.exists() {
+            fs::rename(&self.new, &self.out)?;
+            self.published = true;
+            return Ok(());
+        }
+        match renameat_with(CWD, &self.new, CWD, &self.out, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // A file system without it: there is a moment with neither.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let aside = self.new.with_extension("plimsoll-old");
+                fs::rename(&self.out, &aside)?;
+                if let Err(error) = fs::rename(&self.new, &self.out) {
+                    fs::rename(&aside, &self.out)?;
+                    return Err(error);
+                }
+                fs::rename(&aside, &self.new)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        // The new name now leads to the old trees, which go when this is dropped.
+        Ok(())
+    }
+}
+
+/// Links the old file to its new place, if it is the same.
+fn linked(old: &Path, place: &Path, is_same: impl Fn(&Metadata) -> bool) -> bool {
+    let found = fs::symlink_metadata(old);
+    found.is_ok_and(|found| found.is_file() && is_same(&found)) && fs::hard_link(old, place).is_ok()
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.published {
+            // What is left is taken away by the next run.
+            let _ = fs::remove_dir_all(&self.new);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::tree::tests::folder_of;
+
+    #[test]
+    fn the_old_trees_stay_until_the_new_are_whole() {
+        let folder = folder_of(&["site/a"]);
+        let path = |path: &str| folder.path().join(path);
+        let (site, out) = (path("site").canonicalize().unwrap(), path("out"));
+        let first = Output::begin(&site, &out).unwrap();
+        assert!(first.write("light/a", b"one").unwrap());
+        first.write(MANIFEST, b"{}").unwrap();
+        assert!(!out.exists());
+        first.publish().unwrap();
+        let second = Output::begin(&site, &out).unwrap();
+        assert!(Output::begin(&site, &out).unwrap_err().to_string().contains("another"));
+        assert!(!second.write("light/a", b"one").unwrap(), "it is there already");
+        second.write("light/b", b"two").unwrap();
+        drop(second);
+        assert!(!path("out/light/b").exists(), "it was given up");
+        let third = Output::begin(&site, &out).unwrap();
+        third.write("light/c", b"three").unwrap();
+        third.write(MANIFEST, b"{}").unwrap();
+        third.publish().unwrap();
+        assert!(path("out/light/c").exists() && !path("out/light/a").exists());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_not_touched() {
+        let folder = folder_of(&["a/site/x", "mine/letter"]);
+        let path = |path: &str| folder.path().join(path);
+        let site = path("a/site").canonicalize().unwrap();
+        for out in ["a/site", "a/site/out", "a", "mine", "mine/letter", "nowhere/out"] {
+            let error = Output::begin(&site, &path(out)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{out}: {error}");
+        }
+        Output::begin(&site, &path("a/sites")).unwrap();
+    }
+}

@@ -1,0 +1,140 @@
+//! One tree: every file of the site as it is at a level, with compressed copies beside its texts.
+
+use super::images::Images;
+use super::manifest::TreeEntry;
+use super::{Job, output::Output};
+use crate::policy::{Level, Step};
+use crate::rewrite::decide::Decisions;
+use crate::rewrite::rewritten;
+use crate::site::Site;
+use crate::site::kind::Kind;
+use crate::text::svg;
+use crate::work::{self, Watch};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::symlink;
+
+/// A compressed copy is written only if it has less than this part of the bytes.
+const WORTH: f64 = 0.95;
+
+/// What became of a file at a level.
+enum Outcome {
+    Same,
+    Changed(Vec<u8>),
+    Missing,
+}
+
+/// What every level is written from and to.
+pub(super) struct Writer<'a> {
+    pub(super) job: &'a Job,
+    pub(super) site: &'a Site,
+    pub(super) images: &'a Images,
+    pub(super) output: &'a Output,
+}
+
+impl Writer<'_> {
+    /// Writes a tree; with it goes how many of its files were not taken from the last run.
+    pub(super) fn write(&self, level: Level, watch: &dyn Watch) -> io::Result<(TreeEntry, usize)> {
+        let decisions = Decisions::new(self.site, &self.job.policy, level, self.job.views.as_ref());
+        let paths: Vec<&String> = self.site.tree.files.keys().collect();
+        fs::create_dir_all(self.output.place(level.name())?)?;
+        let done = work::each(&paths, watch, |path| self.file(&decisions, path))?;
+        for (path, to) in &self.site.tree.links {
+            symlink(to, self.output.place(&format!("{level}/{path}"))?)?;
+        }
+        let mut tree = TreeEntry { level, files: 0, bytes: 0, missing: Vec::new() };
+        let mut written_now = 0;
+        for (path, file) in paths.into_iter().zip(done) {
+            match file {
+                Some((size, written)) => {
+                    tree.files += 1;
+                    tree.bytes += size;
+                    written_now += usize::from(written);
+                }
+                None => tree.missing.push(path.clone()),
+            }
+        }
+        Ok((tree, written_now))
+    }
+
+    /// Writes a file: its bytes, and whether it was not taken from the last run; `None` if the tree does not have it.
+    fn file(&self, decisions: &Decisions<'_>, path: &str) -> io::Result<Option<(u64, bool)>> {
+        let Writer { job, site, images, output } = *self;
+        let (level, place) = (decisions.level, format!("{}/{path}", decisions.level));
+        let (file, snapshot) = (site.tree.root.join(path), site.tree.snapshots.get(path));
+        let outcome = if level == Level::Full { Outcome::Same } else { outcome(decisions, path, images)? };
+        let done = match (&outcome, snapshot) {
+            (Outcome::Missing, _) => return Ok(None),
+            (Outcome::Changed(bytes), _) => (bytes.len() as u64, output.write(&place, bytes)?),
+            // At full the page is made anew for every request; a file at its path stands for its program.
+            (Outcome::Same, Some(_)) if level == Level::Full && !file.is_file() => return Ok(None),
+            (Outcome::Same, Some(bytes)) if level != Level::Full => {
+                (site.bytes(path), output.write(&place, bytes)?)
+            }
+            (Outcome::Same, _) if job.sparse && level != Level::Full => return Ok(None),
+            (Outcome::Same, _) => (site.bytes(path), output.copy(&file, &place)?),
+        };
+        let packed = format!("{path}.gz");
+        let is_program = level == Level::Full && snapshot.is_some();
+        let is_packed = job.policy.takes(Step::Compressed)
+            && site.tree.files[path].kind.is_text(path)
+            && !site.tree.files.contains_key(&packed)
+            && !is_program;
+        if is_packed {
+            let same = || site.tree.read_file(path);
+            let bytes = if let Outcome::Changed(bytes) = outcome { bytes } else { same()? };
+            if let Some(bytes) = worth_compressing(&bytes)? {
+                output.write(&format!("{level}/{packed}"), &bytes)?;
+            }
+        }
+        Ok(Some(done))
+    }
+}
+
+/// What becomes of a file at a level below full.
+fn outcome(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<Outcome> {
+    let tree = &decisions.site.tree;
+    if decisions.cut.contains(path) {
+        return Ok(Outcome::Missing);
+    }
+    if decisions.is_important(path) {
+        return Ok(Outcome::Same);
+    }
+    let changed = match tree.files[path].kind {
+        Kind::Page | Kind::Style => rewritten(decisions, path, &tree.read_file(path)?, &images.widths),
+        Kind::Image => images.files.get(path).map(|(_, bytes)| bytes.clone()),
+        Kind::OtherImage if Kind::is_svg(path) && decisions.policy.takes(Step::Vector) => {
+            svg::without_silence(&tree.read_file(path)?)
+        }
+        Kind::Compressed => return stale(decisions, path, images),
+        _ => None,
+    };
+    Ok(changed.map_or(Outcome::Same, Outcome::Changed))
+}
+
+/// What becomes of a copy that the site has compressed: if the file itself changes, a gzip copy is made again and any other
+/// one is left out.
+fn stale(decisions: &Decisions<'_>, path: &str, images: &Images) -> io::Result<Outcome> {
+    let original = path.rsplit_once('.').filter(|(stem, _)| decisions.site.tree.files.contains_key(*stem));
+    let Some((original, ending)) = original else { return Ok(Outcome::Same) };
+    Ok(match outcome(decisions, original, images)? {
+        Outcome::Changed(bytes) if ending == "gz" => Outcome::Changed(compressed(&bytes)?),
+        Outcome::Changed(_) | Outcome::Missing => Outcome::Missing,
+        Outcome::Same => Outcome::Same,
+    })
+}
+
+/// A text compressed, unless that makes it hardly smaller.
+pub(crate) fn worth_compressing(bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let packed = compressed(bytes)?;
+    Ok(((packed.len() as f64) < WORTH * bytes.len() as f64).then_some(packed))
+}
+
+/// Compressed without a name or a time, so that the same bytes always make the same file.
+fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}

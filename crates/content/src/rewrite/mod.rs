@@ -1,0 +1,39 @@
+//! What becomes of the files of a site at a level.
+//!
+//! Comes in: a site, a policy, a level. Goes out: decisions on every file ([`decide`]), and pages ([`page`], [`text`]) and
+//! style sheets as they are at the level. Nothing is written here.
+
+pub(crate) mod decide;
+mod page;
+mod text;
+
+use crate::site::kind::Kind;
+use crate::text::charset::decode;
+use crate::text::css;
+use crate::text::document::Document;
+use decide::Decisions;
+use std::collections::BTreeMap;
+
+/// Images that were written again with fewer pixels, and their widths before.
+pub(crate) type Widths = BTreeMap<String, usize>;
+
+/// The page or style sheet at `path`, which has these `bytes`, as it is at the level; `None` if it stays as it is.
+pub(crate) fn rewritten(
+    decisions: &Decisions<'_>,
+    path: &str,
+    bytes: &[u8],
+    widths: &Widths,
+) -> Option<Vec<u8>> {
+    if decisions.is_important(path) {
+        return None;
+    }
+    match decisions.site.tree.files[path].kind {
+        Kind::Page => page::rewritten(decisions, path, &Document::read(path, bytes)?, widths),
+        Kind::Style => {
+            let decoded = decode(bytes)?;
+            let text = css::without(&decoded.text, |url| decisions.sheet_loses(path, url))?;
+            Some(decoded.encode(&text))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,243 @@
+//! A page at a lower level: which of its elements give way to what.
+//!
+//! What scripts may look for stays: an element with `id`, `name` or an event's attribute, on a page with scripts, is
+//! never taken out. So does a map's picture: it is a menu. A reference that leads nowhere stays as it was.
+
+use super::decide::Decisions;
+use super::{Widths, text};
+use crate::policy::{Level, Step, Tag};
+use crate::text::css;
+use crate::text::document::{Document, Use, candidates};
+use crate::text::markup::{Edits, Element, escaped};
+use crate::text::reference::{Target, relative};
+
+/// The number of images that load at once whatever the step `lazy` says, because they are seen first.
+const EAGER: usize = 3;
+
+/// A page that is being rewritten.
+struct Rewriter<'a> {
+    decisions: &'a Decisions<'a>,
+    path: &'a str,
+    document: &'a Document,
+    widths: &'a Widths,
+    edits: Edits,
+    /// Images that stay, so far.
+    kept: usize,
+}
+
+/// What an image leaves behind.
+enum Instead {
+    Text,
+    Link,
+}
+
+/// The page at `path` as it is at the level, in its encoding; `None` if it stays as it is.
+pub(super) fn rewritten(
+    decisions: &Decisions<'_>,
+    path: &str,
+    document: &Document,
+    widths: &Widths,
+) -> Option<Vec<u8>> {
+    let edits = Edits::default();
+    let mut rewriter = Rewriter { decisions, path, document, widths, edits, kept: 0 };
+    (0..document.elements.len()).for_each(|at| rewriter.element(at));
+    let text = rewriter.edits.apply(document.text())?;
+    Some(document.decoded.encode(&text))
+}
+
+impl<'a> Rewriter<'a> {
+    fn element(&mut self, at: usize) {
+        let element = &self.document.elements[at];
+        let tag = self.document.tag(at);
+        self.edits.unset(self.document.text(), element, "data-plimsoll");
+        self.cut_link(element, tag);
+        if tag == Some(Tag::Important) || self.goes_as_tagged(at) {
+            return;
+        }
+        if self.decisions.level == Level::Text {
+            return text::element(self.document, at, &mut self.edits);
+        }
+        match element.name.as_str() {
+            "img" => self.image(at, tag),
+            "source" => self.responsive(element),
+            "video" | "audio" => self.media(element),
+            "link" | "script" => self.linked(at, element),
+            "style" => self.style(element),
+            _ => {}
+        }
+        self.background(element, tag);
+        if let Some(style) = element.get("style") {
+            let without = css::without(style, |url| self.loses(url));
+            without.into_iter().for_each(|style| self.edits.set(element, "style", &style));
+        }
+    }
+
+    /// A link to a page that the level does not have becomes the text that it was.
+    fn cut_link(&mut self, element: &Element, tag: Option<Tag>) {
+        if !element.is(&["a", "area"]) || tag == Some(Tag::Important) {
+            return;
+        }
+        let to = element.get("href").and_then(|href| self.file(href));
+        if !to.is_some_and(|to| self.decisions.cut.contains(to.as_str())) {
+            return;
+        }
+        // These have no sense without an address (WHATWG HTML, 4.5.1).
+        for name in ["href", "target", "rel", "download", "ping", "hreflang", "type", "referrerpolicy"] {
+            self.edits.unset(self.document.text(), element, name);
+        }
+    }
+
+    /// An element that is tagged expendable itself goes whole, unless something important is in it.
+    fn goes_as_tagged(&mut self, at: usize) -> bool {
+        let element = &self.document.elements[at];
+        let tagged =
+            element.own_tag() == Some(Tag::Expendable) && !element.is(&["img", "html", "head", "body"]);
+        if !tagged || !self.decisions.policy.takes(Step::Expendable) {
+            return false;
+        }
+        let Some(whole) = element.whole() else { return false };
+        if self.document.within(at, whole.end).any(|inner| inner.own_tag() == Some(Tag::Important)) {
+            return false;
+        }
+        self.edits.replace(whole, "");
+        true
+    }
+
+    fn file(&self, reference: &str) -> Option<String> {
+        match self.document.resolve(reference) {
+            Target::Local(named) => self.decisions.site.tree.find(&named),
+            _ => None,
+        }
+    }
+
+    fn image(&mut self, at: usize, tag: Option<Tag>) {
+        let element = &self.document.elements[at];
+        let Some(file) = element.get("src").and_then(|src| self.file(src)) else {
+            return self.responsive(element);
+        };
+        match self.instead(at, &file, tag) {
+            Some(instead) => self.replace_image(at, &file, &instead),
+            None => self.keep_image(element, &file),
+        }
+    }
+
+    /// What an image gives way to; `None` if it stays.
+    fn instead(&self, at: usize, file: &str, tag: Option<Tag>) -> Option<Instead> {
+        let (decisions, element) = (self.decisions, &self.document.elements[at]);
+        let tag = tag.or_else(|| decisions.file_tag(file));
+        let for_scripts = |name: &str| ["id", "name"].contains(&name) || name.starts_with("on");
+        let wanted_by_script =
+            self.document.has_scripts && element.attributes.iter().any(|one| for_scripts(&one.name));
+        if wanted_by_script || element.get("usemap").is_some() || element.get("ismap").is_some() {
+            return None;
+        }
+        match tag {
+            Some(Tag::Important | Tag::Degradable) => None,
+            Some(Tag::Expendable) if decisions.policy.takes(Step::Expendable) => Some(Instead::Text),
+            _ if decisions.cosmetic.contains(file) => Some(Instead::Text),
+            _ => decisions.owner.get(file).is_some_and(|owner| *owner != self.path).then_some(Instead::Link),
+        }
+    }
+
+    fn replace_image(&mut self, at: usize, file: &str, instead: &Instead) {
+        let element = &self.document.elements[at];
+        let linked = self.document.around(element, &["a", "button", "label", "option", "summary"]);
+        let is_link = matches!(instead, Instead::Link) && linked.is_none();
+        let text = match (element.words("alt"), linked) {
+            (Some(alt), _) => escaped(alt),
+            // A link without any text could not be followed.
+            (None, Some(link)) if !link.has_text => escaped(element.caption(file)),
+            (None, None) if is_link => escaped(element.caption(file)),
+            _ => String::new(),
+        };
+        let text = if is_link {
+            // The reference stays as the page wrote it, with base and query.
+            let src = element.get("src").map_or_else(|| relative(&self.document.folder, file), str::to_owned);
+            format!("<a href=\"{}\">{text}</a>", escaped(&src))
+        } else {
+            text
+        };
+        self.edits.replace(self.document.picture(element), text);
+    }
+
+    fn keep_image(&mut self, element: &Element, file: &str) {
+        self.responsive(element);
+        if let Some(width) = self.widths.get(file)
+            && element.get("width").is_none()
+            && element.get("height").is_none()
+        {
+            self.edits.set(element, "width", &width.to_string());
+        }
+        self.kept += 1;
+        if self.decisions.policy.takes(Step::Lazy) && self.kept > EAGER && element.get("loading").is_none() {
+            self.edits.set(element, "loading", "lazy");
+        }
+    }
+
+    /// The smallest of several candidates, with its descriptor, so that the page is laid out as before.
+    fn responsive(&mut self, element: &Element) {
+        let Some(srcset) = element.get("srcset") else { return };
+        let weight = |said: &str| said[..said.len().saturating_sub(1)].parse::<f64>().unwrap_or(1.0);
+        let all = candidates(srcset);
+        let smallest = all.iter().min_by(|one, other| weight(one.1).total_cmp(&weight(other.1)));
+        if let Some((url, said)) = smallest
+            && all.len() > 1
+            && self.decisions.policy.takes(Step::Responsive)
+        {
+            self.edits.set(element, "srcset", format!("{url} {said}").trim());
+        }
+    }
+
+    fn media(&mut self, element: &Element) {
+        if !self.decisions.policy.takes(Step::Video) {
+            return;
+        }
+        self.edits.unset(self.document.text(), element, "autoplay");
+        if element.get("preload") != Some("none") {
+            self.edits.set(element, "preload", "none");
+        }
+    }
+
+    /// Sheets, scripts, icons, and what is loaded early.
+    fn linked(&mut self, at: usize, element: &Element) {
+        let mut references = self.document.references.iter().filter(|reference| reference.element == at);
+        let Some(reference) = references.find(|reference| reference.purpose != Use::Candidate) else {
+            return;
+        };
+        let Target::Local(named) = &reference.target else { return };
+        let Some(file) = self.decisions.site.tree.find(named) else { return };
+        if self.decisions.is_expendable(&file) {
+            self.edits.remove(element);
+        } else if reference.purpose == Use::Icon
+            && self.decisions.policy.takes(Step::Cosmetic)
+            && self.decisions.file_tag(&file).is_none()
+        {
+            // A page without an icon makes browsers ask for /favicon.ico.
+            self.edits.set(element, "href", "data:,");
+        }
+    }
+
+    fn style(&mut self, element: &Element) {
+        let Some(inside) = element.inside() else { return };
+        if let Some(text) = css::without(&self.document.text()[inside.clone()], |url| self.loses(url)) {
+            self.edits.replace(inside, text);
+        }
+    }
+
+    fn loses(&self, url: &css::SheetUrl) -> bool {
+        match self.document.resolve(&url.url) {
+            Target::Local(named) => self.decisions.style_loses(&named, &url.purpose),
+            _ => false,
+        }
+    }
+
+    fn background(&mut self, element: &Element, tag: Option<Tag>) {
+        let Some(file) = element.get("background").and_then(|background| self.file(background)) else {
+            return;
+        };
+        let tag = tag.or_else(|| self.decisions.file_tag(&file));
+        if self.decisions.policy.takes(Step::Backgrounds) && tag.is_none_or(|tag| tag == Tag::Expendable) {
+            self.edits.unset(self.document.text(), element, "background");
+        }
+    }
+}

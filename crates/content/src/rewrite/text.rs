@@ -1,0 +1,107 @@
+//! A page as text: nothing that a browser has to load.
+//!
+//! Scripts go with their events, styles with what they hide, media leave a link or their alternative text. Frames stay:
+//! they are how such a site is read.
+
+use crate::text::document::Document;
+use crate::text::markup::{Edits, Element, escaped};
+
+/// Changes the element at `at`.
+pub(super) fn element(document: &Document, at: usize, edits: &mut Edits) {
+    let element = &document.elements[at];
+    match element.name.as_str() {
+        "img" => image(document, element, edits),
+        "script" | "style" | "svg" | "canvas" => edits.remove(element),
+        "link" => link(element, edits),
+        "video" | "audio" | "embed" | "iframe" => media(document, at, edits),
+        // The element's content is for browsers that cannot show the element itself.
+        "object" | "map" => unwrap(element, edits),
+        "param" => edits.replace(element.tag.clone(), ""),
+        "area" => area(element, edits),
+        "input" => input(document, element, edits),
+        "a" if element.get("href").is_some_and(is_script) => edits.unset(document.text(), element, "href"),
+        _ => {}
+    }
+    for attribute in &element.attributes {
+        let name = attribute.name.as_str();
+        if name.starts_with("on") || name == "style" || name == "background" {
+            edits.unset(document.text(), element, name);
+        }
+    }
+}
+
+fn is_script(href: &str) -> bool {
+    href.trim_start().get(..11).is_some_and(|scheme| scheme.eq_ignore_ascii_case("javascript:"))
+}
+
+fn unwrap(element: &Element, edits: &mut Edits) {
+    if let Some(end) = &element.end {
+        edits.replace(element.tag.clone(), "");
+        edits.replace(end.clone(), "");
+    }
+}
+
+fn image(document: &Document, element: &Element, edits: &mut Edits) {
+    let text = match document.around(element, &["a", "button"]) {
+        // A link without any text could not be followed.
+        Some(link) if !link.has_text => {
+            let path = element.get("src").map_or("image", |src| src.split(['?', '#']).next().unwrap_or(src));
+            element.words("alt").unwrap_or_else(|| element.caption(path))
+        }
+        _ => element.words("alt").unwrap_or_default(),
+    };
+    edits.replace(document.picture(element), escaped(text));
+}
+
+/// Sheets, icons and what is loaded early go; what is for machines (canonical, alternate) stays.
+fn link(element: &Element, edits: &mut Edits) {
+    let rel = element.get("rel").unwrap_or_default().to_ascii_lowercase();
+    let loads =
+        ["stylesheet", "preload", "prefetch", "modulepreload", "preconnect", "dns-prefetch", "manifest"];
+    if rel.split_ascii_whitespace().any(|word| loads.contains(&word)) {
+        edits.replace(element.tag.clone(), "");
+    } else if rel.split_ascii_whitespace().any(|word| word == "icon") {
+        edits.set(element, "href", "data:,");
+    }
+}
+
+/// A video, a sound or a frame of another sort becomes a link to its file.
+fn media(document: &Document, at: usize, edits: &mut Edits) {
+    let element = &document.elements[at];
+    let Some(whole) = element.whole() else { return };
+    let source = element.get("src");
+    let source = source.or_else(|| document.within(at, whole.end).find_map(|inner| inner.get("src")));
+    let in_link = document.around(element, &["a"]).is_some();
+    let title = element.get("title").or(element.get("aria-label")).unwrap_or(&element.name);
+    let text = match source {
+        Some(source) if !in_link && !is_script(source) && !source.starts_with("about:") => {
+            format!("<a href=\"{}\">{}</a>", escaped(source), escaped(title))
+        }
+        _ => String::new(),
+    };
+    edits.replace(whole, text);
+}
+
+/// An area of an image map becomes a link of its own.
+fn area(element: &Element, edits: &mut Edits) {
+    let text = match element.get("href").filter(|href| !is_script(href)) {
+        Some(href) => {
+            format!("<a href=\"{}\">{}</a> ", escaped(href), escaped(element.words("alt").unwrap_or(href)))
+        }
+        None => String::new(),
+    };
+    edits.replace(element.tag.clone(), text);
+}
+
+/// A button with a picture on it becomes one with its text.
+fn input(document: &Document, element: &Element, edits: &mut Edits) {
+    if element.get("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")) {
+        edits.set(element, "type", "submit");
+        if let Some(alt) = element.get("alt").filter(|_| element.get("value").is_none()) {
+            edits.set(element, "value", alt);
+        }
+        for name in ["src", "alt", "width", "height"] {
+            edits.unset(document.text(), element, name);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A site's folder: its files, its links, and what is wrong with it.
+
+use super::kind::Kind;
+use crate::Problem;
+use crate::work::{about, refused};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of the site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: u64,
+}
+
+/// What the folder holds. Paths are relative to it, with `/`.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) root: PathBuf,
+    pub(crate) files: BTreeMap<String, File>,
+    /// Links within the folder, and where they lead, relative to where they stand. They are made again as links: so a
+    /// loop of them stays one, and nothing is stored twice.
+    pub(crate) links: BTreeMap<String, PathBuf>,
+    /// Dynamic pages as they were fetched. They are among the files, too, and in place of one of the same path.
+    pub(crate) snapshots: BTreeMap<String, Vec<u8>>,
+    /// What was left out, and why.
+    pub(crate) skipped: Vec<Problem>,
+}
+
+impl Tree {
+    /// Reads the folder, without what is in its files.
+    ///
+    /// # Errors
+    /// `InvalidInput`: there is no such folder, or one in it cannot be read.
+    pub(crate) fn read(root: &Path) -> io::Result<Tree> {
+        let read = |mut tree: Tree| match tree.root.is_dir() {
+            true => tree.folder("").map(|()| tree),
+            false => Err(io::Error::other("not a folder")),
+        };
+        let found = root.canonicalize().and_then(|root| read(Tree { root, ..Tree::default() }));
+        found.map_err(|error| {
+            let instead = "name the folder that has the site's files, such as /var/www/html";
+            refused(format!("cannot read the site {}: {error}; {instead}", root.display()))
+        })
+    }
+
+    fn folder(&mut self, folder: &str) -> io::Result<()> {
+        let mut entries = fs::read_dir(self.root.join(folder))?.collect::<io::Result<Vec<_>>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                let shown = format!("{folder}{}", name.to_string_lossy());
+                self.skip(&shown, "its name is not UTF-8, no address leads to it");
+                continue;
+            };
+            let path = format!("{folder}{name}");
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                self.folder(&format!("{path}/"))?;
+            } else if kind.is_symlink() {
+                self.link(path)?;
+            } else if kind.is_file() {
+                let file = File { kind: Kind::of(&path), bytes: entry.metadata()?.len() };
+                self.files.insert(path, file);
+            } else {
+                self.skip(&path, "neither file nor folder");
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, path: String) -> io::Result<()> {
+        let at = self.root.join(&path);
+        let Ok(target) = at.canonicalize() else {
+            self.skip(&path, "a link that leads nowhere, or in a circle");
+            return Ok(());
+        };
+        let Ok(inside) = target.strip_prefix(&self.root) else {
+            self.skip(&path, "a link out of the site: what it leads to is not published");
+            return Ok(());
+        };
+        let up = path.matches('/').count();
+        let to: PathBuf = std::iter::repeat_n(Path::new(".."), up).collect::<PathBuf>().join(inside);
+        self.links.insert(path, if to.as_os_str().is_empty() { PathBuf::from(".") } else { to });
+        Ok(())
+    }
+
+    fn skip(&mut self, path: &str, why: &str) {
+        self.skipped.push(Problem::new(path, why));
+    }
+
+    /// The file that a server gives for `path`: itself, or its folder's index; through links, too.
+    pub(crate) fn find(&self, path: &str) -> Option<String> {
+        if self.files.contains_key(path) {
+            return Some(path.to_owned());
+        }
+        let index = |folder: &str| {
+            let names = ["index.html", "index.htm"].map(|name| format!("{folder}{name}"));
+            names.into_iter().find(|name| self.files.contains_key(name))
+        };
+        let slash = if path.is_empty() || path.ends_with('/') { "" } else { "/" };
+        index(&format!("{path}{slash}")).or_else(|| {
+            if self.links.is_empty() {
+                return None;
+            }
+            let real = self.root.join(path).canonicalize().ok()?;
+            let inside = real.strip_prefix(&self.root).ok()?.to_str()?;
+            let file = self.files.contains_key(inside).then(|| inside.to_owned());
+            file.or_else(|| index(&format!("{inside}/")))
+        })
+    }
+
+    /// Takes in a dynamic page that was fetched.
+    pub(crate) fn take(&mut self, path: String, bytes: Vec<u8>) {
+        self.files.insert(path.clone(), File { kind: Kind::Page, bytes: bytes.len() as u64 });
+        self.snapshots.insert(path, bytes);
+    }
+
+    pub(crate) fn read_file(&self, path: &str) -> io::Result<Vec<u8>> {
+        if let Some(bytes) = self.snapshots.get(path) {
+            return Ok(bytes.clone());
+        }
+        fs::read(self.root.join(path)).map_err(|error| about(Path::new(path), &error))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A folder with these files, gone with the value.
+    pub(crate) fn folder_of(paths: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for path in paths.iter().map(|path| folder.path().join(path)) {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn links_loops_and_strange_names() {
+        let folder = folder_of(&["site/a/Füße 1.HTML", "site/a/index.html", "secret"]);
+        let site = folder.path().join("site");
+        symlink("..", site.join("a/up")).unwrap();
+        symlink("loop", site.join("loop")).unwrap();
+        symlink("../secret", site.join("out")).unwrap();
+        symlink(site.join("a"), site.join("absolute")).unwrap();
+        let tree = Tree::read(&site).unwrap();
+        assert_eq!(tree.files.keys().collect::<Vec<_>>(), ["a/Füße 1.HTML", "a/index.html"]);
+        let links: Vec<(&str, &str)> =
+            tree.links.iter().map(|(path, to)| (path.as_str(), to.to_str().unwrap())).collect();
+        assert_eq!(links, [("a/up", "../"), ("absolute", "a")]);
+        assert_eq!(
+            tree.skipped.iter().map(|skipped| skipped.path.as_str()).collect::<Vec<_>>(),
+            ["loop", "out"]
+        );
+        for path in ["a", "a/", "a/index.html", "absolute/", "a/up/a/up/absolute"] {
+            assert_eq!(tree.find(path).as_deref(), Some("a/index.html"), "{path}");
+        }
+        assert_eq!(tree.find("secret"), None);
+    }
+}

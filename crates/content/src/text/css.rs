@@ -1,0 +1,266 @@
+//! Style sheets: the files that they load, and taking some of them out.
+//!
+//! Only tokens are looked at (CSS Syntax 3, 4): comments, strings, `url(...)`, blocks and the name of the declaration
+//! that a URL is in. That is enough to tell a background from a font, and leaves all else as it was, byte for byte.
+
+use super::markup::Edits;
+use std::ops::Range;
+
+/// A file that a sheet names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SheetUrl {
+    /// The whole `url(...)`, or an import's string.
+    pub(crate) range: Range<usize>,
+    /// What it says.
+    pub(crate) url: String,
+    /// What it is for.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a URL in a sheet is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// `@import`: another sheet.
+    Import,
+    /// A source of the font face whose whole rule is here. A browser takes the first that it can read.
+    Font(Range<usize>),
+    /// `background`, `background-image`, `list-style`, `list-style-image`: there may be none.
+    Background,
+    /// Any other declaration: a cursor, a mask, content.
+    Other,
+}
+
+/// Scanner over a sheet, or over the declarations of a `style` attribute.
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    found: Vec<SheetUrl>,
+    /// Where the present declaration or prelude began.
+    start: usize,
+    /// For each open block, the font face's place in `found` from which its sources are, and where its rule began.
+    blocks: Vec<Option<(usize, usize)>>,
+}
+
+/// The files that `sheet` names, in order.
+pub(crate) fn urls(sheet: &str) -> Vec<SheetUrl> {
+    let mut scanner = Scanner { text: sheet, at: 0, found: Vec::new(), start: 0, blocks: Vec::new() };
+    scanner.scan();
+    scanner.found
+}
+
+impl Scanner<'_> {
+    fn scan(&mut self) {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            match byte {
+                b'/' if bytes.get(self.at + 1) == Some(&b'*') => {
+                    let end = self.text[self.at + 2..].find("*/");
+                    self.at = end.map_or(bytes.len(), |end| self.at + 2 + end + 2);
+                }
+                b'"' | b'\'' => {
+                    let (range, text) = self.string();
+                    if self.prelude().starts_with("@import") {
+                        self.push(range, text, Purpose::Import);
+                    }
+                }
+                b'u' | b'U' if self.is_url() => self.url(),
+                b'{' => self.open(),
+                b'}' => self.close(),
+                b';' => {
+                    self.at += 1;
+                    self.start = self.at;
+                }
+                b'\\' => self.at += 1 + self.text[self.at + 1..].chars().next().map_or(0, char::len_utf8),
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// What stands between the last `;`, `{` or `}` and here, in lower case.
+    fn prelude(&self) -> String {
+        let mut text = &self.text[self.start..self.at];
+        // A comment may stand before the name.
+        while let Some(rest) = text.trim_start().strip_prefix("/*") {
+            text = rest.split_once("*/").map_or("", |(_, after)| after);
+        }
+        text.trim_start().to_ascii_lowercase()
+    }
+
+    fn is_url(&self) -> bool {
+        let bytes = self.text.as_bytes();
+        let before = self.at.checked_sub(1).map_or(b' ', |at| bytes[at]);
+        let name = bytes.get(self.at..self.at + 4).is_some_and(|name| name.eq_ignore_ascii_case(b"url("));
+        name && !(before.is_ascii_alphanumeric() || b"-_".contains(&before) || before >= 0x80)
+    }
+
+    fn url(&mut self) {
+        let begin = self.at;
+        let prelude = self.prelude();
+        self.at += 4;
+        let inside = &self.text[self.at..];
+        self.at += inside.len() - inside.trim_start().len();
+        let text = match self.text.as_bytes().get(self.at) {
+            Some(b'"' | b'\'') => self.string().1,
+            _ => {
+                let inside = &self.text[self.at..];
+                let end = inside.find(')').unwrap_or(inside.len());
+                self.at += end;
+                unescaped(inside[..end].trim_end())
+            }
+        };
+        let close = self.text[self.at..].find(')');
+        self.at = close.map_or(self.text.len(), |close| self.at + close + 1);
+        let name = prelude.split(':').next().unwrap_or_default().trim();
+        let purpose = match name {
+            _ if prelude.starts_with("@import") => Purpose::Import,
+            "background" | "background-image" | "list-style" | "list-style-image" => Purpose::Background,
+            // The rule's end is filled in when it is known.
+            _ if matches!(self.blocks.last(), Some(Some(_))) => Purpose::Font(0..0),
+            _ => Purpose::Other,
+        };
+        self.push(begin..self.at, text, purpose);
+    }
+
+    fn push(&mut self, range: Range<usize>, url: String, purpose: Purpose) {
+        // A namespace loads nothing.
+        if !self.text[self.start..range.start].trim_start().starts_with("@namespace") {
+            self.found.push(SheetUrl { range, url, purpose });
+        }
+    }
+
+    fn open(&mut self) {
+        let prelude = self.prelude();
+        let begin = self.at - self.text[self.start..self.at].trim_start().len();
+        self.blocks.push(prelude.starts_with("@font-face").then_some((self.found.len(), begin)));
+        self.at += 1;
+        self.start = self.at;
+    }
+
+    fn close(&mut self) {
+        self.at += 1;
+        self.start = self.at;
+        if let Some(Some((first, begin))) = self.blocks.pop() {
+            for url in &mut self.found[first..] {
+                url.purpose = Purpose::Font(begin..self.at);
+            }
+        }
+    }
+
+    /// The string that begins here: where it stands, and what it says.
+    fn string(&mut self) -> (Range<usize>, String) {
+        let begin = self.at;
+        let quote = self.text.as_bytes()[begin];
+        let mut escaped = false;
+        let inside = self.text[begin + 1..].bytes().position(|byte| {
+            let ends = !escaped && (byte == quote || byte == b'\n');
+            escaped = !escaped && byte == b'\\';
+            ends
+        });
+        let end = inside.map_or(self.text.len(), |length| begin + 1 + length);
+        self.at = (end + 1).min(self.text.len());
+        (begin..self.at, unescaped(&self.text[begin + 1..end]))
+    }
+}
+
+/// Without backslashes (CSS Syntax 3, 4.3.7).
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        let mut code = String::new();
+        while let Some(digit) = rest.next_if(|c| c.is_ascii_hexdigit() && code.len() < 6) {
+            code.push(digit);
+        }
+        match u32::from_str_radix(&code, 16) {
+            Ok(code) => {
+                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+                rest.next_if(|c| c.is_ascii_whitespace());
+            }
+            // An escaped line end is nothing.
+            Err(_) => out.extend(rest.next().filter(|c| *c != '\n')),
+        }
+    }
+    out
+}
+
+/// The sheet without the files that `removed` names: `none` for a background, and a font face goes whole. What has no
+/// such word for nothing keeps its file. `None` if nothing changes.
+pub(crate) fn without(sheet: &str, removed: impl Fn(&SheetUrl) -> bool) -> Option<String> {
+    let mut edits = Edits::default();
+    for url in urls(sheet).into_iter().filter(removed) {
+        match url.purpose {
+            Purpose::Background => edits.replace(url.range, "none"),
+            Purpose::Font(rule) => edits.replace(rule, ""),
+            Purpose::Import | Purpose::Other => {}
+        }
+    }
+    edits.apply(sheet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(sheet: &str) -> Vec<(String, String)> {
+        urls(sheet)
+            .into_iter()
+            .map(|url| {
+                let purpose = match &url.purpose {
+                    Purpose::Font(rule) => format!("font {}", &sheet[rule.clone()]),
+                    other => format!("{other:?}"),
+                };
+                (url.url, purpose)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_a_sheet_loads() {
+        let sheet = "@charset \"x\"; @import 'a.css'; @import url(b.css) print;\n\
+                     /* url(no.png) */ a { content: 'url(no.png)'; color: red; /* c */ Background: #fff URL( \"c (1).png\" ) }\n\
+                     @media print { li{list-style:url(d\\ e.png)} } p{cursor:url('f.cur'),auto}\n\
+                     @font-face{font-family:x;src:url(g.eot);src:url(g.woff2?v) format('woff2'),url(g.woff)}\n\
+                     b { background-image:url(h.png);mask:url(i.svg) } myurl(x)";
+        let font =
+            "font @font-face{font-family:x;src:url(g.eot);src:url(g.woff2?v) format('woff2'),url(g.woff)}";
+        let expected = [
+            ("a.css", "Import"),
+            ("b.css", "Import"),
+            ("c (1).png", "Background"),
+            ("d e.png", "Background"),
+            ("f.cur", "Other"),
+            ("g.eot", font),
+            ("g.woff2?v", font),
+            ("g.woff", font),
+            ("h.png", "Background"),
+            ("i.svg", "Other"),
+        ];
+        assert_eq!(found(sheet), expected.map(|(url, purpose)| (url.to_owned(), purpose.to_owned())));
+    }
+
+    #[test]
+    fn declarations_alone_are_a_style_attribute() {
+        let text = "color: red; background: url(a.png) no-repeat";
+        assert_eq!(without(text, |_| true).unwrap(), "color: red; background: none no-repeat");
+        assert_eq!(without(text, |url| url.url == "b.png"), None);
+    }
+
+    #[test]
+    fn fonts_go_whole_and_what_has_no_nothing_stays() {
+        let sheet = "a{}\n@font-face { src: url(x.eot); src: url(x.woff) } b{cursor:url(c.cur),auto}";
+        assert_eq!(without(sheet, |_| true).unwrap(), "a{}\n b{cursor:url(c.cur),auto}");
+    }
+
+    #[test]
+    fn broken_sheets_end() {
+        for sheet in ["url(", "'", "a{b:url('x", "/*", "\\", "}}}", "@font-face{src:url(x", "é\\é{url(é)}"]
+        {
+            urls(sheet);
+            without(sheet, |_| true);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A page's elements, with the places where they stand in its text.
+//!
+//! html5gum makes the tokens (WHATWG HTML, 13.2.5). Elements are joined with their ends by name, without the tree
+//! builder's repairs: what is changed is changed in the text, by place, so all else stays byte for byte as its author
+//! wrote it. A tree written out again would change every page, and would have to get every repair right.
+
+use crate::policy::Tag;
+use html5gum::emitters::default::DefaultEmitter;
+use html5gum::{HtmlString, Token, Tokenizer};
+use std::ops::Range;
+
+/// An element, or a tag that has no end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Element {
+    /// The name in lower case.
+    pub(crate) name: String,
+    /// The start tag.
+    pub(crate) tag: Range<usize>,
+    /// Attributes in the order in which they stand.
+    pub(crate) attributes: Vec<Attribute>,
+    /// The end tag; `None` for an element without content, or one that nothing closes.
+    pub(crate) end: Option<Range<usize>>,
+    /// The element around it.
+    pub(crate) parent: Option<usize>,
+    /// There is text in it that a reader sees, not only tags and blanks.
+    pub(crate) has_text: bool,
+}
+
+/// An attribute of a start tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attribute {
+    /// The name in lower case.
+    pub(crate) name: String,
+    /// Decoded.
+    pub(crate) value: String,
+    /// Name, equals sign and value, without blanks around.
+    pub(crate) range: Range<usize>,
+}
+
+/// Elements that never have content.
+const VOID: [&str; 15] = [
+    "area", "base", "br", "col", "embed", "frame", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr",
+];
+
+impl Element {
+    /// The value of an attribute.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.attribute(name).map(|attribute| attribute.value.as_str())
+    }
+
+    /// The value of an attribute without blanks around it, if anything is left.
+    pub(crate) fn words(&self, name: &str) -> Option<&str> {
+        self.get(name).map(str::trim).filter(|words| !words.is_empty())
+    }
+
+    /// What to call an image without alternative text: its title, or the name of its file without the ending.
+    pub(crate) fn caption<'a>(&'a self, path: &'a str) -> &'a str {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        self.words("title").unwrap_or_else(|| name.split_once('.').map_or(name, |(stem, _)| stem))
+    }
+
+    /// Whether the element has one of these names.
+    pub(crate) fn is(&self, names: &[&str]) -> bool {
+        names.contains(&self.name.as_str())
+    }
+
+    /// The adaptation tag that the element itself has.
+    pub(crate) fn own_tag(&self) -> Option<Tag> {
+        Tag::named(self.get("data-plimsoll")?.trim())
+    }
+
+    pub(crate) fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|attribute| attribute.name == name)
+    }
+
+    /// The span from the start tag to the end of the element; the tag alone where it has no content. `None` where the
+    /// end is not known.
+    pub(crate) fn whole(&self) -> Option<Range<usize>> {
+        let end = self.end.as_ref().map(|end| self.tag.start..end.end);
+        end.or_else(|| self.is(&VOID).then(|| self.tag.clone()))
+    }
+
+    /// What is between its tags.
+    pub(crate) fn inside(&self) -> Option<Range<usize>> {
+        self.end.as_ref().map(|end| self.tag.end..end.start)
+    }
+}
+
+/// The elements of a page, in the order of their start tags.
+pub(crate) fn elements(text: &str) -> Vec<Element> {
+    let mut emitter = DefaultEmitter::<usize>::new_with_span();
+    emitter.naively_switch_states(true);
+    let (mut elements, mut open): (Vec<Element>, Vec<usize>) = (Vec::new(), Vec::new());
+    // Strings cannot fail to be read.
+    for token in Tokenizer::new_with_emitter(text, emitter).flatten() {
+        match token {
+            Token::StartTag(tag) => {
+                let name = lossy(&tag.name);
+                let mut attributes: Vec<Attribute> = tag
+                    .attributes
+                    .iter()
+                    .map(|(name, value)| {
+                        // The span of a value without quotes also has the letter that ended it.
+                        let range = value.span.start..value.span.end.min(tag.span.end - 1);
+                        let trimmed = text[range.clone()].trim_end().len();
+                        Attribute {
+                            name: lossy(name),
+                            value: lossy(&value.value),
+                            range: range.start..range.start + trimmed,
+                        }
+                    })
+                    .collect();
+                attributes.sort_by_key(|attribute| attribute.range.start);
+                let (parent, tag) = (open.last().copied(), tag.span.start..tag.span.end);
+                if !VOID.contains(&name.as_str()) {
+                    open.push(elements.len());
+                }
+                elements.push(Element { name, tag, attributes, end: None, parent, has_text: false });
+            }
+            Token::EndTag(tag) => {
+                let name = lossy(&tag.name);
+                if let Some(depth) = open.iter().rposition(|&at| elements[at].name == name) {
+                    elements[open[depth]].end = Some(tag.span.start..tag.span.end);
+                    open.truncate(depth);
+                }
+            }
+            Token::String(string) if !string.trim_ascii().is_empty() => {
+                for &at in &open {
+                    elements[at].has_text = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    elements
+}
+
+fn lossy(text: &HtmlString) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// `text` as it can stand in an element or a quoted attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Changes to a text, by place.
+#[derive(Debug, Default)]
+pub(crate) struct Edits(Vec<(Range<usize>, String)>);
+
+impl Edits {
+    pub(crate) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
+        self.0.push((range, text.into()));
+    }
+
+    /// Takes out an element with all that is in it, if it is known where it ends.
+    pub(crate) fn remove(&mut self, element: &Element) {
+        if let Some(whole) = element.whole() {
+            self.replace(whole, "");
+        }
+    }
+
+    /// Sets an attribute's value, or puts it behind the tag's name.
+    pub(crate) fn set(&mut self, element: &Element, name: &str, value: &str) {
+        let text = format!("{name}=\"{}\"", escaped(value));
+        match element.attribute(name) {
+            Some(attribute) => self.replace(attribute.range.clone(), text),
+            None => {
+                let at = element.tag.start + 1 + element.name.len();
+                self.replace(at..at, format!(" {text}"));
+            }
+        }
+    }
+
+    /// Takes an attribute out, with the blank before it.
+    pub(crate) fn unset(&mut self, source: &str, element: &Element, name: &str) {
+        if let Some(attribute) = element.attribute(name) {
+            let before = &source[element.tag.start..attribute.range.start];
+            let start = element.tag.start + before.trim_end().len();
+            self.replace(start..attribute.range.end, "");
+        }
+    }
+
+    /// The text with all changes, where one lies within another only with the outer one; `None` if it stays the same.
+    pub(crate) fn apply(mut self, source: &str) -> Option<String> {
+        // Insertions first, in the order of their making; then, the longer of two that begin together is the outer one.
+        self.0.sort_by_key(|(range, _)| (range.start, !range.is_empty(), std::cmp::Reverse(range.len())));
+        let (mut out, mut at) = (String::with_capacity(source.len()), 0);
+        for (range, text) in self.0 {
+            if range.start < at {
+                continue;
+            }
+            out.push_str(&source[at..range.start]);
+            out.push_str(&text);
+            at = range.end;
+        }
+        out.push_str(&source[at..]);
+        (out != source).then_some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "<!doctype html>\r\n<BODY Background=x.gif><p>é<A HREF='a&amp;b.html'><IMG SRC=\"a b.png\" alt=x>\r\n\
+                        </A><a href=c>text</a><script>if (a<b) '<img src=no>'</script><br/><div><p>open</div>";
+
+    #[test]
+    fn elements_stand_where_they_say() {
+        let elements = elements(PAGE);
+        let names: Vec<&str> = elements.iter().map(|element| element.name.as_str()).collect();
+        assert_eq!(names, ["body", "p", "a", "img", "a", "script", "br", "div", "p"]);
+        let img = &elements[3];
+        assert_eq!((img.get("src"), img.get("alt"), img.get("title")), (Some("a b.png"), Some("x"), None));
+        assert_eq!(&PAGE[img.attributes[0].range.clone()], "SRC=\"a b.png\"");
+        assert_eq!(elements[2].get("href"), Some("a&b.html"));
+        assert_eq!((elements[3].parent, elements[2].has_text, elements[4].has_text), (Some(2), false, true));
+        assert_eq!(&PAGE[elements[5].inside().unwrap()], "if (a<b) '<img src=no>'");
+        assert_eq!((elements[1].whole(), elements[8].whole()), (None, None), "nothing closes them");
+        assert_eq!(&PAGE[elements[7].whole().unwrap()], "<div><p>open</div>");
+    }
+
+    #[test]
+    fn edits_keep_all_else() {
+        let elements = elements(PAGE);
+        let mut edits = Edits::default();
+        edits.unset(PAGE, &elements[0], "background");
+        edits.set(&elements[3], "alt", "\"<&");
+        edits.set(&elements[3], "width", "10");
+        edits.replace(elements[4].whole().unwrap(), "link");
+        edits.set(&elements[4], "href", "inside what is replaced");
+        let expected = PAGE
+            .replace(" Background=x.gif", "")
+            .replace("<IMG", "<IMG width=\"10\"")
+            .replace("alt=x", "alt=\"&quot;&lt;&amp;\"")
+            .replace("<a href=c>text</a>", "link");
+        assert_eq!(edits.apply(PAGE), Some(expected));
+    }
+
+    #[test]
+    fn a_valueless_attribute_at_the_tags_end() {
+        let page = "<img src=a>";
+        let mut edits = Edits::default();
+        edits.unset(page, &elements(page)[0], "src");
+        edits.set(&elements(page)[0], "alt", "");
+        assert_eq!(edits.apply(page).unwrap(), "<img alt=\"\">");
+        for (page, expected) in
+            [("<img src=a b>", "<img b>"), ("<img b src=a>", "<img b>"), ("<img src=a/>", "<img>")]
+        {
+            let elements = elements(page);
+            let mut edits = Edits::default();
+            edits.unset(page, &elements[0], "src");
+            assert_eq!(edits.apply(page).unwrap(), expected);
+        }
+    }
+}

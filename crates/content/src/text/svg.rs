@@ -1,0 +1,82 @@
+//! SVG images without what no browser draws: comments, metadata, an editor's view of the file.
+//!
+//! Only these go, by place; paths and numbers stay as they were drawn. Rounding coordinates would save more and may be
+//! seen, and a picture of vectors is small once it is compressed, as the step `compressed` does.
+
+use super::markup::Edits;
+
+/// Elements that draw nothing and hold nothing that is drawn (SVG 2, 5.10; Inkscape's own).
+const SILENT: [&str; 3] = ["metadata", "sodipodi:namedview", "inkscape:perspective"];
+
+/// The image without them; `None` if there is nothing to take out, or it is no text.
+pub(crate) fn without_silence(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (mut edits, mut at) = (Edits::default(), 0);
+    while let Some(next) = text[at..].find('<') {
+        at += next;
+        let length = silent(&text[at..]);
+        if let Some(length) = length {
+            edits.replace(at..at + length, "");
+        }
+        at += length.unwrap_or_else(|| kept(&text[at..]));
+    }
+    edits.apply(text).map(String::into_bytes)
+}
+
+/// How long what is to be taken out is, if `text` begins with it.
+fn silent(text: &str) -> Option<usize> {
+    if text.starts_with("<!--") {
+        return text.find("-->").map(|end| end + 3);
+    }
+    SILENT.into_iter().find_map(|name| {
+        let after = text[1..].strip_prefix(name)?;
+        if !after.starts_with(|c: char| c.is_ascii_whitespace() || c == '>' || c == '/') {
+            return None;
+        }
+        let head = kept(text);
+        if text[..head].ends_with("/>") {
+            return Some(head);
+        }
+        // Where one lies in another, which no editor writes, nothing is taken.
+        let close = format!("</{name}>");
+        let end = head + text[head..].find(&close)?;
+        let nested = text[head..end].contains(&format!("<{name}"));
+        (!nested).then_some(end + close.len())
+    })
+}
+
+/// How long the tag, or the section of raw text, is that `text` begins with. A `>` may stand in a quoted value.
+fn kept(text: &str) -> usize {
+    if text.starts_with("<![CDATA[") {
+        return text.find("]]>").map_or(text.len(), |end| end + 3);
+    }
+    let mut quote = None;
+    for (at, byte) in text.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return at + 1,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_draws_nothing_goes() {
+        let image = "<?xml version='1.0'?><svg><!-- a > b --><metadata id='m'><rdf:RDF>x</rdf:RDF></metadata>\
+                     <sodipodi:namedview a='>'/><style><![CDATA[ a > b {} <!-- x --> ]]></style>\
+                     <metadatas/><path d='M0 0' title='<!-- no -->'/></svg>";
+        let expected = "<?xml version='1.0'?><svg><style><![CDATA[ a > b {} <!-- x --> ]]></style>\
+                        <metadatas/><path d='M0 0' title='<!-- no -->'/></svg>";
+        assert_eq!(without_silence(image.as_bytes()).unwrap(), expected.as_bytes());
+        for same in ["<svg/>", "<svg><!-- open", "<svg><metadata>", "\u{fc} < >", ""] {
+            assert_eq!(without_silence(same.as_bytes()), None, "{same}");
+        }
+        assert_eq!(without_silence(b"\xff<!-- -->"), None, "not in UTF-8: as it is");
+    }
+}

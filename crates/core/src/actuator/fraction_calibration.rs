@@ -1,0 +1,120 @@
+//! Which fraction of the clients sends the wanted fraction of the requests.
+//!
+//! The law asks that a fraction F of the *requests* be served at the higher level, but the service level picks a
+//! fraction of the *clients*. The two differ if some clients send more requests than others. A client that retries at
+//! once when it is rejected sends the most, so that a thousandth of the requests may come from half of the clients. The
+//! counters of a period show `ratio = (part of the requests at the higher level) / (fraction of the service level)`. The
+//! calibration follows this ratio, and the service level is set to F / ratio.
+//!
+//! The law's bias cannot do this: a bias adds to the set point, and this is a factor that may be a thousand.
+
+use libm::{exp, fabs, log, pow};
+
+/// The calibration of one class's service level.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FractionCalibration {
+    /// ln of the ratio.
+    log_ratio: f64,
+    /// The service level that was set last.
+    set: f64,
+}
+
+/// The gain for errors within the noise of a few hundred requests, and the gain for larger ones.
+const GAIN: f64 = 0.1;
+const FAST_GAIN: f64 = 0.5;
+const NOISE: f64 = 0.5;
+/// With fewer requests in a period nothing is learned.
+const FEWEST: u64 = 20;
+/// The largest calibration, as a logarithm: a thousandfold either way.
+const MOST: f64 = 7.0;
+
+impl FractionCalibration {
+    /// The service level at which requests are served as m says; `top` is M.
+    pub(crate) fn service_level(&mut self, m: f64, top: f64) -> f64 {
+        let whole = libm::floor(m).min((top - 1.0).max(0.0));
+        let fraction = (m - whole).clamp(0.0, 1.0);
+        // At a fraction of 1 every client gets the higher level, whatever the calibration.
+        let scaled = if fraction >= 1.0 { 1.0 } else { (fraction * exp(-self.log_ratio)).min(1.0) };
+        self.set = whole + scaled;
+        self.set
+    }
+
+    /// Fades over so many idle periods.
+    pub(crate) fn idle(&mut self, periods: u32) {
+        if self.log_ratio != 0.0 {
+            self.log_ratio *= pow(1.0 - GAIN, f64::from(periods));
+        }
+    }
+
+    /// Takes a period's counts of requests by level 0..=M, decided at the service level that was set last.
+    pub(crate) fn learn(&mut self, decided: &[u64]) {
+        let whole = libm::floor(self.set);
+        let fraction = self.set - whole;
+        let total: u64 = decided.iter().sum();
+        let upper = decided.get(whole as usize + 1).copied().unwrap_or(0) as f64;
+        let none_expected = upper == 0.0 && fraction * (total as f64) < 1.0;
+        if fraction <= 0.0 || total < FEWEST || none_expected {
+            // All requests were served alike, so the calibration fades.
+            self.log_ratio *= 1.0 - GAIN;
+            return;
+        }
+        let seen = log(upper.max(0.5) / total as f64 / fraction);
+        let error = seen - self.log_ratio;
+        self.log_ratio += if fabs(error) > NOISE { FAST_GAIN } else { GAIN } * error;
+        self.log_ratio = self.log_ratio.clamp(-MOST, MOST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_clients_need_no_calibration() {
+        let mut calibration = FractionCalibration::default();
+        for _ in 0..50 {
+            assert!(fabs(calibration.service_level(1.25, 2.0) - 1.25) < 1e-9);
+            calibration.learn(&[0, 750, 250]);
+        }
+        assert_eq!(calibration.service_level(2.0, 2.0), 2.0);
+        assert_eq!(calibration.service_level(0.0, 2.0), 0.0);
+    }
+
+    #[test]
+    fn finds_the_fraction_of_clients_that_sends_the_wanted_requests() {
+        // A client that is served sends one request where a rejected one sends ten.
+        let mut calibration = FractionCalibration::default();
+        let mut rate = 1e5;
+        let mut wanted = 0.01;
+        for _ in 0..100 {
+            let clients = calibration.service_level(wanted, 1.0);
+            let (served, rejected) = (1e4 * clients, 1e5 * (1.0 - clients));
+            calibration.learn(&[rejected as u64, served as u64]);
+            // The m of a server that carries 6,000 requests, with the rate followed as the rate tracker does.
+            rate += 0.2 * (served + rejected - rate);
+            wanted = (6000.0 / rate).min(1.0);
+        }
+        let clients = calibration.service_level(wanted, 1.0);
+        assert!(fabs(clients - 0.6) < 0.06, "{clients}");
+    }
+
+    #[test]
+    fn none_where_none_was_expected_teaches_nothing() {
+        let mut calibration = FractionCalibration::default();
+        calibration.service_level(1e-9, 2.0);
+        calibration.learn(&[1000, 0, 0]);
+        assert!(fabs(calibration.service_level(0.5, 2.0) - 0.5) < 1e-9);
+    }
+
+    #[test]
+    fn a_fraction_below_every_client_is_found_too() {
+        // There are ten clients, and a fraction of one in a hundred serves none of them.
+        let mut calibration = FractionCalibration::default();
+        let mut periods = 0;
+        while calibration.service_level(0.01, 1.0) < 0.1 {
+            calibration.learn(&[1000, 0]);
+            periods += 1;
+        }
+        assert!(periods < 10, "{periods} periods");
+    }
+}

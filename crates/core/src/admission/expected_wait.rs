@@ -1,0 +1,146 @@
+//! How long a request waits for a worker, from the work ahead of it.
+//!
+//! With s workers, all busy until the request starts, its wait is at most
+//!
+//! ```text
+//! (waiting work of equal and higher ranks + residual work of the requests in service) / s
+//! ```
+//!
+//! which is the bound of AC's theorem; the residual work is in it because nothing is preempted. The expected wait is below
+//! the bound ([`until_free`]), and the decision uses the expected wait and its variance. Requests of higher ranks go on
+//! arriving during the wait. The part of the workers that they take is measured by `tick`, with its noise, and the
+//! probability that they make the request late must be small ([`Wait::outlasts`]).
+
+use core::f64::consts::FRAC_1_SQRT_2;
+use libm::{erfc, exp, sqrt};
+
+/// The coefficient of variation of the time at which the first of many workers is free: a half, as for residual times that
+/// are uniformly distributed.
+const SPREAD: f64 = 0.5;
+/// The part of the workers that higher ranks leave is taken to be at least this.
+const LEAST_LEFT: f64 = 0.05;
+
+/// The wait of a request (us).
+pub(super) struct Wait {
+    /// The work ahead of the request, as time, if none of higher rank arrived any more; its variance, and its third
+    /// central moment.
+    pub(super) ahead: f64,
+    pub(super) variance: f64,
+    /// As for sums of gamma variables; for one of mean m and variance v it is 2 v^2 / m.
+    pub(super) third: f64,
+    /// The part of the workers that higher ranks leave, its standard error, and the variance of the work that they
+    /// bring, per time.
+    pub(super) left: f64,
+    pub(super) unsure: f64,
+    pub(super) noise_us: f64,
+}
+
+impl Wait {
+    /// The expected wait.
+    pub(super) fn expected(&self) -> f64 {
+        self.ahead / self.left.max(LEAST_LEFT)
+    }
+
+    /// The probability that the wait is longer than `time`: that a Brownian motion which starts at `ahead`, falls at
+    /// the rate that higher ranks leave, and has the noise of the work that they bring, has not reached zero (the
+    /// inverse Gaussian distribution).
+    ///
+    /// Near its mean this distribution is far from normal: of two requests with the same expected wait one starts soon, and
+    /// the other meets a burst of higher ranks that takes all workers for a second.
+    pub(super) fn outlasts(&self, time: f64) -> f64 {
+        if self.noise_us <= 0.0 || self.ahead <= 0.0 {
+            return 0.0;
+        }
+        if time <= 0.0 {
+            return 1.0;
+        }
+        let deviation = sqrt(self.noise_us * time);
+        let fall = (self.left - self.unsure).max(LEAST_LEFT);
+        let beyond = |x: f64| 0.5 * erfc(x / deviation * FRAC_1_SQRT_2);
+        // The second term is the smaller one. Where it is infinity times zero it is negligible.
+        let reflected = exp(2.0 * fall * self.ahead / self.noise_us) * beyond(fall * time + self.ahead);
+        let reflected = if reflected.is_finite() { reflected } else { 0.0 };
+        beyond(fall * time - self.ahead) - reflected
+    }
+}
+
+/// When workers become free.
+pub(super) struct Free {
+    /// The time after which the first worker is free for the request (us).
+    pub(super) after: f64,
+    /// How much of the variance of the residual work enters: 1 with one worker.
+    pub(super) serving: f64,
+    /// The deviation that comes from knowing only the sum of many residual times.
+    pub(super) spread: f64,
+}
+
+/// The time after which s workers have done the work `ahead`, when each first finishes its residual work, together
+/// `serving`.
+///
+/// With one worker it is the sum of both. With many workers some are free sooner: if residual times are uniform from 0 to
+/// 2 r, each worker has done the work w after `2 sqrt(r w)` on average, or after `w + r` where w is above r. Between one
+/// and many workers the time is interpolated. AC's bound, the sum divided by s, is much too large when a few long requests
+/// are in service: requests of a higher class would be refused for a wait that they never have.
+pub(super) fn until_free(ahead: f64, serving: f64, s: f64) -> Free {
+    let (w, r) = (ahead / s, serving / s);
+    let many = if w < r { 2.0 * sqrt(r * w) } else { w + r };
+    let follows = if w < r { w / r } else { 1.0 };
+    let spread = SPREAD * (1.0 - follows) * (1.0 - 1.0 / s) * r / s;
+    Free { after: many + (w + r - many) / s, serving: follows + (1.0 - follows) / s, spread }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    fn wait(ahead: f64, left: f64, noise_us: f64) -> Wait {
+        Wait { ahead, variance: 0.0, third: 0.0, left, unsure: 0.0, noise_us }
+    }
+
+    /// How often the work ahead, to which small pieces are added at random, is not done within `time`.
+    fn simulated(wait: &Wait, time: f64) -> f64 {
+        const RUNS: u32 = 4000;
+        const PIECE: f64 = 4000.0;
+        let mut random = Random::new(7);
+        // Pieces are exponential, and the rate of their squares is the noise.
+        let every = 2.0 * PIECE * PIECE / wait.noise_us;
+        let brought = PIECE / every;
+        let late = (0..RUNS).filter(|_| {
+            let (mut now, mut work) = (0.0, wait.ahead);
+            loop {
+                let step = -every * libm::log(1.0 - (random.bits() >> 11) as f64 / (1_u64 << 53) as f64);
+                let speed = wait.left + brought;
+                if work <= step * speed || now > time {
+                    return now + work / speed > time;
+                }
+                (now, work) = (now + step, work - step * speed);
+                work -= PIECE * libm::log(1.0 - (random.bits() >> 11) as f64 / (1_u64 << 53) as f64);
+            }
+        });
+        late.count() as f64 / f64::from(RUNS)
+    }
+
+    #[test]
+    fn the_chance_to_be_overtaken_is_that_of_a_first_passage() {
+        for (ahead, left, noise) in
+            [(40e3, 0.2, 10e3), (150e3, 0.2, 10e3), (300e3, 0.4, 8e3), (200e3, 0.6, 5e3), (20e3, 0.05, 12e3)]
+        {
+            let one = wait(ahead, left, noise);
+            let (predicted, found) = (one.outlasts(900e3), simulated(&one, 900e3));
+            assert!(
+                (predicted - found).abs() < 0.02 + 0.15 * found,
+                "{ahead} {left} {noise}: {predicted} for {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_higher_ranks_no_request_is_overtaken() {
+        assert_eq!(wait(500e3, 1.0, 0.0).outlasts(900e3), 0.0);
+        // The second term would be infinity times zero.
+        let sure = wait(800e3, 1.0, 1e-3).outlasts(900e3);
+        assert!((0.0..1e-9).contains(&sure), "{sure}");
+        assert_eq!(wait(100.0, 0.5, 10.0).outlasts(-1.0), 1.0);
+    }
+}

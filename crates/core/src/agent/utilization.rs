@@ -1,0 +1,101 @@
+//! Utilization from a server's own counters (CA 4.2.1).
+//!
+//! Where a and b are known, U follows from the linear model `U = max(a R + b W, W / bandwidth)`, for which a log is enough.
+//! Where they are not, U is the part of the time without gaps, `(T - G) / T`, which with s workers is the time average of
+//! min(n, s) / s. The server reports n at the moment of the question, so this is a sample of the average.
+
+/// A server's counters since the last sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Requests completed.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Requests in service at the moment, without the one that asks for the counters.
+    pub in_service: Option<u32>,
+    /// How many it can serve at once, if it reports that.
+    pub workers: Option<u32>,
+}
+
+/// How U is sensed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoadSense {
+    /// U = a R + b W.
+    Linear {
+        /// a (s of the whole server).
+        per_request_seconds: f64,
+        /// b (s of the whole server).
+        per_byte_seconds: f64,
+        /// The link's bandwidth, if the link may be full first (bytes/s).
+        bandwidth: Option<f64>,
+    },
+    /// U = min(n, s) / s.
+    Gap {
+        /// s; `None`: as the server reports.
+        workers: Option<u32>,
+    },
+}
+
+impl LoadSense {
+    /// U over `seconds` in which the counters moved by this much; `None` if they do not show what it takes.
+    pub fn utilization(&self, counters: &Counters, seconds: f64) -> Option<f64> {
+        match *self {
+            LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth } => {
+                let (requests, bytes) = (counters.requests as f64, counters.bytes as f64);
+                let work = per_request_seconds * requests + per_byte_seconds * bytes;
+                let link = bandwidth.map_or(0.0, |rate| bytes / rate);
+                Some(work.max(link) / seconds)
+            }
+            LoadSense::Gap { workers } => {
+                let workers = f64::from(workers.or(counters.workers)?.max(1));
+                Some((f64::from(counters.in_service?) / workers).min(1.0))
+            }
+        }
+    }
+
+    /// Requests that wait for a worker, as far as the counters show them: nginx counts those in service and those
+    /// before its upstream together. A server that counts busy workers does not know its listen queue.
+    pub fn waiting(&self, counters: &Counters) -> u32 {
+        match *self {
+            LoadSense::Linear { .. } => 0,
+            LoadSense::Gap { workers } => {
+                let both = counters.in_service.zip(workers.or(counters.workers));
+                both.map_or(0, |(in_service, workers)| in_service.saturating_sub(workers))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_is_the_fuller_of_two_resources() {
+        // CA: 1.6 ms a request, 0.065 ms a KB; 100/s of 64 KB.
+        let counters = Counters { requests: 50, bytes: 50 * 65_536, ..Counters::default() };
+        let (per_request_seconds, per_byte_seconds) = (1.6e-3, 0.065e-3 / 1024.0);
+        let sense = |bandwidth| LoadSense::Linear { per_request_seconds, per_byte_seconds, bandwidth };
+        let utilization = |bandwidth| sense(bandwidth).utilization(&counters, 0.5).unwrap();
+        assert!((utilization(None) - 0.576).abs() < 1e-9);
+        assert!((utilization(Some(12.5e6)) - 0.576).abs() < 1e-9);
+        assert!((utilization(Some(7e6)) - 6_553_600.0 / 7e6).abs() < 1e-9);
+    }
+
+    #[test]
+    fn gaps_count_workers_and_never_more_than_all() {
+        let busy = |in_service, workers| Counters { in_service, workers, ..Counters::default() };
+        let sense = LoadSense::Gap { workers: None };
+        assert_eq!(sense.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.375));
+        assert_eq!(sense.utilization(&busy(Some(9), Some(8)), 1.0), Some(1.0));
+        assert_eq!(sense.utilization(&busy(None, Some(8)), 1.0), None);
+        assert_eq!(sense.utilization(&busy(Some(3), None), 1.0), None);
+        let known = LoadSense::Gap { workers: Some(4) };
+        assert_eq!(known.utilization(&busy(Some(3), Some(8)), 1.0), Some(0.75));
+        // Requests beyond the workers wait.
+        let waiting =
+            [busy(Some(9), Some(8)), busy(Some(3), Some(8)), busy(None, None)].map(|all| sense.waiting(&all));
+        assert_eq!(waiting, [1, 0, 0]);
+        assert_eq!(known.waiting(&busy(Some(9), Some(8))), 5);
+    }
+}

@@ -1,0 +1,333 @@
+//! One class of the delay loop: predicts the workers that its delay takes, and corrects the prediction by the law.
+
+use super::law::{DelayLaw, Feedback, Residual};
+use super::reduction::{ClassState, SetPointReduction};
+use super::{DelayPromise, LEAST, WaitBounds};
+use crate::control::departures::{DepartureInput, UPDATE, WINDOW};
+use crate::model::Traffic;
+use crate::promises::DelayParts;
+use crate::telemetry::departure_window::{Seen, Window};
+use crate::telemetry::status::ResponseStatus;
+use crate::time::{Duration, Instant};
+use libm::{log, sqrt};
+
+/// The fewest departures whose mean or share is evidence of a miss.
+const EVIDENCE: f64 = 100.0;
+/// A promise counts as missed beyond this multiple of the promised mean, or of the share that may be late.
+const MISSED_MEAN: f64 = 1.1;
+const MISSED_SHARE: f64 = 1.3;
+/// The least quota, as a multiple of the class's load.
+const LEAST_SPARE: f64 = 1.03;
+/// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
+/// all workers are used.
+const AIM: f64 = 0.9;
+/// The largest relative error that counts; a response time that exceeds the promise by more is a transient.
+const MOST_ERROR: f64 = 8.0;
+/// g and r of the law, per window, where a percentile was promised. They are below the law's own, since lateness comes in
+/// bursts and lent workers make the real slope smaller than the model's at D_ref.
+const SHARE_GAIN: f64 = 2.0;
+const SHARE_ZERO: f64 = 0.5;
+/// The longest gap between arrivals, in mean gaps; a longer gap counts as this. The queue is empty long before such a gap
+/// ends, so its square in c_a^2 stands for no wait. Poisson arrivals have no gap that long; in a Pareto process with a shape
+/// below 2 such gaps make up the variance.
+const MOST_GAP: f64 = 20.0;
+/// A lower class with less than this part of the class's rate has nothing to yield.
+const SILENT: f64 = 0.01;
+/// After the time of this many updates without departures a class has no traffic any more.
+const SILENT_UPDATES: f64 = 100.0;
+
+/// The state of one class.
+pub(super) struct DelayClass {
+    pub(super) promise: DelayPromise,
+    parts: DelayParts,
+    /// The prediction and its gain when the first window was full, where feedback runs alone.
+    offset: Option<(f64, f64)>,
+    law: DelayLaw,
+    window: Window,
+    /// Workers that the law asks for, and the least it may ask for.
+    wanted: f64,
+    least: f64,
+    waits: Option<WaitBounds>,
+    /// Arrivals per second, and the share of the workers that their work takes.
+    rate: f64,
+    load: f64,
+    /// Whether all workers could keep the promise; if it is missed then, other classes are in the way.
+    possible: bool,
+    reduction: SetPointReduction,
+    /// The time of the last update.
+    updated: Instant,
+    /// Whether no lower class could yield. Then late requests of the class are rejected instead of started.
+    lowest: bool,
+    pub(super) status: ResponseStatus,
+}
+
+/// What a class was given in a step, and at what plant.
+pub(super) struct Given {
+    /// Workers of the class.
+    pub(super) quota: f64,
+    /// Workers of the plant.
+    pub(super) workers: f64,
+    /// The share of them that the work of this class and the higher ones takes.
+    pub(super) taken: f64,
+    /// U*, as promised.
+    pub(super) set_point: f64,
+}
+
+impl DelayClass {
+    pub(super) fn new(promise: DelayPromise, parts: DelayParts) -> Self {
+        let feedback = match parts {
+            DelayParts::Both | DelayParts::Feedback => Feedback::PI,
+            DelayParts::PredictorP => Feedback::P,
+            DelayParts::Predictor => Feedback::None,
+        };
+        let law = match promise.delay.percentile {
+            None => DelayLaw::new(feedback),
+            Some(_) => DelayLaw::with_gains(feedback, SHARE_GAIN, SHARE_ZERO),
+        };
+        DelayClass {
+            promise,
+            parts,
+            offset: None,
+            law,
+            window: Window::new(WINDOW, UPDATE),
+            wanted: f64::INFINITY,
+            least: LEAST,
+            waits: None,
+            rate: 0.0,
+            load: 0.0,
+            possible: false,
+            reduction: SetPointReduction::default(),
+            updated: Instant::default(),
+            lowest: false,
+            status: ResponseStatus::default(),
+        }
+    }
+
+    /// Whether the class was promised the same before.
+    pub(super) fn is_promised(&self, promise: &DelayPromise, parts: DelayParts) -> bool {
+        (self.promise.class, self.promise.delay, self.parts) == (promise.class, promise.delay, parts)
+    }
+
+    /// The same class, where its rank or the classes below it have changed.
+    pub(super) fn with(self, promise: DelayPromise) -> Self {
+        DelayClass { promise, ..self }
+    }
+
+    /// Workers that the promise takes; infinite before anything is known.
+    pub(super) fn wanted(&self) -> f64 {
+        self.wanted
+    }
+
+    pub(super) fn waits(&self) -> Option<WaitBounds> {
+        self.waits
+    }
+
+    pub(super) fn set_point_reduction(&self) -> f64 {
+        self.reduction.value
+    }
+
+    /// The share of the workers that the class's work takes, smoothed.
+    pub(super) fn share(&self) -> f64 {
+        self.reduction.share
+    }
+
+    /// Whether the queue rejects late requests of the class.
+    pub(super) fn sheds(&self) -> bool {
+        self.lowest && self.promise.delay.percentile.is_some()
+    }
+
+    /// Renews the window and what the law asks for, if an update is due.
+    pub(super) fn update(&mut self, now: Instant, input: &DepartureInput<'_>, workers: f64) -> Option<Seen> {
+        let class = self.promise.class;
+        let seen = self.window.observe(now, input.lanes, class)?;
+        let rate = |class: usize| input.monitors.rate(class);
+        self.lowest = self.promise.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
+        let traffic = Traffic {
+            rate: rate(class).max(1e-9),
+            service_seconds: seen.service.max(1e-9),
+            arrival_variability: seen.arrival_variability,
+            service_variability: seen.service_variability,
+        };
+        (self.rate, self.load) = (traffic.rate, traffic.load() / workers);
+        self.least = (LEAST_SPARE * traffic.load()).clamp(LEAST, workers);
+        let residual = self.residual(&seen, &traffic, workers);
+        self.wanted = self.law.next(&residual);
+        self.waits = Some(self.wait_bounds(&seen));
+        Some(seen)
+    }
+
+    /// What the law sees: the prediction for this traffic, in workers, and the relative errors of the window.
+    fn residual(&mut self, seen: &Seen, traffic: &Traffic, workers: f64) -> Residual {
+        let target = self.promise.delay.target.as_secs_f64();
+        let (feed_forward, gain, error, recent_error) = match self.late() {
+            None => {
+                self.possible = traffic.response_seconds(workers) <= target;
+                let servers = traffic.servers_for_mean(target, workers);
+                (
+                    servers,
+                    gain(servers, |s| traffic.response_seconds(s) / target),
+                    seen.response / target - 1.0,
+                    seen.recent_response / target - 1.0,
+                )
+            }
+            Some(late) => {
+                self.possible = traffic.late_share(workers, target) <= late;
+                let servers = traffic.servers_for_share(target, late, workers);
+                let late = AIM * late;
+                // The error is not logarithmic, because the mean share was promised and lateness comes in bursts.
+                // The recent departures hold too few late requests to count.
+                (
+                    servers,
+                    gain(servers, |s| traffic.late_share(s, target) / late),
+                    seen.late / late - 1.0,
+                    0.0,
+                )
+            }
+        };
+        let (feed_forward, gain) = self.around(seen, (feed_forward, gain));
+        Residual {
+            feed_forward,
+            gain,
+            wanted: 1.0,
+            error: error.clamp(-1.0, MOST_ERROR),
+            recent_error: recent_error.clamp(-1.0, MOST_ERROR),
+            fresh: seen.fresh / WINDOW as f64,
+            least: self.least,
+            most: workers,
+            // Idle workers are lent, so a quota that does not limit goes down to its least.
+            binding: true,
+        }
+    }
+
+    /// The prediction; where feedback runs alone, the one of the first full window.
+    fn around(&mut self, seen: &Seen, predicted: (f64, f64)) -> (f64, f64) {
+        if self.parts == DelayParts::Feedback && self.offset.is_none() && seen.departures >= WINDOW as f64 {
+            self.offset = Some(predicted);
+        }
+        self.offset.unwrap_or(predicted)
+    }
+
+    /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
+    /// class a request that could be in time only by luck is rejected instead of started.
+    fn wait_bounds(&self, seen: &Seen) -> WaitBounds {
+        let target = self.promise.delay.target.as_secs_f64();
+        let deviation = seen.service * sqrt(seen.service_variability);
+        let left = |deviations: f64| {
+            let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
+            let known = self.promise.delay.percentile.filter(|_| seen.service > 0.0);
+            known.map(|_| Duration::from_secs_f64(wait))
+        };
+        // The rarer a request may be late, the sooner it becomes urgent: the service-time allowance is the mean at one in
+        // twenty, and grows with the deviation from there.
+        let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
+        WaitBounds {
+            most_gap: Duration::from_secs_f64((MOST_GAP / self.rate).min(1e6)),
+            urgent: left(within),
+            bound: left(3.0).filter(|_| self.lowest),
+        }
+    }
+
+    /// The share that may be late.
+    fn late(&self) -> Option<f64> {
+        self.promise.delay.percentile.map(|percentile| 1.0 - percentile / 100.0)
+    }
+
+    /// Says whether the promise is kept with what the class was given, and moves the set-point reduction; `seen` is the
+    /// window if it was renewed.
+    pub(super) fn judge(&mut self, now: Instant, seen: Option<&Seen>, given: &Given) {
+        let has_all = given.quota >= given.workers || given.quota < self.wanted;
+        self.status.quota = Some(given.quota);
+        self.status.at_limit = given.quota <= self.least || has_all;
+        let Some(seen) = seen else {
+            if now.since(self.updated).as_secs_f64() * self.rate > SILENT_UPDATES * UPDATE as f64 {
+                self.reduction.value = 0.0;
+            }
+            return;
+        };
+        let (error, is_evidence) = (self.error(seen), seen.departures >= EVIDENCE);
+        let most = if self.promise.delay.percentile.is_none() { MISSED_MEAN } else { MISSED_SHARE };
+        self.status.missed = 1.0 + error > most && is_evidence;
+        (self.status.response, self.status.late) = (seen.response, seen.late);
+        self.reduction.step(&ClassState {
+            fresh: seen.fresh,
+            rate: self.rate,
+            load: self.load,
+            error,
+            idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
+            others_can_yield: self.possible && !self.lowest && is_evidence,
+            taken: given.taken,
+            set_point: given.set_point,
+        });
+        self.updated = now;
+    }
+
+    /// The part of the promise by which it is missed.
+    fn error(&self, seen: &Seen) -> f64 {
+        let reached = match self.late() {
+            None => seen.response / self.promise.delay.target.as_secs_f64(),
+            Some(late) => seen.late / late,
+        };
+        reached - 1.0
+    }
+}
+
+/// Workers per unit of error: one over the slope, at the operating point.
+fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
+    let step = 0.02 * servers.max(0.5);
+    let slope = (reached(servers) - reached(servers + step)) / step;
+    if slope.is_finite() && slope > 1e-6 {
+        (1.0 / slope).min(0.25 * servers.max(1.0))
+    } else {
+        0.05 * servers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::Delay;
+    use crate::scheduling::rank::Rank;
+    use alloc::vec::Vec;
+
+    /// A class that was promised 100 ms, with no class below.
+    fn promised(parts: DelayParts) -> DelayClass {
+        let delay = Delay { target: Duration::from_millis(100), percentile: None };
+        let rank = Rank::ordinary(1, None);
+        DelayClass::new(DelayPromise { class: 0, plant: 0, rank, delay, below: Vec::new() }, parts)
+    }
+
+    /// The prediction used while predictions grow, before the first window is full and after it.
+    fn around(parts: DelayParts) -> [(f64, f64); 3] {
+        let mut one = promised(parts);
+        let mut at = |departures: u64, predicted| {
+            one.around(&Seen { departures: departures as f64, ..Seen::default() }, (predicted, 0.1))
+        };
+        [at(WINDOW - 1, 3.0), at(WINDOW, 4.0), at(WINDOW, 6.0)]
+    }
+
+    #[test]
+    fn feedback_alone_goes_around_what_was_predicted_once() {
+        assert_eq!(around(DelayParts::Feedback), [(3.0, 0.1), (4.0, 0.1), (4.0, 0.1)]);
+        for parts in [DelayParts::Both, DelayParts::PredictorP, DelayParts::Predictor] {
+            assert_eq!(around(parts), [(3.0, 0.1), (4.0, 0.1), (6.0, 0.1)]);
+        }
+    }
+
+    #[test]
+    fn a_miss_is_said_on_evidence_and_a_class_without_traffic_reduces_nothing() {
+        let mut one = promised(DelayParts::Both);
+        (one.rate, one.load, one.possible) = (200.0, 0.5, true);
+        let given = Given { quota: 4.0, workers: 4.0, taken: 0.5, set_point: 0.85 };
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        let few = Seen { departures: 99.0, fresh: 10.0, response: 0.2, ..Seen::default() };
+        one.judge(at(1), Some(&few), &given);
+        assert!(!one.status.missed && one.set_point_reduction() == 0.0);
+        let many = Seen { departures: 1000.0, ..few };
+        one.judge(at(2), Some(&many), &given);
+        assert!(one.status.missed && one.status.at_limit && one.set_point_reduction() > 0.0);
+        one.judge(at(3), None, &given);
+        assert!(one.set_point_reduction() > 0.0, "a second without departures is a pause");
+        one.judge(at(12), None, &given);
+        assert_eq!(one.set_point_reduction(), 0.0);
+    }
+}

@@ -1,0 +1,57 @@
+//! What the loops of promised delays (QM) and ratios (PR) share: they run on departures, not on time.
+//!
+//! A class is updated after every [`UPDATE`] departures, over a window of its last [`WINDOW`].
+
+use crate::control::Due;
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::monitor::Monitors;
+use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
+
+/// N: departures in a window.
+pub(crate) const WINDOW: u64 = 1000;
+/// n: departures between updates.
+pub(crate) const UPDATE: u64 = 10;
+/// Updates come no closer than this.
+const CLOSEST: Duration = Duration::from_millis(5);
+
+/// What both loops observe.
+#[derive(Clone, Copy)]
+pub(crate) struct DepartureInput<'a> {
+    pub(crate) lanes: &'a [Arc<LaneCounters>],
+    pub(crate) monitors: &'a Monitors,
+    /// s, by plant.
+    pub(crate) workers: &'a dyn Fn(usize) -> u32,
+    /// U*, by plant, as promised.
+    pub(crate) set_point: &'a dyn Fn(usize) -> f64,
+}
+
+/// When a loop is due after a step at `now`: when the fastest of its classes, by their rates, has had [`UPDATE`] departures.
+pub(crate) fn next_due(now: Instant, rates: impl Iterator<Item = f64>) -> Due {
+    let fastest = rates.fold(0.0, f64::max).max(1.0);
+    Due::At(now + Duration::from_secs_f64(UPDATE as f64 / fastest).max(CLOSEST))
+}
+
+/// When a loop is due whose classes were just promised: at once, if there are any.
+pub(crate) fn first_due(has_classes: bool) -> Due {
+    if has_classes { Due::At(Instant::ZERO) } else { Due::Never }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_class_sets_the_pace_within_bounds() {
+        let now = Instant::from_nanos(1_000_000_000);
+        let after = |rates: &[f64]| next_due(now, rates.iter().copied()).instant().since(now);
+        assert_eq!(after(&[20.0, 100.0]), Duration::from_millis(100));
+        assert_eq!(after(&[50_000.0]), CLOSEST);
+        assert_eq!(
+            after(&[0.0]),
+            Duration::from_secs(10),
+            "a class without traffic is looked at all the same"
+        );
+        assert_eq!((first_due(false), first_due(true).instant()), (Due::Never, Instant::ZERO));
+    }
+}

@@ -1,0 +1,199 @@
+//! What the timers run: a sample, the loops that run on departures, a control period, and the periods of budgets.
+
+use super::Engine;
+use super::published_state::{PublishedPlant, PublishedState};
+use super::timers::Timer;
+use crate::control::Loop;
+use crate::control::deadline::budgets::BudgetInput;
+use crate::control::delay::ClassQuota;
+use crate::control::departures::DepartureInput;
+use crate::control::ratio::ClassTurn;
+use crate::control::utilization::{PlantInput, UtilizationLoop};
+use crate::control::workers::SearchInput;
+use crate::promises::Mode;
+use crate::telemetry::measurement::Measurement;
+use crate::time::{Duration, Instant};
+
+impl Engine {
+    /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
+    /// deadlines.
+    pub(super) fn sample(&mut self, now: Instant) {
+        let sampled_ns = now.nanos_since(self.timers.last_sample);
+        self.timers.sampled(now);
+        if sampled_ns == 0 {
+            return;
+        }
+        let part_ns = self.timers.sample_every.as_nanos() as u64;
+        // After idle samples that were put off, requests came in the last one only.
+        let whole = core::mem::take(&mut self.timers.is_put_off) && sampled_ns.is_multiple_of(part_ns);
+        let empty = if whole { sampled_ns / part_ns - 1 } else { 0 };
+        let (seconds, part_seconds) = (sampled_ns as f64 / 1e9, part_ns as f64 / 1e9);
+        let last_seconds = if whole { part_seconds } else { seconds };
+        let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
+        self.sensors.classes.sample(lanes, empty, part_seconds, last_seconds);
+        if !self.loops.samples_only_rates {
+            self.search_workers(now);
+            let plants = self.lane.published.plants.iter().enumerate();
+            let mut keeping = plants
+                .filter(|(_, plant)| plant.has_deadlines)
+                .map(|(number, plant)| (number, &plant.unfinished, plant.capacity.workers()));
+            self.loops.deadlines.step(now, (seconds, &mut keeping));
+        }
+    }
+
+    /// Steps the searches for the number of workers.
+    fn search_workers(&mut self, now: Instant) {
+        for plant in 0..self.loops.searches.len() {
+            let Some(search) = &mut self.loops.searches[plant] else { continue };
+            self.lane.touch(now, plant);
+            let PublishedPlant { gate, capacity, .. } = &self.lane.published.plants[plant];
+            let input = SearchInput {
+                lanes: &self.sensors.counters,
+                plant,
+                waits: gate.is_waited_at(),
+                service_time: self.loops.utilization[plant].service_time(),
+                limits: self.registry.promises.control.mode != Mode::Off,
+            };
+            let (was, found) = (capacity.workers(), search.step(now, input));
+            capacity.set(found.workers, found.limit);
+            // The cost of a request was measured as a share of the former number of workers.
+            if found.workers.abs_diff(was) * 4 > was {
+                let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
+                self.loops.utilization[plant].forget_costs(|class, level| {
+                    costs[class].forget(level);
+                    sensors.classes.pass_over(class, level, &sensors.counters);
+                });
+            }
+        }
+    }
+
+    /// Steps the loops of promised delays and ratios.
+    pub(super) fn step_departures(&mut self, now: Instant) {
+        let state: &PublishedState = &self.lane.published;
+        let input = DepartureInput {
+            lanes: &self.sensors.counters,
+            monitors: &self.sensors.classes,
+            workers: &|plant: usize| state.plants[plant].capacity.workers(),
+            set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
+        };
+        publish_quotas(state, self.loops.delays.step(now, input));
+        publish_turns(state, self.loops.ratios.step(now, input));
+        self.set_departures_due();
+        // A rate is not known at its first sample.
+        let due = self.timers.due(Timer::Departures).min(now + self.timers.sample_every);
+        self.timers.set(Timer::Departures, due);
+    }
+
+    /// Both loops are stepped when the first of them is due.
+    pub(super) fn set_departures_due(&mut self) {
+        let due = self.loops.delays.due().instant().min(self.loops.ratios.due().instant());
+        self.timers.set(Timer::Departures, due);
+    }
+
+    /// Ends the periods of admission by budget that are over.
+    pub(super) fn turn_budgets(&mut self, now: Instant, time_of_day: Duration) {
+        let plants = self.lane.published.plants.iter().enumerate();
+        let mut unfinished = plants
+            .filter(|(_, plant)| plant.has_deadlines)
+            .map(|(number, plant)| (number, &plant.unfinished));
+        self.loops.budgets.step(now, BudgetInput { time_of_day, unfinished: &mut unfinished });
+        self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
+    }
+
+    /// Ends a control period: measures it, learns from it, and runs the utilization loop of each plant.
+    pub(super) fn end_period(&mut self, now: Instant, gateway_cpu: Option<Duration>) {
+        let elapsed = now.since(self.timers.last_period);
+        if elapsed.is_zero() {
+            return;
+        }
+        (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
+        if self.is_idle() {
+            self.add_idle_periods(1);
+            return self.loops.rejection.learn(self.sensors.classes.measurements(), gateway_cpu);
+        }
+        let idle_periods = core::mem::take(&mut self.idle.periods);
+        let lanes =
+            &self.sensors.counters[..self.sensors.counters.len() - usize::from(!self.sensors.has_counted)];
+        let something_came = self.sensors.classes.observe(lanes);
+        let classes = self.sensors.classes.measurements();
+        self.loops.costs.iter_mut().zip(classes).for_each(|(costs, measured)| costs.learn(measured));
+        self.loops.rejection.learn(classes, gateway_cpu);
+        for plant in 0..self.loops.utilization.len() {
+            if idle_periods > 0 {
+                self.loops.utilization[plant].end_idle(idle_periods);
+            }
+            self.step_plant(now, plant);
+        }
+        if something_came || self.sensors.heavy.is_behind {
+            self.find_heavy();
+        }
+        self.idle.may_be_idle =
+            !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
+    }
+
+    /// One control period of a plant: what was counted, the loop's step, and its levels published.
+    fn step_plant(&mut self, now: Instant, plant: usize) {
+        self.lane.touch(now, plant);
+        let state: &PublishedState = &self.lane.published;
+        let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
+        gate.waiting_by_class(&mut self.sensors.waiting);
+        let (counted, reported) = self.sensors.plants[plant].observe(&self.sensors.counters, plant);
+        let measured = Measurement {
+            seconds: self.timers.seconds,
+            nominal_seconds: self.timers.period.as_secs_f64(),
+            classes: self.sensors.classes.measurements(),
+            counted,
+            reported,
+            in_service: gate.in_service(),
+            waiting: &self.sensors.waiting,
+            workers: capacity.workers(),
+        };
+        let loops = &mut self.loops;
+        let input = PlantInput {
+            measured,
+            costs: &mut loops.costs,
+            rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
+            max_wait: queue.max_wait,
+            capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
+            set_point_reduction: loops.delays.set_point_reduction(plant),
+            sheds: loops.delays.sheds(plant) || *has_deadlines,
+        };
+        for (class, m) in loops.utilization[plant].step(now, input) {
+            if loops.applied[*class] != *m {
+                state.classes[*class].words.service_level.set(*m);
+                loops.applied[*class] = *m;
+            }
+        }
+    }
+
+    /// Searches for heavy clients, and publishes which they are.
+    fn find_heavy(&mut self) {
+        let Some((_, lanes)) = self.sensors.counters.split_last() else { return };
+        let classes = &self.lane.published.classes;
+        self.sensors.heavy.observe(lanes, |class, known| {
+            classes[class].words.set_heavy(known.heavy(), known.note_shift());
+        });
+    }
+}
+
+/// Publishes what the delay loop gives out.
+fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
+    for own in quotas {
+        let Some(quota) = &state.classes[own.class].quota else { continue };
+        quota.set_workers(own.workers);
+        if let Some(waits) = own.waits {
+            quota.set_most_gap(waits.most_gap);
+            quota.set_urgent(waits.urgent);
+            quota.set_bound(waits.bound);
+        }
+    }
+}
+
+/// Publishes what the ratio loop gives out.
+pub(super) fn publish_turns(state: &PublishedState, turns: &[ClassTurn]) {
+    for ClassTurn { class, turn, service } in turns {
+        let Some(quota) = &state.classes[*class].quota else { continue };
+        quota.set_weight(turn.weight, turn.start, *service);
+        quota.set_hold(Duration::from_secs_f64(turn.hold));
+    }
+}

@@ -1,0 +1,43 @@
+//! The end of requests that waited too long: they are taken out of the queue and answered, which a gateway does with 503.
+//!
+//! A request waits at most as long as its plant's queue allows ([`Reason::WaitTimeout`]), and no longer than until it can
+//! no longer meet its deadline ([`Reason::Late`]). Exempt requests wait as long as they must. Expiry is looked for by
+//! `Engine::serve_waiting` and, for a request whose turn comes too late, by a dispatch.
+
+use super::{Lane, unreserve};
+use crate::engine::published_state::{PublishedPlant, PublishedState};
+use crate::request::{Reason, Verdict, Verdicts};
+use crate::scheduling::queue::Waiting;
+use crate::telemetry::counters::LaneCounters;
+use crate::time::Instant;
+
+impl Lane {
+    /// Answers requests that have waited too long; returns when the next one will have. For `tick`.
+    pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
+        let PublishedPlant { gate, queue, .. } = &self.published.plants[plant];
+        gate.expire(now, queue.max_wait, |waiting| {
+            let reason = if waiting.latest_start <= now { Reason::Late } else { Reason::WaitTimeout };
+            verdicts.push(drop_waiting(&self.published, &self.counters, &waiting, plant, reason));
+        })
+    }
+}
+
+/// Accounts a request that left the queue without a start; returns its answer.
+pub(super) fn drop_waiting(
+    published: &PublishedState,
+    counters: &LaneCounters,
+    waiting: &Waiting,
+    plant: usize,
+    reason: Reason,
+) -> Verdict {
+    let plant = &published.plants[plant];
+    unreserve(plant, waiting.work);
+    let counters = &counters.classes[usize::from(waiting.class)];
+    counters.reasons[reason as usize].add(1);
+    counters.unserved.add(1);
+    let retry_after = match reason {
+        Reason::Late => plant.unfinished.wait_of(waiting.rank, plant.workers(None)),
+        _ => published.retry_after,
+    };
+    Verdict::Drop { token: waiting.token, reason, retry_after }
+}

@@ -1,0 +1,57 @@
+//! What the engine runs: the sensors that measure, and the loops that decide.
+
+use crate::control::cost::class::ClassCosts;
+use crate::control::cost::rejection::RejectionCost;
+use crate::control::deadline::DeadlineLoop;
+use crate::control::deadline::budgets::BudgetLoop;
+use crate::control::delay::DelayLoop;
+use crate::control::ratio::RatioLoop;
+use crate::control::utilization::UtilizationLoop;
+use crate::control::workers::WorkerSearch;
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::heavy_search::HeavySearch;
+use crate::telemetry::monitor::{Monitors, PlantMonitor};
+use alloc::{sync::Arc, vec::Vec};
+
+/// What counts and measures.
+#[derive(Default)]
+pub(crate) struct Sensors {
+    /// By lane, the ticker's own last.
+    pub(crate) counters: Vec<Arc<LaneCounters>>,
+    /// Whether the lane of `tick` has counted requests: it started or dropped some that waited. It seldom does.
+    pub(crate) has_counted: bool,
+    pub(crate) classes: Monitors,
+    /// By plant.
+    pub(crate) plants: Vec<PlantMonitor>,
+    pub(crate) heavy: HeavySearch,
+    /// By class: how many requests wait at the plant whose loop runs.
+    pub(crate) waiting: Vec<u32>,
+}
+
+impl Sensors {
+    /// The lanes that may have counted: without the lane of `tick` as long as it has not, to save reading its counters.
+    pub(crate) fn counting_lanes(&self) -> &[Arc<LaneCounters>] {
+        &self.counters[..self.counters.len() - usize::from(!self.has_counted)]
+    }
+}
+
+/// What decides: the loops, and what they have learned.
+#[derive(Default)]
+pub(crate) struct Loops {
+    /// By plant.
+    pub(crate) utilization: Vec<UtilizationLoop>,
+    /// By class: what its requests cost.
+    pub(crate) costs: Vec<ClassCosts>,
+    /// By class: m as applied.
+    pub(crate) applied: Vec<f64>,
+    /// c.
+    pub(crate) rejection: RejectionCost,
+    pub(crate) delays: DelayLoop,
+    pub(crate) ratios: RatioLoop,
+    pub(crate) deadlines: DeadlineLoop,
+    pub(crate) budgets: BudgetLoop,
+    /// By plant, where no number of workers is promised.
+    pub(crate) searches: Vec<Option<WorkerSearch>>,
+    /// No loop is due at samples, which update rates only.
+    pub(crate) samples_only_rates: bool,
+}

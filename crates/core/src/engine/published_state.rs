@@ -1,0 +1,172 @@
+//! The published state: what loops write and all lanes read. Each reload publishes a new generation of it.
+//!
+//! The words that change between reloads (service levels, heavy clients, capacities, gates, token buckets, quotas) are atomics
+//! of fixed layout. Everything else (rules, ranks, deadlines) is constant within a generation.
+
+use crate::actuator::capacity::Capacity;
+use crate::actuator::service_level::AtomicServiceLevel;
+use crate::admission::contract_token_bucket::TokenBucket;
+use crate::admission::estimates::Estimates;
+use crate::admission::unfinished_work::{UnfinishedWork, Workers};
+use crate::promises::registry::Registry;
+use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
+use crate::request::classify::Classifier;
+use crate::request::work::DeadlineTerms;
+use crate::scheduling::gate::Gate;
+use crate::scheduling::quota::Quota;
+use crate::scheduling::rank::{Rank, Standing};
+use crate::telemetry::counters::LaneCounters;
+use crate::telemetry::heavy_hitters::MOST_HEAVY;
+use crate::time::{Duration, Instant};
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// One generation of everything that threads share. Loops write to the newest generation only.
+pub(crate) struct PublishedState {
+    /// The number of reloads before it.
+    pub(crate) generation: u32,
+    pub(crate) rules: Classifier,
+    pub(crate) mode: Mode,
+    pub(crate) retry_after: Duration,
+    pub(crate) classes: Vec<PublishedClass>,
+    pub(crate) plants: Vec<PublishedPlant>,
+    pub(crate) lanes: Vec<Arc<LaneCounters>>,
+}
+
+impl PublishedState {
+    /// The state of an engine that has no promises yet.
+    pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
+        PublishedState {
+            generation: 0,
+            rules: Classifier::of(&Registry::default(), 0),
+            mode: Mode::default(),
+            retry_after: Duration::ZERO,
+            classes: Vec::new(),
+            plants: Vec::new(),
+            lanes,
+        }
+    }
+}
+
+/// The words of a class that loops write and requests read.
+#[repr(C)]
+pub(crate) struct ClassWords {
+    pub(crate) service_level: AtomicServiceLevel,
+    /// k: every 2^k-th arrival is noted for the search for heavy clients.
+    pub(crate) note_shift: AtomicU32,
+    heavy_count: AtomicU32,
+    heavy: [AtomicU64; MOST_HEAVY],
+}
+
+impl ClassWords {
+    pub(crate) fn new(m: f64) -> Self {
+        let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
+        ClassWords {
+            service_level: AtomicServiceLevel::new(m),
+            note_shift,
+            heavy_count,
+            heavy: Default::default(),
+        }
+    }
+
+    fn copy(&self) -> Self {
+        let copy = |word: &AtomicU64| AtomicU64::new(word.load(Ordering::Relaxed));
+        ClassWords {
+            service_level: self.service_level.copy(),
+            note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
+            heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
+            heavy: self.heavy.each_ref().map(copy),
+        }
+    }
+
+    pub(crate) fn is_heavy(&self, client: u64) -> bool {
+        let count = self.heavy_count.load(Ordering::Relaxed) as usize;
+        count > 0 && self.heavy[..count.min(MOST_HEAVY)].iter().any(|h| h.load(Ordering::Relaxed) == client)
+    }
+
+    /// Publishes the heavy clients, and how often arrivals are noted to find them.
+    pub(crate) fn set_heavy(&self, clients: &[u64], note_shift: u32) {
+        let clients = &clients[..clients.len().min(MOST_HEAVY)];
+        for (slot, client) in self.heavy.iter().zip(clients) {
+            slot.store(*client, Ordering::Relaxed);
+        }
+        self.heavy_count.store(clients.len() as u32, Ordering::Relaxed);
+        self.note_shift.store(note_shift, Ordering::Relaxed);
+    }
+}
+
+/// What the calls of the request API read of a class.
+pub(crate) struct PublishedClass {
+    pub(crate) words: ClassWords,
+    pub(crate) top_level: u8,
+    pub(crate) choice: Choice,
+    /// The plant of each level; index 0 is not used.
+    pub(crate) plant_of_level: [u16; MAX_LEVELS + 1],
+    /// The token buckets of the site's contract, if it has one.
+    pub(crate) contract: Option<Arc<TokenBucket>>,
+    /// The ranks of waiting requests: those that the service level decides on, and those inside the contract.
+    pub(crate) ranks: [Rank; 2],
+    /// The quota of a class that was promised a delay or a ratio.
+    pub(crate) quota: Option<Arc<Quota>>,
+    /// What was promised about deadlines.
+    pub(crate) terms: DeadlineTerms,
+    /// The cost estimates of the site, where one of its plants has deadlines to keep.
+    pub(crate) estimates: Option<Arc<Estimates>>,
+}
+
+impl PublishedClass {
+    /// A copy for a class that is no longer promised.
+    pub(crate) fn kept(&self) -> Self {
+        PublishedClass {
+            words: self.words.copy(),
+            top_level: self.top_level,
+            choice: self.choice,
+            plant_of_level: self.plant_of_level,
+            contract: self.contract.clone(),
+            ranks: self.ranks,
+            quota: self.quota.clone(),
+            terms: self.terms,
+            estimates: self.estimates.clone(),
+        }
+    }
+
+    /// The level at which a request that waits at `plant` starts: `wanted`, or the next higher level that this plant serves,
+    /// else the next lower one. It is at least 1, since a request that waits was admitted.
+    pub(crate) fn level_at(&self, plant: usize, wanted: u8) -> u8 {
+        let wanted = wanted.max(1);
+        let here = |level: &u8| usize::from(self.plant_of_level[usize::from(*level)]) == plant;
+        let up = (wanted..=self.top_level).find(here);
+        up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
+    }
+
+    /// The rank of a request of this standing. A class with a delay or a ratio has one rank for all its
+    /// requests but exempt ones.
+    pub(crate) fn rank(&self, standing: Standing) -> Rank {
+        match standing {
+            Standing::Exempt => Rank::EXEMPT,
+            Standing::Guaranteed if self.quota.is_none() => self.ranks[1],
+            Standing::Guaranteed | Standing::Ordinary => self.ranks[0],
+        }
+    }
+}
+
+/// What the calls of the request API read of a plant.
+pub(crate) struct PublishedPlant {
+    /// The same gate in every generation.
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) capacity: Arc<Capacity>,
+    pub(crate) queue: QueueBounds,
+    /// Whether a class that the plant serves has a deadline. Then the work of all requests at the plant is counted.
+    pub(crate) has_deadlines: bool,
+    pub(crate) unfinished: UnfinishedWork,
+}
+
+impl PublishedPlant {
+    /// The state of the workers now; without a clock, residual work is taken as of its last change.
+    pub(crate) fn workers(&self, now: Option<Instant>) -> Workers {
+        let all = self.capacity.workers();
+        let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
+        let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
+        Workers { all, idle, left: self.unfinished.in_service(now), at: now.unwrap_or(Instant::ZERO), empty }
+    }
+}

@@ -1,0 +1,29 @@
+//! The keyed hash of a client, by which its level is chosen.
+//!
+//! It is a SipHash-1-3 of the client's identity and of nothing else, so it is the same on every thread and, with the same
+//! seed, on every instance and after a restart. The key keeps clients from choosing their hash. An IPv6 client is known
+//! by the first 64 bits of its address, since a household has that many addresses.
+
+use crate::actuator::service_level::FRACTION_ONE;
+use crate::promises::Identity;
+use crate::request::RequestView;
+use crate::request::classify::cookie;
+use core::hash::Hasher;
+use core::net::IpAddr;
+use siphasher::sip::SipHasher13;
+
+/// The hash of the client that sent a request, 56 bits.
+pub(super) fn client_hash(identity: &Identity, request: &impl RequestView, key: (u64, u64)) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(key.0, key.1);
+    let named = match identity {
+        Identity::Address => None,
+        Identity::Header(name) => request.header(name),
+        Identity::Cookie(name) => cookie(request, name),
+    };
+    match (named, request.client().to_canonical()) {
+        (Some(text), _) => hasher.write(text.as_bytes()),
+        (None, IpAddr::V4(address)) => hasher.write_u32(address.to_bits()),
+        (None, IpAddr::V6(address)) => hasher.write_u64((address.to_bits() >> 64) as u64),
+    }
+    hasher.finish() & (FRACTION_ONE - 1)
+}

@@ -1,0 +1,87 @@
+//! When a request is tried again: the whole rule.
+//!
+//! | what happened | what follows | how often |
+//! |---|---|---|
+//! | an address does not accept a connection | the next address ([`Upstream::acquire`]) | each address once |
+//! | a kept connection ends before the first byte of the response ([`is_worth_another_connection`]) | a new connection | once |
+//! | 404 at a level that falls back ([`may_fall_back`]) | the head of the next level | each level once |
+//!
+//! Nothing else is tried again: not a request of which bytes were sent, unless its repetition does no harm and the gateway
+//! still has all of it; not a response that is wrong (502) or late (504), and not one of which the client has a byte. The
+//! request holds its one place at the upstream throughout, so that tries never exceed what the engine has admitted.
+
+use super::exchange::{End, Exchange};
+use super::pool::{ConnectOptions, Lease, Upstream};
+use super::request::{HeaderVariants, RequestSide};
+use crate::http1::body::Framing;
+use crate::http1::request::RequestHead;
+use crate::request::client::Client;
+use crate::runtime::worker::Worker;
+use plimsoll_core::request::Outcome;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Carries a request through its exchanges to its end, never [`End::Retry`] or [`End::Absent`].
+pub(crate) async fn carry<'a>(exchange: &mut Exchange<'a>, variants: &'a HeaderVariants) -> End {
+    let (mut fresh, mut variant) = (false, 0);
+    loop {
+        let lease = match connect(exchange.worker, exchange.client, exchange.pool, fresh).await {
+            Ok(lease) => lease,
+            Err(end) => return end,
+        };
+        if let Err(refusal) = exchange.attach(lease) {
+            return End::Failed(refusal);
+        }
+        match poll_fn(|context| exchange.poll(context)).await {
+            End::Retry => fresh = true,
+            End::Absent => {
+                (fresh, variant) = (false, variant + 1);
+                exchange.request.replace_head(variants.get(variant).unwrap_or_default());
+                exchange.response.begin_again(variants.get(variant + 1).is_some());
+            }
+            end => return end,
+        }
+    }
+}
+
+/// Whether a request is sent again after its connection ended without any byte of a response. A server may close an idle
+/// connection at any time, so that this is likely only on a connection that was kept; on a new one it is a failure.
+pub(super) fn is_worth_another_connection(connection: &Lease, request: &RequestSide<'_>) -> bool {
+    connection.reused && (!request.is_touched() || request.is_repeatable)
+}
+
+/// Whether sending the request twice does no harm (RFC 9110 9.2.2), and the gateway has all of it: there is no body.
+pub(crate) fn is_repeatable(method: &[u8], head: &RequestHead) -> bool {
+    head.framing == Framing::None
+        && matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+}
+
+/// Whether a request may be sent again at the next level: it has no body and only reads.
+pub(crate) fn may_fall_back(method: &[u8], head: &RequestHead) -> bool {
+    matches!(method, b"GET" | b"HEAD")
+        && head.framing == Framing::None
+        && !head.upgrade
+        && !head.expects_continue
+}
+
+/// A connection to the upstream, most often an idle one, at once; or how the request ends without one.
+async fn connect(
+    worker: &Worker,
+    client: &mut Client,
+    pool: &Arc<Upstream>,
+    fresh: bool,
+) -> Result<Lease, End> {
+    if !fresh && let Some(lease) = pool.take_idle(worker.index) {
+        return Ok(lease);
+    }
+    let connect_timeout = worker.tables().settings.timeouts.connect;
+    let options = ConnectOptions { thread: worker.index, clock: worker.shared.clock, connect_timeout, fresh };
+    let mut acquiring = pin!(pool.acquire(options));
+    poll_fn(|context| match acquiring.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(result.map_err(|error| End::Failed(error.refusal()))),
+        Poll::Pending => client.poll_left(context).map(|()| Err(End::Broken(Outcome::Abandoned))),
+    })
+    .await
+}

@@ -1,0 +1,99 @@
+//! What was found in a log, and what is reported about lines that were not understood.
+
+use std::fmt;
+
+/// The most characters of a line that are shown.
+const SHOWN: usize = 120;
+
+/// What a log turned out to hold.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LogNotes {
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that could not be understood and were skipped.
+    pub skipped: u64,
+    /// The first of them: its number, from 1, its text cut to a sensible length, and what is wrong with it.
+    pub first_skipped: Option<(u64, String, String)>,
+    /// Lines whose time lies before that of an earlier line. Their requests come at that line's time.
+    pub backwards: u64,
+    /// The first of them: its number, and by how much (s).
+    pub first_backwards: Option<(u64, f64)>,
+    /// Times that the log's clock went back for good (two logs in one file, say): from there on it is moved to go on.
+    pub restarts: u64,
+    /// Gaps of more than an hour, which are cut to an hour, and how much was cut (s).
+    pub gaps: (u64, f64),
+    /// Lines alone more than an hour ahead of those around them. They come at the time of the line before.
+    pub strays: u64,
+    /// Requests that came of it so far.
+    pub requests: u64,
+    /// Requests whose line has the server's own time; and requests whose line has none, or one too small to be written:
+    /// zero.
+    pub timed: (u64, u64),
+    /// What the first line that was understood looks like. Counts have none.
+    pub format: Option<FoundFormat>,
+}
+
+impl LogNotes {
+    /// Counts the line just read as not understood; the first is kept.
+    pub(super) fn skip(&mut self, line: &[u8], why: &str) {
+        self.skipped += 1;
+        if self.first_skipped.is_none() {
+            self.first_skipped = Some((self.lines, excerpt(line), why.to_owned()));
+        }
+    }
+}
+
+/// What a log looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundFormat {
+    /// The Common log format.
+    Common,
+    /// The same with referer and agent.
+    Combined,
+    /// A JSON object a line.
+    Json,
+}
+
+impl fmt::Display for FoundFormat {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            FoundFormat::Common => "Common log format",
+            FoundFormat::Combined => "Combined log format",
+            FoundFormat::Json => "JSON lines",
+        })
+    }
+}
+
+/// The beginning of a line, fit to be printed: what would steer a terminal is replaced.
+fn excerpt(line: &[u8]) -> String {
+    // A character has at most four bytes; one that this cuts is not shown.
+    let head = String::from_utf8_lossy(&line[..line.len().min(4 * SHOWN + 4)]);
+    let printable = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    let mut shown: String = head.chars().take(SHOWN).map(printable).collect();
+    if head.chars().nth(SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_are_cut_between_characters() {
+        assert_eq!(excerpt("ä".repeat(120).as_bytes()), "ä".repeat(120));
+        assert_eq!(excerpt("ä".repeat(121).as_bytes()), "ä".repeat(120) + "…");
+        assert_eq!(excerpt("😀".repeat(20_000).as_bytes()), "😀".repeat(120) + "…");
+        assert_eq!(excerpt(b"a\x1b[31m\xffb"), "a\u{fffd}[31m\u{fffd}b");
+    }
+
+    #[test]
+    fn the_first_is_kept() {
+        let mut notes = LogNotes { lines: 3, ..LogNotes::default() };
+        notes.skip(b"one", "odd");
+        notes.lines = 9;
+        notes.skip(b"two", "odder");
+        assert_eq!((notes.skipped, notes.first_skipped), (2, Some((3, "one".to_owned(), "odd".to_owned()))));
+    }
+}
