@@ -25,7 +25,6 @@ pub(crate) fn facts(configuration: &Configuration) -> Facts {
     let sites = sites.map(|(site, rewrites)| site_facts(site, rewrites, &promises.plants));
     let law = match promises.control.law {
         UtilizationLaw::FeedForward => "feed-forward",
-        UtilizationLaw::Integral => "integral",
         UtilizationLaw::Paper { .. } => "paper",
     };
     Facts(vec![

@@ -55,7 +55,6 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
     }
     let law = match keys.law.value {
         LawName::FeedForward => UtilizationLaw::FeedForward,
-        LawName::Integral => UtilizationLaw::Integral,
         LawName::Paper => UtilizationLaw::Paper {
             gain_margin: keys.gain_margin.as_ref().map_or(GAIN_MARGIN, |margin| margin.value.0),
         },

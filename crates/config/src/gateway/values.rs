@@ -83,7 +83,6 @@ words! {
     /// The law's name; its numbers are keys of their own.
     enum LawName {
     "feed-forward" => FeedForward, "from the measured rate and costs, with feedback on what is left";
-    "integral" => Integral, "an integral law on the measured utilization";
     "paper" => Paper, "the PI controller of the utilization control paper with its constants as printed; for comparison";
     }
 }

@@ -69,8 +69,6 @@ pub enum UtilizationLaw {
     /// Feed-forward from the measured rate and costs, PI on the residual. The default.
     #[default]
     FeedForward,
-    /// An integral law.
-    Integral,
     /// The PI controller of UC 4.4 with its constants as printed, for this gain margin. For comparison.
     Paper {
         /// G_m, above 1.

@@ -1,14 +1,12 @@
 //! The laws of the service level: from what a law observes to a target and the terms that made it.
 //!
 //! - `feed_forward`: the default: the m that the demand solves for, corrected by PI
-//! - `integral`: m follows the error alone
 //! - `paper`: the PI law of UC 4.4 as printed, for comparison
 //!
 //! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
 //! [`UtilizationLaw`](promises::UtilizationLaw) with its word in the configuration.
 
 pub(crate) mod feed_forward;
-pub(crate) mod integral;
 pub(crate) mod paper;
 
 use super::demand::Demand;
@@ -97,7 +95,6 @@ pub trait Law: Send {
 pub(super) fn build(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
     match promised {
         promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
-        promises::UtilizationLaw::Integral => (Box::new(integral::IntegralLaw), false),
         promises::UtilizationLaw::Paper { gain_margin } => (Box::new(PaperPi::new(*gain_margin)), false),
     }
 }
