@@ -1,7 +1,7 @@
 //! The level of a client, chosen from its hash (UC 4.2).
 //!
 //! At the service level m = I + F a client whose hash, 56 bits, is below F 2^56 is served level I + 1, every other client
-//! level I. So a client keeps its level while m stands still, and raising m never lowers the level of any client.
+//! level I. So a client keeps its level while m stands still, unless it is a heavy client, whose level is drawn by request; and raising m never lowers the level of any client.
 //! `request/client_hash.rs` makes the hash.
 
 use crate::actuator::service_level::ServiceLevel;

@@ -1,7 +1,7 @@
 //! PI on the fraction of clients that is degraded (CA 4.2.2): the engine's default law of utilization, on m = 1 + F.
 //!
 //! Up to the load line every client gets full quality; above it the law solves `R C(F) = U*` and corrects the residual
-//! by PI (`control/utilization/feed_forward.rs`). In overload R is not known (`overload.rs`), so all clients are degraded
+//! by PI (`control/utilization/laws/feed_forward.rs`). In overload R is not known (`overload.rs`), so all clients are degraded
 //! at once. Two periods after the last late answer the law goes on from there, with the load that the counters then show.
 //! Overload within half a minute after a rise of F means that the model was wrong: the law is given that overload as an
 //! error, and trusts the model less for a while.

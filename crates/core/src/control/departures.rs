@@ -1,6 +1,7 @@
-//! What the loops of promised delays (QM) and ratios (PR) share: they run on departures, not on time.
+//! What the loops of promised delays (QM) and ratios (PR) share: they run on departures.
 //!
-//! A class is updated after every [`UPDATE`] departures, over a window of its last [`WINDOW`].
+//! A loop looks about as often as its fastest class has [`UPDATE`] departures. A class with a delay is updated when it had as
+//! many, a class with a ratio when it had any, over a window of its last [`WINDOW`].
 
 use crate::control::Due;
 use crate::telemetry::counters::LaneCounters;

@@ -1,16 +1,16 @@
-//! Room: what to do. Six loops of one shape ([`Loop`]); the law of each is one file.
+//! Room: what to do. Six loops of one shape ([`Loop`]), each with its law.
 //!
 //! | loop | is due | observes | law | gives out |
 //! |---|---|---|---|---|
-//! | `utilization` | each period | measurement, costs, demand | `feed_forward` or `paper` | service levels, by `allocation` |
+//! | `utilization` | each period | measurement, costs, demand | `utilization/laws` | service levels, by `allocation` |
 //! | `delay` | after departures | response times of a window | `delay/law` | quotas of workers, a lower set point |
 //! | `ratio` | after departures | response times of two windows | `ratio/law` | weights and holds of classes |
 //! | `workers` | each sample | departures by number in service | `workers/law` | workers and limit of a plant |
 //! | `deadline` | each sample | service times, work started | `deadline/types`, `rates` | what admission reads |
 //! | `deadline/budgets` | each budget period | requested and carried work | `admission/aces` | the budgets of the paper AC |
 //!
-//! `cost` learns what requests cost, for all loops; `allocation` alone turns a target into levels. A new law of the service
-//! level is a file in `utilization`, its test, and a line in `utilization/view.rs`.
+//! `cost` learns what requests cost, for the utilization loops; `allocation` alone turns a target into levels; `departures`
+//! is what the loops that run on departures share.
 
 pub(crate) mod allocation;
 pub(crate) mod cost;
@@ -26,12 +26,12 @@ use crate::time::Instant;
 pub use delay::law::{DelayLaw, Feedback, RECENT, Residual, slope};
 pub use ratio::law::{RatioLaw, Reached, Turn};
 pub use utilization::demand::{Demand, LoadParts};
-pub use utilization::feed_forward::FeedForward;
-pub use utilization::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
-pub use utilization::paper::PaperPi;
+pub use utilization::laws::feed_forward::FeedForward;
+pub use utilization::laws::paper::PaperPi;
+pub use utilization::laws::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 pub use utilization::tuning;
 
-/// The shape of every loop. The engine steps a loop when it is due, and publishes what the step gives out.
+/// The shape of every loop. The engine steps a loop when its timer is due, which [`Loop::due`] sets, and publishes what the step gives out.
 pub(crate) trait Loop {
     /// What a step observes.
     type Inputs<'a>;

@@ -9,7 +9,7 @@
 //! - `loops`: the sensors and loops that it runs
 //! - `published_state`: what loops write and lanes read
 //! - `reload`: brings new promises into force
-//! - `idle`: periods without requests, in which no loop runs
+//! - `idle`: periods without requests, in which no utilization loop is stepped
 //! - `status`: what the status shows
 
 mod control_period;

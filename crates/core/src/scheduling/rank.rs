@@ -1,4 +1,4 @@
-//! The rank of a request: which of the waiting requests comes first.
+//! The rank of a request. `fifo.rs` compares ranks, deadlines and arrivals, and `queue.rs` chooses the request that starts.
 
 use crate::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Shares a plant's load among sites: contracts first, by priority inside each site, then the excess by weight.
 //!
-//! The plant's law gives the load T that the plant may carry in the next period: the set point and the bias. T is shared
+//! The plant's law gives the load T that the plant may carry in the next period: the set point, corrected by the law's
+//! feedback. T is shared
 //! anew in each period, according to the arrivals:
 //!
 //! 1. *Fixed*: requests inside a contract, and exempt ones, are served at full quality whatever is decided here.

@@ -32,7 +32,7 @@
 //!
 //! **A delay that is too short moves the actuator less than one that is too long.** Delay against capacity is a hyperbola (QM
 //! Fig. 2), so the capacity that may be taken from a class whose delay is below D_ref is bounded: by `1/D_ref - 1/(D_ref +
-//! x)` for M/M/1. Beyond that bound the queue would be unstable. So P is linear for positive errors and follows the hyperbola
+//! x)` for M/M/1 and a feedback of -x. As x grows this approaches 1/D_ref, beyond which the queue would be unstable. So P is linear for positive errors and follows the hyperbola
 //! for negative ones.
 
 /// The feedback that is added to the feed-forward.

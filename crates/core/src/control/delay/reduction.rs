@@ -1,6 +1,6 @@
 //! The set-point reduction: what a class asks of the utilization loop where all workers do not keep its delay.
 //!
-//! If a class holds every worker and is still late, the set point of its plant is lowered until the class is in time. The
+//! If a class gets fewer workers than it asks for, or all of them, and is still late, the set point of its plant is lowered until the class is in time. The
 //! reduction is an integral of the relative error, slower than the window and slower than the levels that follow the set
 //! point. It leaves room for the work of all classes with a delay, or they would be degraded themselves. While some workers
 //! are left to ask for, no other class is in the way, and the reduction fades.

@@ -6,8 +6,8 @@
 //! exceeds that of the other classes; a class with a positive error is served sooner. (The error as printed in PR has the
 //! sign of positive feedback.)
 //!
-//! The proportional part looks at a short window, so that noise is corrected within the long window: a class whose mean lags
-//! gets a head start, in seconds of normalized response time. That is hybrid proportional delay (Dovrolis, Stiliadis,
+//! The proportional part looks at a short window, so that noise is corrected within the long window: a class whose
+//! normalized mean is above the least one gets a head start, in seconds of normalized response time. That is hybrid proportional delay (Dovrolis, Stiliadis,
 //! Ramanathan 2002). (A factor of the weight instead favoured requests that had waited long, not recent ones, and the ratios
 //! of windows spread wider by half.) The integral part finds the weights that this load needs. PR's own law, quotas of
 //! processes with PID around the M/M/1 allocation, is a comparator in `sim`: it moves whole workers, and since each queue is

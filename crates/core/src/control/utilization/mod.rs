@@ -1,12 +1,11 @@
 //! The utilization loop of one plant: holds U at the set point by moving the service level m.
 //!
-//! *Observes*: the [`Measurement`] of a period. *Law*: `feed_forward.rs`, or `paper.rs` for comparison; both implement
-//! `law.rs`. *Gives out*: the service level of each class.
+//! *Observes*: the [`Measurement`] of a period. *Law*: one of `laws/`. *Gives out*: the service level of each class.
 //!
 //! The law acts on the offered load: the arrival rate of each class times the cost of a request at the level given, summed
 //! without an upper bound, and the backlog. A measured U would not do, since it saturates at 1 and shows a change one
-//! period late. The measurement has two other uses: the costs are learned from it, and the law's bias corrects the offset
-//! between it and the set point.
+//! period late. The measured U has another use: the law's bias corrects the offset between it and the set point. The costs are
+//! learned from counted service times, or from what a plant reports.
 //!
 //! [`UtilizationLoop::step`] is one control period from top to bottom, and each stage is a file:
 //!
@@ -15,11 +14,9 @@
 
 pub(crate) mod costs;
 pub(crate) mod demand;
-pub(crate) mod feed_forward;
-pub(crate) mod law;
+pub(crate) mod laws;
 mod levels;
 pub(crate) mod offered;
-pub(crate) mod paper;
 mod reload;
 mod sense;
 mod served;
@@ -36,7 +33,7 @@ use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
 use alloc::{boxed::Box, vec::Vec};
 use costs::{CostModel, idles};
-use law::{Law, Observation};
+use laws::{Law, Observation};
 use levels::Levels;
 use offered::PlantDemand;
 pub(crate) use reload::PlantReload;

@@ -2,11 +2,12 @@
 
 use super::UtilizationLoop;
 use super::costs::CostModel;
+use super::laws;
 use super::levels::Levels;
 use super::offered::PlantDemand;
 use super::sense::Sensed;
 use super::served::ServedLoad;
-use super::view::{ClassView, PlantView, law};
+use super::view::{ClassView, PlantView};
 use crate::control::allocation::Allocation;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
@@ -28,7 +29,7 @@ impl UtilizationLoop {
     /// The loop of plant `number`, with every class at its highest level.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
         let control = &registry.promises.control;
-        let (law, can_share) = law(&control.law);
+        let (law, can_share) = laws::build(&control.law);
         let view = PlantView::new(registry, number, can_share);
         let promised = &view.promised;
         let status = PlantStatus {
@@ -59,7 +60,7 @@ impl UtilizationLoop {
     pub(super) fn take_over(&mut self, promises: &PlantReload<'_>) {
         let &PlantReload { was, registry, number, m } = promises;
         let control = &registry.promises.control;
-        let (fresh_law, can_share) = law(&control.law);
+        let (fresh_law, can_share) = laws::build(&control.law);
         if was.control.law != control.law {
             self.law = fresh_law;
         }

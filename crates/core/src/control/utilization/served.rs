@@ -1,4 +1,4 @@
-//! The load that was served in a period: R times the cost at the levels given, of each site and of all.
+//! The work of a period: what was started and rejected, times the cost at the levels given, of each site and of all.
 
 use super::costs::RequestCosts;
 use super::offered::starts;

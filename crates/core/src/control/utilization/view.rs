@@ -1,13 +1,10 @@
 //! The promises as the loop of one plant sees them: the plant, its classes, and the sites that share it. The view changes at
 //! a reload only.
 
-use super::feed_forward::FeedForward;
-use super::law::Law;
-use super::paper::PaperPi;
 use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
 use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
 /// The plant of a loop.
@@ -66,14 +63,6 @@ pub(crate) struct SiteView {
 /// A level that was never served is taken to cost this part of the level above. It is low, so that no request is rejected
 /// before the level was tried; its cost is known one period later.
 const UNKNOWN_COST_RATIO: f64 = 0.1;
-
-/// Builds the law that is promised. The flag says whether its target is a load, which can be shared out among sites.
-pub(crate) fn law(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
-    match promised {
-        promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
-        promises::UtilizationLaw::Paper { gain_margin } => (Box::new(PaperPi::new(*gain_margin)), false),
-    }
-}
 
 impl PlantView {
     /// The view of plant `number`; `can_share` says whether the law's target can be shared out.

@@ -1,7 +1,8 @@
 //! The arrival of a request: it is counted, given its level, admitted or refused, and placed in service or in the queue.
 //!
-//! A request inside its site's contract gets the highest level, any other the level that the service level of its class
-//! gives its client. Level 0 is a rejection. Where deadlines are promised, a request that would be late is refused too.
+//! A request inside its site's contract, or exempt, gets the highest level; any other the level that the service level of
+//! its class gives its client (`actuator/level_of_client.rs`), or by chance where the client is heavy or the class says so.
+//! Level 0 is a rejection, except in a class with a deadline: it gets level 1, and its deadline decides. Where deadlines are promised, a request that would be late is refused too.
 
 use super::place::Placed;
 use super::start::{Start, reason, start};

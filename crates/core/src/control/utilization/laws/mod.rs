@@ -1,6 +1,19 @@
-//! A law of the service level: from what it observes to a target and the terms that made it.
+//! The laws of the service level: from what a law observes to a target and the terms that made it.
+//!
+//! - `feed_forward`: the default: the m that the demand solves for, corrected by PI
+//! - `paper`: the PI law of UC 4.4 as printed, for comparison
+//!
+//! A new law is a file here, its test, its `mod` and its line in [`build`], and a variant of
+//! [`UtilizationLaw`](promises::UtilizationLaw) with its word in the configuration.
+
+pub(crate) mod feed_forward;
+pub(crate) mod paper;
 
 use super::demand::Demand;
+use crate::promises;
+use alloc::boxed::Box;
+use feed_forward::FeedForward;
+use paper::PaperPi;
 
 /// What a law sees at the end of a period.
 #[derive(Clone, Debug)]
@@ -76,4 +89,12 @@ pub trait Law: Send {
 
     /// Lets the terms fade over idle periods: no request came or was there, with m at M.
     fn idle(&mut self, periods: u32, set_point: f64);
+}
+
+/// Builds the law that is promised. The flag says whether its target is a load, which can be shared out among sites.
+pub(super) fn build(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
+    match promised {
+        promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
+        promises::UtilizationLaw::Paper { gain_margin } => (Box::new(PaperPi::new(*gain_margin)), false),
+    }
 }

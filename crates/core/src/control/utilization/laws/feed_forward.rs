@@ -1,28 +1,28 @@
-//! The default law of the level loop: solve for m, and correct the residual by PI.
+//! The default law of the utilization loop: solve for m, and correct the residual by PI.
 //!
-//! Feed-forward: the highest m whose offered load, backlog included, is at most U* + bias. A step of the load is
+//! Feed-forward: the highest m whose offered load, backlog included, is at most U*, corrected by the feedback. Where
+//! U* is 1 and the queue itself rejects late requests, a quarter more is let in. A step of the load is
 //! answered in the period after it shows, whatever its size, because no integrator has to follow it. The solution
 //! divides by the process gain p = dU/dm of its segment, which is the gain scheduling of UC 4.4.
 //!
 //! Feedback: PI on `e = U* - measured`. The integral part, the bias, removes the offset that the model does not know, such as
-//! work that no request shows. The proportional part adds a quarter of this period's error to the next period's target, so
-//! that means over several periods lie closer to U* than independent errors would leave them; it moves at most one client
-//! in 400. Since the feed-forward has divided by p, the feedback sees the plant `y_{k+1} = g u_k` with g near 1; K_p = 0.25
+//! work that no request shows. The proportional part adds a quarter of this period's error to the next period's target, but
+//! moves at most one client in 400; so means over several periods lie closer to U* than independent errors would leave them. Since the feed-forward has divided by p, the feedback sees the plant `y_{k+1} = g u_k` with g near 1; K_p = 0.25
 //! and K_i T = 0.1 have a true gain margin of 3.3 there (tested).
 //!
-//! Anti-windup: the bias is bounded. It stands still while m is at an end of its range and the error points beyond it, while
-//! the load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that
+//! Anti-windup: the bias is bounded. While m is at an end of its range and the error points beyond it, the bias stands still at
+//! m = 0 and fades at m = M. It stands still while the load steps, and while a backlog drains, since the measured U does not follow from the present m then. A backlog that
 //! does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
-//!   backlog drains with the remaining capacity, unless that would take longer than a request may wait.
+//!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
 //! - m does not leave M while the plant is measured well below its set point and no request waits.
 //! - A change of m below the deadband is not made. (A bound on larger changes was tried; it kept m from rising again after a
 //!   backlog had drained.)
 
-use super::law::{Law, LawTarget, LawTerms, LoadTarget, Observation};
+use super::{Law, LawTarget, LawTerms, LoadTarget, Observation};
 use libm::pow;
 
 /// State of the law.
