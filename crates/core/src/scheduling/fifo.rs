@@ -3,13 +3,13 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
+use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, Turn};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
-use crate::scheduling::turns::{Groups, Turn};
+use crate::scheduling::turns::Groups;
 use crate::time::{Duration, Instant};
 use alloc::{collections::VecDeque, sync::Arc};
-use core::cmp::Ordering;
 
 /// Waiting requests of one rank, in the order of their arrival.
 pub(super) struct Fifo {
@@ -30,49 +30,18 @@ pub(super) struct Fifo {
     first_ticket: u64,
 }
 
-/// The tiers of a choice: a lower one is served first.
-const EXEMPT: u8 = 0;
-/// The class has fewer requests in service than its quota, or its first request is urgent.
-const IN_QUOTA: u8 = 1;
-/// The class has earned one worker more than the whole part of its quota. It is served as in [`IN_QUOTA`], and the
-/// earned worker is spent.
-const EARNED: u8 = 2;
-/// The rank decides.
-const BY_RANK: u8 = 3;
-/// The whole quota of the class is in service: it gets workers that would idle.
-const LENT: u8 = 4;
-/// Not part of the choice.
-const NONE: u8 = 5;
-
-/// The order of fifos in a choice: the first request of the least is next. Fifos that exchange their turns have the same
-/// turn, so the order is total, and the order in which classes were declared decides nothing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Order {
-    tier: u8,
-    turn: Turn,
-    /// The group of the fifos that exchange their turns; `None` if the fifo keeps its own.
-    group: Option<usize>,
-    /// The normalized response time in a group.
-    urgency: f64,
-}
-
-impl Order {
-    pub(super) fn band(&self) -> u16 {
-        self.turn.rank.band
-    }
-
-    pub(super) fn before(&self, other: &Order) -> bool {
-        let key = |order: &Order| (order.tier, order.turn, order.group);
-        match key(self).cmp(&key(other)) {
-            Ordering::Equal => self.urgency > other.urgency,
-            order => order == Ordering::Less,
-        }
-    }
-}
-
 impl Fifo {
     pub(super) fn new(rank: Rank, own: Option<(u16, Arc<Quota>)>, number: u16) -> Self {
-        Fifo { rank, own, tier: BY_RANK, group: None, number, requests: VecDeque::new(), first_ticket: 0, earned: 0 }
+        Fifo {
+            rank,
+            own,
+            tier: BY_RANK,
+            group: None,
+            number,
+            requests: VecDeque::new(),
+            first_ticket: 0,
+            earned: 0,
+        }
     }
 
     /// Finds the group with which a class with a ratio exchanges its turns.

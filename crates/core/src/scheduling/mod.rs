@@ -5,7 +5,8 @@
 //! - `gate`: how many requests a plant has in service, and whether any wait, in one word
 //! - `queue`: the waiting requests of a plant, and which one is next
 //! - `fifo`: the waiting requests of one rank or class
-//! - `rank`: which of two waiting requests comes first
+//! - `order`: which fifo's first request starts next
+//! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
 //! - `turns`: the turns that classes with a ratio exchange among themselves
 
@@ -13,6 +14,7 @@ mod fifo;
 pub(crate) mod gate;
 #[cfg(all(test, loom))]
 mod model_check;
+mod order;
 pub(crate) mod queue;
 pub(crate) mod quota;
 pub(crate) mod rank;

@@ -25,10 +25,11 @@
 
 use crate::request::Token;
 use crate::request::work::Work;
-use crate::scheduling::fifo::{Fifo, Order};
+use crate::scheduling::fifo::Fifo;
+use crate::scheduling::order::{Order, Turn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
-use crate::scheduling::turns::{Groups, Turn};
+use crate::scheduling::turns::Groups;
 use crate::time::{Duration, Instant};
 use alloc::{sync::Arc, vec::Vec};
 

@@ -1,4 +1,4 @@
-//! The rank of a request. `fifo.rs` compares ranks, deadlines and arrivals, and `queue.rs` chooses the request that starts.
+//! The rank of a request: its band and its relative deadline. `order.rs` compares them.
 
 use crate::time::Duration;
 

@@ -5,24 +5,8 @@
 //! response time uses it. So a ratio decides who of the group is served, and never when the group is served. The rest
 //! of the queue waits exactly as if the group were first come, first served.
 
-use crate::scheduling::rank::Rank;
-use crate::time::Instant;
+use crate::scheduling::order::Turn;
 use alloc::{collections::VecDeque, vec::Vec};
-
-/// When a request is served if requests keep their order: the least is next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
-    /// The rank with its deadline made absolute.
-    pub(super) rank: Rank,
-    arrived: Instant,
-}
-
-impl Turn {
-    pub(super) fn new(rank: Rank, arrived: Instant) -> Self {
-        let deadline_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
-        Turn { rank: Rank { deadline_ns, ..rank }, arrived }
-    }
-}
 
 /// The groups of a queue: their sites and bands, and for each as many turns as it has requests, in order.
 #[derive(Default)]
@@ -72,6 +56,8 @@ impl Groups {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::scheduling::rank::Rank;
+    use crate::time::Instant;
 
     fn turn(ms: u64) -> Turn {
         Turn::new(Rank::ordinary(1, None), Instant::from_nanos(ms * 1_000_000))

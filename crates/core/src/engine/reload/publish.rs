@@ -133,7 +133,8 @@ fn quota(
     before: Option<&PublishedClass>,
 ) -> Option<Arc<Quota>> {
     let (delay, ratio) = response_promise(site, index);
-    let turn = if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
+    let turn =
+        if delay.is_some() { TurnRule::Quota } else { ratio.map(|_| TurnRule::Weight { site: number })? };
     let fresh = Quota::new(turn, delay.map(|delay| delay.target));
     let known = before.and_then(|class| class.quota.as_ref());
     let target_ns = fresh.target_ns;

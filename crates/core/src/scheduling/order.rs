@@ -1,0 +1,61 @@
+//! The order in which waiting requests start: by tier, then by turn (rank, absolute deadline, arrival), then, among classes
+//! that exchange their turns, by urgency. `queue.rs` has the whole rule in words.
+
+use crate::scheduling::rank::Rank;
+use crate::time::Instant;
+use core::cmp::Ordering;
+
+/// When a request is served if requests keep their order: the least is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    /// The rank with its deadline made absolute.
+    pub(super) rank: Rank,
+    arrived: Instant,
+}
+
+impl Turn {
+    pub(super) fn new(rank: Rank, arrived: Instant) -> Self {
+        let deadline_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
+        Turn { rank: Rank { deadline_ns, ..rank }, arrived }
+    }
+}
+
+/// The tiers of a choice: a lower one is served first.
+pub(super) const EXEMPT: u8 = 0;
+/// The class has fewer requests in service than its quota, or its first request is urgent.
+pub(super) const IN_QUOTA: u8 = 1;
+/// The class has earned one worker more than the whole part of its quota. It is served as in [`IN_QUOTA`], and the
+/// earned worker is spent.
+pub(super) const EARNED: u8 = 2;
+/// The rank decides.
+pub(super) const BY_RANK: u8 = 3;
+/// The whole quota of the class is in service: it gets workers that would idle.
+pub(super) const LENT: u8 = 4;
+/// Not part of the choice.
+pub(super) const NONE: u8 = 5;
+
+/// The order of fifos in a choice: the first request of the least is next. Fifos that exchange their turns have the same
+/// turn, so the order is total, and the order in which classes were declared decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Order {
+    pub(super) tier: u8,
+    pub(super) turn: Turn,
+    /// The group of the fifos that exchange their turns; `None` if the fifo keeps its own.
+    pub(super) group: Option<usize>,
+    /// The normalized response time in a group.
+    pub(super) urgency: f64,
+}
+
+impl Order {
+    pub(super) fn band(&self) -> u16 {
+        self.turn.rank.band
+    }
+
+    pub(super) fn before(&self, other: &Order) -> bool {
+        let key = |order: &Order| (order.tier, order.turn, order.group);
+        match key(self).cmp(&key(other)) {
+            Ordering::Equal => self.urgency > other.urgency,
+            order => order == Ordering::Less,
+        }
+    }
+}
