@@ -594,7 +594,7 @@ fn a_promise_that_goes_takes_its_set_point_reduction_with_it() {
     let (mut engine, lanes) = Engine::new(&with(Some(delay(21, Some(95.0)))), 1, 42).expect("valid promises");
     let mut world = World { lanes, held: vec![], waiting: vec![], verdicts: vec![], arrived: 0 };
     let mut random = Random::new(3);
-    let missed = traffic(&mut engine, &mut world, &mut random, 0..40, 8);
+    let missed = traffic(&mut engine, &mut world, &mut random, 0..40, 5);
     let buy = row(&missed, "shop", "buy").response.expect("its promise");
     assert!(buy.missed, "{buy:?}");
     let rejected = |status: &Status| row(status, "shop", "default").counts.rejected();

@@ -208,7 +208,7 @@ impl DelayClass {
     }
 
     /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
-    /// class a request that could be in time only by luck is rejected instead of started.
+    /// class, while more are late than may be, a request that could be in time only by luck is dropped instead of started.
     fn wait_bounds(&self, seen: &Seen) -> WaitBounds {
         let target = self.promise.delay.target.as_secs_f64();
         let deviation = seen.service * sqrt(seen.service_variability);
@@ -223,7 +223,7 @@ impl DelayClass {
         WaitBounds {
             most_gap: Duration::from_secs_f64((MOST_GAP / self.rate).min(1e6)),
             urgent: left(within),
-            bound: left(3.0).filter(|_| self.lowest),
+            bound: left(3.0).filter(|_| self.lowest && self.error(seen) > 0.0),
         }
     }
 

@@ -106,6 +106,7 @@ impl Loop for UtilizationLoop {
         let overridden = sensed.too_slow && controls;
         let (target, terms) = self.law.target(&Observation {
             set_point: self.set_point,
+            capacity: plant.capacity(self.mode) * (1.0 - input.set_point_reduction),
             measured: if overridden { 1.0 } else { sensed.utilization },
             served: served.total,
             overridden,

@@ -3,7 +3,7 @@
 
 use crate::promises::plan::{Known, promised_costs};
 use crate::promises::registry::Registry;
-use crate::promises::{self, Guarantee, MAX_LEVELS, Promises};
+use crate::promises::{self, Guarantee, MAX_LEVELS, Mode, Promises, Sense};
 use alloc::{string::String, vec::Vec};
 use core::ops::Range;
 
@@ -113,6 +113,16 @@ impl PlantView {
             is_shared: can_share && (groups.len() > 1 || has_contract),
             sites,
         }
+    }
+
+    /// The load up to which no request is rejected: all of the workers' time, where the engine lets no more requests in
+    /// than there are workers, so that it sees the whole queue. Contracts need the room above the set point.
+    pub(crate) fn capacity(&self, mode: Mode) -> f64 {
+        let plant = &self.promised;
+        let holds_queue = plant.find_workers.is_some() || plant.max_connections <= plant.workers;
+        let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
+        let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());
+        if sees_queue && !has_contract { 1.0 } else { plant.set_point }
     }
 
     /// The classes whose service level the loop moves.

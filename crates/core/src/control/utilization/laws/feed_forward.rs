@@ -15,6 +15,8 @@
 //! does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
+//! - Rejection begins where the queue ends, not at U*: while the lowest level brings less than the plant carries and its
+//!   queue takes up, nothing is rejected. Beyond that less and less is let in, down to U* at an excess of [`FULL_EXCESS`].
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
@@ -63,12 +65,16 @@ const ORDINARY_BACKLOG: f64 = 0.1;
 const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
+/// The backlog that the queue takes up before a request is rejected, in periods of work.
+const ABSORBED: f64 = 0.25;
+/// The excess over what is carried at which no more than the set point is let in.
+const FULL_EXCESS: f64 = 0.15;
 /// A plant measured this far below its set point is calm.
 const CALM: f64 = 0.1;
 
 impl Default for FeedForward {
     fn default() -> Self {
-        FeedForward { bias: 0.0, proportional: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET }
+        FeedForward { bias: 0.0, proportional: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET + 1 }
     }
 }
 
@@ -87,7 +93,9 @@ impl FeedForward {
         let draining = backlog > 0.0 && (error > 0.0 || backlog < 0.9 * self.last_backlog);
         self.last_backlog = backlog;
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
-        let at_an_end = (seen.level >= top && error > 0.0) || (seen.level <= 0.0 && error < 0.0);
+        let at_an_end = (seen.level >= top && error > 0.0)
+            || (seen.level <= 0.0 && error < 0.0)
+            || (error < 0.0 && seen.level <= 1.0 && seen.demand.offered(1.0, 0.0) <= self.carried(seen));
         if trustworthy && !at_an_end {
             self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_BIAS);
         } else if at_an_end && seen.level >= top {
@@ -96,6 +104,24 @@ impl FeedForward {
         }
         self.was_steady = seen.steady;
         trustworthy
+    }
+
+    /// The load that is let in before any request is rejected: the arriving load at the lowest level, while it is carried.
+    /// From there it falls, until of an excess of [`FULL_EXCESS`] only the load line is let in.
+    fn unrejected(&self, seen: &Observation<'_>) -> f64 {
+        let (arriving, carried) = (seen.demand.offered(1.0, 0.0), self.carried(seen));
+        let excess = ((arriving - carried) / FULL_EXCESS).max(0.0);
+        if excess >= 1.0 { 0.0 } else { arriving.min(carried - excess * (carried - seen.set_point)) }
+    }
+
+    /// The load that the plant carries in the next period: its capacity, and what the queue takes up. A bias below zero
+    /// says that the plant carries less than the model has it.
+    fn carried(&self, seen: &Observation<'_>) -> f64 {
+        if self.quiet <= QUIET || seen.capacity <= seen.set_point {
+            return 0.0;
+        }
+        let queue = ABSORBED.max(seen.service_periods) - seen.demand.backlog(1.0);
+        seen.capacity + self.bias.min(0.0) + queue
     }
 }
 
@@ -115,8 +141,9 @@ impl Law for FeedForward {
         };
 
         let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
+        let line = (seen.set_point + self.bias + self.proportional + beyond).max(0.0);
         let target = LoadTarget {
-            load: (seen.set_point + self.bias + self.proportional + beyond).max(0.0),
+            load: line.max(self.unrejected(seen)),
             drain: if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
             backlog: backlog > 0.0,
@@ -152,6 +179,7 @@ mod tests {
     fn seen(demand: &Demand, measured: f64) -> Observation<'_> {
         Observation {
             set_point: 0.85,
+            capacity: 1.0,
             measured,
             served: measured,
             overridden: false,

@@ -20,6 +20,8 @@ use paper::PaperPi;
 pub struct Observation<'a> {
     /// U*.
     pub set_point: f64,
+    /// The load up to which no request is rejected: 1 where the whole queue is seen, less where a promise needs the room.
+    pub capacity: f64,
     /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds.
     pub measured: f64,
     /// R times the cost at the levels given in the period, without backlog. Unclipped.

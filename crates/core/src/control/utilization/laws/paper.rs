@@ -71,6 +71,7 @@ mod tests {
             let served = demand.offered(m, 0.0);
             utilization.push(served.min(1.0));
             let seen = Observation {
+                capacity: 1.0,
                 set_point: 0.58,
                 measured: served.min(1.0),
                 served,
