@@ -22,7 +22,7 @@ pub(crate) fn next_level(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
 
 /// The least m that the rules allow where the formula asks for rejections.
 fn least(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
-    if target.unconfirmed && m >= 1.0 {
+    if target.carried || (target.unconfirmed && m >= 1.0) {
         return 1.0;
     }
     let spare = (target.room - demand.offered(1.0, 0.0)).max(1e-9);
@@ -41,6 +41,7 @@ mod tests {
         room: 1.0,
         backlog: false,
         calm: false,
+        carried: false,
         unconfirmed: false,
         wait_periods: 10.0,
     };

@@ -66,7 +66,7 @@ const BEYOND: f64 = 0.25;
 /// A backlog drains within a period, or within as many service times where those are longer.
 const DRAIN_SERVICES: f64 = 3.0;
 /// The backlog that the queue takes up before a request is rejected, in periods of work.
-const ABSORBED: f64 = 0.25;
+const ABSORBED: f64 = 0.5;
 /// The excess over what is carried at which no more than the set point is let in.
 const FULL_EXCESS: f64 = 0.15;
 /// A plant measured this far below its set point is calm.
@@ -95,7 +95,7 @@ impl FeedForward {
         let trustworthy = seen.overridden || (seen.steady && self.was_steady && !draining);
         let at_an_end = (seen.level >= top && error > 0.0)
             || (seen.level <= 0.0 && error < 0.0)
-            || (error < 0.0 && seen.level <= 1.0 && seen.demand.offered(1.0, 0.0) <= self.carried(seen));
+            || (error < 0.0 && seen.level <= 1.0 && self.is_carried(seen));
         if trustworthy && !at_an_end {
             self.bias = (self.bias + step).clamp(-0.95 * seen.set_point, LARGEST_BIAS);
         } else if at_an_end && seen.level >= top {
@@ -111,7 +111,11 @@ impl FeedForward {
     fn unrejected(&self, seen: &Observation<'_>) -> f64 {
         let (arriving, carried) = (seen.demand.offered(1.0, 0.0), self.carried(seen));
         let excess = ((arriving - carried) / FULL_EXCESS).max(0.0);
-        if excess >= 1.0 { 0.0 } else { arriving.min(carried - excess * (carried - seen.set_point)) }
+        if excess >= 1.0 { 0.0 } else { arriving.min(carried - excess * (seen.capacity - seen.set_point)) }
+    }
+
+    fn is_carried(&self, seen: &Observation<'_>) -> bool {
+        seen.demand.offered(1.0, 0.0) <= self.carried(seen)
     }
 
     /// The load that the plant carries in the next period: its capacity, and what the queue takes up. A bias below zero
@@ -148,6 +152,7 @@ impl Law for FeedForward {
             room: 1.0,
             backlog: backlog > 0.0,
             calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
+            carried: self.is_carried(seen),
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };

@@ -67,6 +67,8 @@ pub struct LoadTarget {
     pub backlog: bool,
     /// Whether the plant is measured well below its set point and no request waits.
     pub calm: bool,
+    /// The plant and its queue carry the arriving load at the lowest level: nothing needs to be rejected.
+    pub carried: bool,
     /// As in [`Observation`].
     pub unconfirmed: bool,
     /// As in [`Observation`].
