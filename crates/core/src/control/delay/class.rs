@@ -16,6 +16,8 @@ const EVIDENCE: f64 = 100.0;
 /// A promise counts as missed beyond this multiple of the promised mean, or of the share that may be late.
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
+/// Where the recent mean response time is above this part of a percentile's target, late requests are on their way.
+const NEARLY_LATE: f64 = 0.75;
 /// The least quota, as a multiple of the class's load.
 const LEAST_SPARE: f64 = 1.03;
 /// The law aims at this part of the share that may be late, because a burst of late requests cannot be made up for when
@@ -220,10 +222,11 @@ impl DelayClass {
         // The rarer a request may be late, the sooner it becomes urgent: the service-time allowance is the mean at one in
         // twenty, and grows with the deviation from there.
         let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
+        let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
             most_gap: Duration::from_secs_f64((MOST_GAP / self.rate).min(1e6)),
             urgent: left(within),
-            bound: left(3.0).filter(|_| self.lowest && self.error(seen) > 0.0),
+            bound: left(3.0).filter(|_| self.lowest && is_overloaded),
         }
     }
 

@@ -15,8 +15,8 @@
 //! does not drain shows that too much is admitted, and lowers the bias.
 //!
 //! Rules beside the formula:
-//! - Rejection begins where the queue ends, not at U*: while the lowest level brings less than the plant carries and its
-//!   queue takes up, nothing is rejected. Beyond that less and less is let in, down to U* at an excess of [`FULL_EXCESS`].
+//! - A load that the plant carries is not rejected for chance: while the arriving load at the lowest level is below the
+//!   capacity, followed slowly, the queue takes up what one period brings above it. Beyond that U* is held by rejection.
 //! - Backlog alone rejects no request. Where the lowest level carries the arriving load, m stays at least 1 and the
 //!   backlog drains with the remaining capacity, unless that would take longer than half of the time that a request may wait.
 //! - A step up that only the period's last sample shows may be a burst: requests are degraded for it, but none is rejected yet.
@@ -36,6 +36,8 @@ pub struct FeedForward {
     proportional: f64,
     was_steady: bool,
     last_backlog: f64,
+    /// The arriving load at the lowest level, followed slowly.
+    sustained: f64,
     /// Periods since the response-time override last held.
     quiet: u32,
 }
@@ -67,14 +69,23 @@ const BEYOND: f64 = 0.25;
 const DRAIN_SERVICES: f64 = 3.0;
 /// The backlog that the queue takes up before a request is rejected, in periods of work.
 const ABSORBED: f64 = 0.5;
-/// The excess over what is carried at which no more than the set point is let in.
-const FULL_EXCESS: f64 = 0.15;
+/// A step to so many times the capacity is no chance.
+const FAR_ABOVE: f64 = 1.25;
+/// What one period adds to the slowly followed load.
+const FOLLOWS: f64 = 0.1;
 /// A plant measured this far below its set point is calm.
 const CALM: f64 = 0.1;
 
 impl Default for FeedForward {
     fn default() -> Self {
-        FeedForward { bias: 0.0, proportional: 0.0, was_steady: false, last_backlog: 0.0, quiet: QUIET + 1 }
+        FeedForward {
+            bias: 0.0,
+            proportional: 0.0,
+            was_steady: false,
+            last_backlog: 0.0,
+            sustained: 0.0,
+            quiet: QUIET + 1,
+        }
     }
 }
 
@@ -106,26 +117,20 @@ impl FeedForward {
         trustworthy
     }
 
-    /// The load that is let in before any request is rejected: the arriving load at the lowest level, while it is carried.
-    /// From there it falls, until of an excess of [`FULL_EXCESS`] only the load line is let in.
-    fn unrejected(&self, seen: &Observation<'_>) -> f64 {
-        let (arriving, carried) = (seen.demand.offered(1.0, 0.0), self.carried(seen));
-        let excess = ((arriving - carried) / FULL_EXCESS).max(0.0);
-        if excess >= 1.0 { 0.0 } else { arriving.min(carried - excess * (seen.capacity - seen.set_point)) }
+    /// Follows the arriving load at the lowest level: slowly, and at once when it steps far above the capacity.
+    fn follow_load(&mut self, seen: &Observation<'_>) {
+        let arriving = seen.demand.offered(1.0, 0.0);
+        let steps = !seen.steady && arriving > FAR_ABOVE * seen.capacity;
+        self.sustained += (arriving - self.sustained) * if steps { 1.0 } else { FOLLOWS };
     }
 
+    /// Whether the plant carries the arriving load at the lowest level, and its queue takes up what is above the mean: then
+    /// no request needs to be rejected. A bias below zero says that the plant carries less than the model has it.
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
-        seen.demand.offered(1.0, 0.0) <= self.carried(seen)
-    }
-
-    /// The load that the plant carries in the next period: its capacity, and what the queue takes up. A bias below zero
-    /// says that the plant carries less than the model has it.
-    fn carried(&self, seen: &Observation<'_>) -> f64 {
-        if self.quiet <= QUIET || seen.capacity <= seen.set_point {
-            return 0.0;
-        }
+        let capacity = seen.capacity + self.bias.min(0.0);
         let queue = ABSORBED.max(seen.service_periods) - seen.demand.backlog(1.0);
-        seen.capacity + self.bias.min(0.0) + queue
+        let is_known = self.quiet > QUIET && seen.capacity > seen.set_point;
+        is_known && self.sustained <= capacity && seen.demand.offered(1.0, 0.0) <= capacity + queue
     }
 }
 
@@ -135,6 +140,7 @@ impl Law for FeedForward {
         let waiting = demand.backlog(seen.level);
         let backlog =
             (waiting - seen.ordinary_backlog.max(ORDINARY_BACKLOG).max(seen.service_periods)).max(0.0);
+        self.follow_load(seen);
         let trustworthy = self.integrate(seen, backlog);
         let reach = PROPORTIONAL_REACH * demand.gain(seen.level);
         self.proportional = if trustworthy && reach > 0.0 && !seen.overridden {
@@ -145,14 +151,15 @@ impl Law for FeedForward {
         };
 
         let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
+        let carried = self.is_carried(seen);
         let line = (seen.set_point + self.bias + self.proportional + beyond).max(0.0);
         let target = LoadTarget {
-            load: line.max(self.unrejected(seen)),
+            load: if carried { line.max(demand.offered(1.0, 0.0)) } else { line },
             drain: if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
             backlog: backlog > 0.0,
             calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
-            carried: self.is_carried(seen),
+            carried,
             unconfirmed: seen.unconfirmed,
             wait_periods: seen.wait_periods,
         };
@@ -162,6 +169,7 @@ impl Law for FeedForward {
 
     fn idle(&mut self, periods: u32, _set_point: f64) {
         self.bias *= pow(1.0 - INTEGRAL, f64::from(periods));
+        self.sustained = 0.0;
         self.quiet = self.quiet.saturating_add(periods);
     }
 }
