@@ -12,7 +12,7 @@ use waits::{Flow, Heard, Scene};
 /// None of those that a constant was chosen on.
 const SEEDS: std::ops::RangeInclusive<u64> = 5001..=5040;
 const SECONDS: f64 = 60.0;
-/// Of 200/s.
+/// Requests per second, where 200 are the capacity.
 const HEALTHY: f64 = 156.0;
 const BUSY: f64 = 180.0;
 

@@ -3,7 +3,7 @@
 //! The queue of a plant (`queue.rs`) is made of such fifos: one for each rank, and one for each class that was promised a
 //! delay or a ratio.
 
-use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, Turn};
+use crate::scheduling::order::{BY_RANK, EARNED, EXEMPT, IN_QUOTA, LENT, NONE, Order, QueueTurn};
 use crate::scheduling::queue::Waiting;
 use crate::scheduling::quota::{Quota, TurnRule, WORKER};
 use crate::scheduling::rank::Rank;
@@ -57,7 +57,8 @@ impl Fifo {
     pub(super) fn order(&mut self, now: Instant, groups: &Groups) -> Option<Order> {
         self.tier = NONE;
         let oldest = self.oldest()?;
-        let turn = self.group.and_then(|group| groups.first(group)).unwrap_or(Turn::new(self.rank, oldest));
+        let turn =
+            self.group.and_then(|group| groups.first(group)).unwrap_or(QueueTurn::new(self.rank, oldest));
         let mut order = Order { tier: BY_RANK, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
@@ -126,8 +127,8 @@ impl Fifo {
     }
 
     /// The turns that its requests came with.
-    pub(super) fn turns(&self) -> impl Iterator<Item = Turn> + '_ {
-        self.requests.iter().flatten().map(|waiting| Turn::new(self.rank, waiting.arrived))
+    pub(super) fn turns(&self) -> impl Iterator<Item = QueueTurn> + '_ {
+        self.requests.iter().flatten().map(|waiting| QueueTurn::new(self.rank, waiting.arrived))
     }
 
     fn skip_holes(&mut self) {

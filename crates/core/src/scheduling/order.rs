@@ -7,16 +7,16 @@ use core::cmp::Ordering;
 
 /// When a request is served if requests keep their order: the least is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Turn {
+pub(super) struct QueueTurn {
     /// The rank with its deadline made absolute.
     pub(super) rank: Rank,
     arrived: Instant,
 }
 
-impl Turn {
+impl QueueTurn {
     pub(super) fn new(rank: Rank, arrived: Instant) -> Self {
         let deadline_ns = arrived.as_nanos().saturating_add(rank.deadline_ns);
-        Turn { rank: Rank { deadline_ns, ..rank }, arrived }
+        QueueTurn { rank: Rank { deadline_ns, ..rank }, arrived }
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) const NONE: u8 = 5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Order {
     pub(super) tier: u8,
-    pub(super) turn: Turn,
+    pub(super) turn: QueueTurn,
     /// The group of the fifos that exchange their turns; `None` if the fifo keeps its own.
     pub(super) group: Option<usize>,
     /// The normalized response time in a group.

@@ -26,7 +26,7 @@
 use crate::request::Token;
 use crate::request::work::Work;
 use crate::scheduling::fifo::Fifo;
-use crate::scheduling::order::{Order, Turn};
+use crate::scheduling::order::{Order, QueueTurn};
 use crate::scheduling::quota::Quota;
 use crate::scheduling::rank::{Rank, Standing};
 use crate::scheduling::turns::Groups;
@@ -120,7 +120,7 @@ impl Queue {
         }
         let fifo = &mut self.fifos[index];
         if let Some(group) = fifo.group {
-            self.groups.add(group, Turn::new(waiting.rank, waiting.arrived));
+            self.groups.add(group, QueueTurn::new(waiting.rank, waiting.arrived));
         }
         u64::from(fifo.number) << FIFO_SHIFT | fifo.push(waiting)
     }
@@ -216,7 +216,7 @@ impl Queue {
     /// Counts a request that leaves this fifo without a start, if there was one, and gives up its turn.
     fn take_out(&mut self, fifo: usize, waiting: Option<Waiting>) -> Option<Waiting> {
         if let (Some(group), Some(gone)) = (self.fifos[fifo].group, waiting) {
-            self.groups.give_up(group, Turn::new(gone.rank, gone.arrived));
+            self.groups.give_up(group, QueueTurn::new(gone.rank, gone.arrived));
         }
         self.count_out(waiting)
     }

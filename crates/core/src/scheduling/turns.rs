@@ -5,12 +5,12 @@
 //! response time uses it. So a ratio decides who of the group is served, and never when the group is served. The rest
 //! of the queue waits exactly as if the group were first come, first served.
 
-use crate::scheduling::order::Turn;
+use crate::scheduling::order::QueueTurn;
 use alloc::{collections::VecDeque, vec::Vec};
 
 /// The groups of a queue: their sites and bands, and for each as many turns as it has requests, in order.
 #[derive(Default)]
-pub(super) struct Groups(Vec<((u16, u16), VecDeque<Turn>)>);
+pub(super) struct Groups(Vec<((u16, u16), VecDeque<QueueTurn>)>);
 
 impl Groups {
     /// The number of the group of a site in a band.
@@ -22,11 +22,11 @@ impl Groups {
         })
     }
 
-    pub(super) fn first(&self, group: usize) -> Option<Turn> {
+    pub(super) fn first(&self, group: usize) -> Option<QueueTurn> {
         self.0[group].1.front().copied()
     }
 
-    pub(super) fn add(&mut self, group: usize, turn: Turn) {
+    pub(super) fn add(&mut self, group: usize, turn: QueueTurn) {
         let turns = &mut self.0[group].1;
         let place = if turns.back().is_none_or(|last| *last <= turn) {
             turns.len()
@@ -42,7 +42,7 @@ impl Groups {
     }
 
     /// Takes out the turn of a request that leaves without a start; if another request has used it, the next one.
-    pub(super) fn give_up(&mut self, group: usize, turn: Turn) {
+    pub(super) fn give_up(&mut self, group: usize, turn: QueueTurn) {
         let turns = &mut self.0[group].1;
         let place = turns.partition_point(|other| *other < turn);
         turns.remove(place.min(turns.len().saturating_sub(1)));
@@ -59,8 +59,8 @@ mod tests {
     use crate::scheduling::rank::Rank;
     use crate::time::Instant;
 
-    fn turn(ms: u64) -> Turn {
-        Turn::new(Rank::ordinary(1, None), Instant::from_nanos(ms * 1_000_000))
+    fn turn(ms: u64) -> QueueTurn {
+        QueueTurn::new(Rank::ordinary(1, None), Instant::from_nanos(ms * 1_000_000))
     }
 
     #[test]
