@@ -464,9 +464,15 @@ fn connections_never_exceed_their_bound_and_no_client_starves() {
     let settings = Settings { threads: 4, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises(3)).expect("a gateway");
     let address = address(&gateway);
-    let counts = answers_per_client(address);
+    // A busy machine may starve a client for one try; the gateway must not in three.
+    let is_even = |_| {
+        let mut counts = answers_per_client(address);
+        counts.sort_unstable();
+        println!("answers by client: {counts:?}");
+        counts[0] * 2 >= counts[12]
+    };
+    assert!((0..3).any(is_even), "the slowest gets half of the median");
     assert!(origin.most.load(SeqCst) <= 3, "{} connections", origin.most.load(SeqCst));
-    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
     settled(&gateway);
 }
 

@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::WorkerBounds;
+use plimsoll_core::promises::{Mode, WorkerBounds};
 use std::time::Duration;
 use waits::{Flow, Heard, Scene};
 
@@ -100,6 +100,10 @@ fn an_overload_is_turned_away_within_a_second_and_nobody_waits_long() {
             );
             assert!(lost > least && lost < least + 0.25, "{load}: {lost}");
             assert!(slow < 1.0, "{load}: p99 {slow}");
+            let mut twin = scene(Promise::Nothing, found, load * 200.0, 4242);
+            twin.mode = Mode::Off;
+            let twin = twin.run().responses(1, 10.0);
+            assert!(waits::mean(&twin) > 2.0, "without control: {} s", waits::mean(&twin));
         }
     }
 }

@@ -5,7 +5,7 @@
 
 mod waits;
 
-use plimsoll_core::promises::Site;
+use plimsoll_core::promises::{Mode, Site};
 use plimsoll_sim::workload::Process;
 use std::time::Duration;
 use waits::{Flow, Scene};
@@ -70,6 +70,8 @@ fn a_ratio_holds_beside_best_effort_in_any_order_of_declaration() {
         let beside = other / (0.5 * (gold + silver));
         assert!((0.9..=1.1).contains(&beside), "{names:?}: best effort at {beside:.2} of the others' mean");
     }
+    let twin = means_of(&three(["gold", "silver", "other"], rate), |scene| scene.mode = Mode::Off);
+    assert!(twin[1] / twin[0] < 1.1, "without control: 1 : {:.2}", twin[1] / twin[0]);
 }
 
 /// A site with the host of its name.

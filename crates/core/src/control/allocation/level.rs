@@ -35,16 +35,7 @@ fn least(target: &LoadTarget, m: f64, demand: &Demand) -> f64 {
 mod tests {
     use super::*;
 
-    const TARGET: LoadTarget = LoadTarget {
-        load: 0.8,
-        drain: 0.0,
-        room: 1.0,
-        backlog: false,
-        calm: false,
-        carried: false,
-        unconfirmed: false,
-        wait_periods: 10.0,
-    };
+    const TARGET: LoadTarget = LoadTarget::plain(0.8);
 
     #[test]
     fn m_fills_the_load_and_stands_still_within_the_deadband() {

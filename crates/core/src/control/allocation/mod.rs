@@ -119,16 +119,7 @@ mod tests {
     use crate::control::Demand;
     use crate::control::utilization::view::by_hand::{class, plant};
 
-    const TARGET: LoadTarget = LoadTarget {
-        load: 0.8,
-        drain: 0.0,
-        room: 1.0,
-        backlog: false,
-        calm: false,
-        carried: false,
-        unconfirmed: false,
-        wait_periods: 10.0,
-    };
+    const TARGET: LoadTarget = LoadTarget::plain(0.8);
 
     /// Groups of one level that offer these loads, and nothing else.
     fn demand(plant: &PlantView, loads: &[f64]) -> PlantDemand {

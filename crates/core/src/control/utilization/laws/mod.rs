@@ -75,6 +75,15 @@ pub struct LoadTarget {
     pub wait_periods: f64,
 }
 
+#[cfg(test)]
+impl LoadTarget {
+    /// This load, and nothing that waits or is special.
+    pub(crate) const fn plain(load: f64) -> Self {
+        let (backlog, calm, carried, unconfirmed) = (false, false, false, false);
+        LoadTarget { load, drain: 0.0, room: 1.0, backlog, calm, carried, unconfirmed, wait_periods: 10.0 }
+    }
+}
+
 /// The terms of a target, each by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LawTerms {
