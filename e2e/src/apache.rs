@@ -1,5 +1,6 @@
 //! A real Apache, prefork, with few workers.
 
+use crate::application::application;
 use crate::model::{LIGHT_TREE, ServerModel};
 use crate::process::{free_port, program};
 use crate::{Folder, Process};
@@ -28,6 +29,7 @@ pub struct Apache {
     pub process: Process,
     /// The server's files.
     pub folder: Folder,
+    _application: Option<Process>,
 }
 
 impl Apache {
@@ -43,6 +45,18 @@ impl Apache {
             "ScriptAlias {LIGHT_TREE}/page {page}\nScriptAlias /page {page}\nSetEnv MODEL {argument}\n{STATUS}"
         );
         Apache::with(folder, (model.workers, model.queue), &["alias", "cgi", "env", "status"], &content)
+    }
+
+    /// Serves the pages of a model from an application with as many workers as Apache has processes: each is held by its request for
+    /// the page's time, and no process is made for it.
+    pub fn holding(page: &Path, model: ServerModel) -> Apache {
+        let folder = Folder::new();
+        let (application, socket) = application(&folder, page, model);
+        // The application closes after each answer.
+        let content = format!("ProxyPass / unix:{}|scgi://localhost/ disablereuse=on\n", socket.display());
+        let modules = ["proxy", "proxy_scgi"];
+        let apache = Apache::with(folder, (model.workers, model.queue), &modules, &content);
+        Apache { _application: Some(application), ..apache }
     }
 
     /// Serves a folder with so many processes, and lines so slow that each byte above [`FREE_BYTES`](Apache::FREE_BYTES) of an answer
@@ -91,6 +105,6 @@ impl Apache {
         let mut process = Process::spawn("apache", &mut command, &folder.path().join("apache.log"));
         process.wait_for("readiness", |log| log.contains("resuming normal operations").then_some(()));
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Apache { direct: at(direct), upstream: at(upstream), process, folder }
+        Apache { direct: at(direct), upstream: at(upstream), process, folder, _application: None }
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod agent;
 mod apache;
+mod application;
 mod browser;
 mod client;
 pub mod configuration;
@@ -18,6 +19,7 @@ mod model;
 mod nginx;
 mod plimsoll;
 mod process;
+pub mod same_host;
 pub mod scenes;
 pub mod site;
 mod upstream;

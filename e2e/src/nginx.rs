@@ -4,17 +4,14 @@
 //! that is how nginx is used where pages are made: with PHP-FPM, uWSGI or the like on a Unix socket, whose workers and queue are few.
 //! The tests therefore run nginx with an SCGI application; when its queue is full nginx answers 502.
 
+use crate::application::{SLOW, application};
 use crate::model::ServerModel;
 use crate::process::{free_port, program};
 use crate::{Folder, Process};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-
-/// While this file exists, the application takes twice as long.
-const SLOW: &str = "slow";
 
 /// The running server, and its application if it has one.
 #[derive(Debug)]
@@ -48,14 +45,7 @@ impl Nginx {
     /// The same with these parts in its configuration.
     pub(crate) fn with_parts(folder: Folder, page: &Path, model: ServerModel, parts: Parts<'_>) -> Nginx {
         let Parts { http, server, tree } = parts;
-        let socket = folder.path().join("page.sock");
-        let mut command = Command::new(page);
-        command.arg(&socket).arg(model.to_argument()).arg(folder.path().join(SLOW));
-        let mut application = Process::spawn("page", &mut command, &folder.path().join("page.log"));
-        application.wait_for("readiness", |log| log.contains("ready").then_some(()));
-        // nginx's workers run as another user.
-        fs::set_permissions(&socket, Permissions::from_mode(0o777))
-            .unwrap_or_else(|error| panic!("cannot open {} to nginx: {error}", socket.display()));
+        let (application, socket) = application(&folder, page, model);
         let place = socket.display();
         let server = format!(
             "{server}\nlocation / {{ scgi_pass unix:{place}; scgi_param REQUEST_URI {tree}$request_uri; \
@@ -68,6 +58,13 @@ impl Nginx {
     pub fn files(root: &Path) -> Nginx {
         let server = format!("root {};\nlocation /full {{ return 503; }}", root.display());
         Nginx::with(Folder::new(), "", &server)
+    }
+
+    /// Serves a folder of texts, and compresses each anew for every request that takes it so.
+    pub fn compressing(root: &Path) -> Nginx {
+        let http =
+            "gzip on; gzip_comp_level 9; gzip_proxied any; types { text/plain txt; } gzip_types text/plain;";
+        Nginx::with(Folder::new(), http, &format!("root {};", root.display()))
     }
 
     fn with(folder: Folder, http: &str, server: &str) -> Nginx {

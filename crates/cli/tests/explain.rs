@@ -19,26 +19,46 @@ fn explain_of(example: &str, arguments: &[&str]) -> Output {
 
 /// What is printed, each run of blanks as one.
 fn told(arguments: &[&str]) -> String {
-    let Output { status, stdout, stderr } = explain(arguments);
+    told_of("classes.toml", arguments)
+}
+
+fn told_of(example: &str, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } = explain_of(example, arguments);
     assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
     let text = String::from_utf8(stdout).expect("text");
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
 }
 
+/// The example with a seed, and where it is.
+fn with_a_seed() -> String {
+    let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/classes.toml");
+    let text = std::fs::read_to_string(example).expect("it is there");
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("with-a-seed.toml");
+    std::fs::write(&file, text.replacen("[gateway]\n", "[gateway]\nseed = 0\n", 1))
+        .expect("it can be written");
+    file.into_os_string().into_string().expect("text")
+}
+
 #[test]
 fn a_request_is_followed_to_its_class_and_levels() {
-    let text = told(&[
-        "--request",
-        "GET /list?page=2",
-        "--host",
-        "WWW.shop.example:8080",
-        "--header",
-        "X-Plan: gold-2",
-        "--cookie",
-        "a=b",
-        "--cookie",
-        "session=42",
-    ]);
+    let unknown = told(&["--request", "/", "--host", "shop.example"]);
+    let drawn = "its hash is not known until `plimsoll run` has drawn the seed";
+    assert!(unknown.contains(drawn) && unknown.contains("3 full - app GET /"), "{unknown}");
+    let text = told_of(
+        &with_a_seed(),
+        &[
+            "--request",
+            "GET /list?page=2",
+            "--host",
+            "WWW.shop.example:8080",
+            "--header",
+            "X-Plan: gold-2",
+            "--cookie",
+            "a=b",
+            "--cookie",
+            "session=42",
+        ],
+    );
     for line in [
         "site shop: it has `shop.example`, `*.shop.example`",
         "class gold: the header is `x-plan: gold*`",
@@ -98,4 +118,48 @@ fn what_a_class_was_promised_of_its_response_times_is_told() {
     let json = told("shop.example", &[&premium[..], &["--json"]].concat());
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["promise"]["delay_seconds"], &json["promise"]["priority"]), (&0.2.into(), &1.into()));
+}
+
+#[test]
+fn a_type_that_was_found_is_told_from_a_saved_status() {
+    let text = std::fs::read_to_string(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/deadlines.toml"),
+    );
+    let text = text.expect("the example is there");
+    let (before, rest) = text.split_once("[[site.type]]").expect("it tells a type");
+    let (_, after) = rest.split_once("[[site.class]]").expect("and a class after it");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (config, status) = (folder.join("explain-found.toml"), folder.join("explain-status.json"));
+    std::fs::write(&config, format!("{before}[[site.class]]{after}")).expect("it can be written");
+    let found = r#"{"sites":[{"name":"shop","found_types":[{"name":"item-report","within":"dynamic",
+        "path":["/item/*/report"],"method":["POST"],"query":["deep"]}]}]}"#;
+    std::fs::write(&status, found).expect("it can be written");
+    let explained = |request: &str, saved: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.arg("explain").arg(&config).args(["--request", request]);
+        let command = if saved { command.arg("--status").arg(&status) } else { &mut command };
+        String::from_utf8(command.output().expect("the binary runs").stdout).expect("text")
+    };
+    let request = "POST /item/7/report?page=2&deep=1";
+    let text = explained(request, true);
+    assert!(
+        text.contains(
+            "item-report: the method is `POST` and the path is `/item/*/report` and a key of the query is `deep`; by it \
+             what it will cost is estimated (it was found)"
+        ),
+        "{text}"
+    );
+    let other = explained("POST /item/7/report", true);
+    assert!(
+        other.contains("dynamic: by it what it will cost is estimated (none that was found has it)"),
+        "{other}"
+    );
+    let without = explained(request, false);
+    assert!(
+        without.contains("dynamic: by it what it will cost is estimated, unless a type is found"),
+        "{without}"
+    );
+    let classes = explain_of("deadlines.toml", &["--request", "/reports/7"]);
+    let classes = String::from_utf8(classes.stdout).expect("text");
+    assert!(classes.contains("report: the path is `/reports/*`; by it"), "{classes}");
 }

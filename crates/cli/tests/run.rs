@@ -188,6 +188,26 @@ fn what_needs_a_restart_is_said() {
     assert!(ask(gateway.address, "/").starts_with("HTTP/1.1 200"));
 }
 
+#[test]
+fn the_seed_is_drawn_at_the_first_start_and_kept() {
+    let origin = origin();
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("seed.seed");
+    // None is there from an earlier run of the tests.
+    let _ = std::fs::remove_file(&file);
+    let mut before = None;
+    for _ in 0..2 {
+        let mut gateway = Running::start("seed", &origin);
+        let status = ask(gateway.admin, "/status");
+        assert!(status.contains("\"seed\": \"kept\""), "{status}");
+        let seed = std::fs::read_to_string(&file).expect("it was written");
+        assert!(seed.trim().parse::<u64>().is_ok(), "{seed}");
+        assert!(!status.contains(seed.trim()), "the seed itself is a secret");
+        assert_eq!(*before.get_or_insert_with(|| seed.clone()), seed, "a restart changes nobody's level");
+        gateway.signal(Signal::SIGHUP);
+        assert!(gateway.says("reloaded ").contains("nothing changed"));
+    }
+}
+
 const BUDGET: &str = "[[site]]\nname = \"shop\"\ndeadline = \"20ms\"\n[control]\nadmission = \"budget\"\n";
 
 /// Counts of rates that hardly ever move, of every hour: only part of them can be relearned before the end.

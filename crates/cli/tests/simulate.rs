@@ -378,3 +378,51 @@ fn told_to_stop_it_prints_what_there_is() {
     assert!(said(&output).contains("stopped after"), "{}", said(&output));
     assert!(said(&output).contains("utilization of shop"), "{}", said(&output));
 }
+
+/// The example without the type that it tells.
+fn without_types() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/deadlines.toml");
+    let text = fs::read_to_string(path).expect("the example is there");
+    let (before, rest) = text.split_once("[[site.type]]").expect("it tells a type");
+    let (_, after) = rest.split_once("[[site.class]]").expect("and a class after it");
+    format!("{before}[[site.class]]{after}")
+}
+
+#[test]
+fn types_that_were_found_can_be_pasted() {
+    let config = temporary("found-types.toml", &without_types());
+    let workload = "examples/workloads/deadlines.toml";
+    let found = json(&[name(&config), "--workload", workload]);
+    let sections = found["found_types"].as_str().expect("reports are dear").to_owned();
+    for part in ["[[site.type]]", "name = \"reports\"", "\"/reports/*\""] {
+        assert!(sections.contains(part), "no {part} in\n{sections}");
+    }
+    let text = plimsoll(&[name(&config), "--workload", workload]);
+    assert!(
+        said(&text).contains("types that were found, to paste") && said(&text).contains("/reports/*"),
+        "{}",
+        said(&text)
+    );
+    let pasted = temporary("pasted-types.toml", &(without_types() + "\n" + &sections));
+    let told = json(&[name(&pasted), "--workload", workload]);
+    assert!(told["found_types"].is_null(), "none is searched for where one is told");
+}
+
+/// The agent by itself, and beside the server of a configuration.
+#[test]
+fn the_agent_is_simulated_like_the_gateway() {
+    const CROWD: &str = "examples/workloads/agent.toml";
+    let report = json(&["examples/agent.toml", "--workload", CROWD, "--against", "none"]);
+    let part = |run: usize, what: &str| {
+        let total = &report["runs"][run]["total"];
+        total[what].as_f64().expect("a number") / total["arrivals"].as_f64().expect("a number")
+    };
+    assert_eq!(part(0, "rejected"), 0.0, "it cannot");
+    assert!((0.5..0.9).contains(&part(0, "degraded")) && part(0, "failed") < 0.01);
+    assert!(part(1, "degraded") == 0.0 && part(1, "failed") > 0.3);
+    let both = json(&[&STEP[..], &["--against", "examples/agent.toml"]].concat());
+    let failed = |run: usize| both["runs"][run]["total"]["failed"].as_f64().expect("a number");
+    assert!(failed(0) == 0.0 && (1.0..1000.0).contains(&failed(1)), "{} and {}", failed(0), failed(1));
+    let two = ["examples/contracts.toml", "--workload", CROWD, "--against", "examples/agent.toml"];
+    refused(&two, &["plant.server"]);
+}

@@ -18,10 +18,10 @@ mod syntax;
 mod workload;
 
 pub use adaptation::{Adaptation, parse_adaptation};
-pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, parse_agent};
+pub use agent::{Agent, Chooser, CountersAt, HttpUrl, Nginx, OnExit, Scheme, is_agent, parse_agent};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use emit::FileFormat;
-pub use gateway::{Backend, Gateway};
+pub use gateway::{Backend, Gateway, Seed};
 pub use workload::{ParsedWorkload, Reading, UntimedPlant, parse_workload, parse_workload_as, replay};
 
 use plimsoll_core::promises::Promises;

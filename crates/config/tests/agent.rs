@@ -33,7 +33,7 @@ fn the_example_is_an_agent_beside_nginx() {
     assert_eq!(agent.sense, LoadSense::Gap { workers: Some(8) });
     assert_eq!((agent.full.as_str(), agent.degraded.as_str()), ("/srv/trees/full", "/srv/trees/light"));
     let Chooser::Nginx(nginx) = agent.chooser else { panic!("{:?}", agent.chooser) };
-    assert_eq!((nginx.file.as_path(), nginx.seed), (Path::new("/etc/nginx/plimsoll.conf"), 4711));
+    assert_eq!((nginx.file.as_path(), nginx.seed), (Path::new("/etc/nginx/plimsoll.conf"), None));
     assert_eq!((nginx.variable.as_str(), nginx.client.as_str()), ("plimsoll_tree", "$remote_addr"));
     assert_eq!(agent.settings.policy, Policy::Fraction { step: 0.05, apart: Duration::from_secs(5) });
     assert_eq!(agent.settings.threshold, Threshold::Queue(511));

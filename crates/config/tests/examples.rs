@@ -147,7 +147,14 @@ fn a_site_s_delay_is_for_whoever_has_none_and_sets_the_load_line() {
     assert_eq!((site.classes[1].delay, site.classes[1].priority), (of_site, 3));
     assert_eq!((site.default_delay, site.default_priority), (of_site, 1));
     assert_eq!(promises.plants[0].set_point, 1.0);
-    // One class that was promised no time, or an operator who says otherwise, and utilization is held.
+    // A class without a promise may stand beside it, at this site or another.
+    let alone = source.replace("delay = \"1s\"\npercentile = 90\n", "");
+    assert_eq!(parsed(&alone).plants[0].set_point, 1.0);
+    let source = &source.replace("name = \"s\"", "name = \"s\"\nhost = \"s\"");
+    let other = "[[site]]\nname = \"t\"\n";
+    assert_eq!(parsed(&format!("{source}{other}")).plants[0].set_point, 1.0);
+    assert_eq!(parsed(&format!("{source}{other}guarantee.rate = \"5/s\"\n")).plants[0].set_point, 0.85);
+    // A ratio, or an operator who says otherwise, and utilization is held.
     let ratios = "[[site.class]]\nname = \"one\"\nmatch.path = \"/1/*\"\nratio = 1\n\
         [[site.class]]\nname = \"two\"\nmatch.path = \"/2/*\"\nratio = 2\n";
     assert_eq!(parsed(&format!("{source}{ratios}")).plants[0].set_point, 0.85);

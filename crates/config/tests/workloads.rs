@@ -124,7 +124,7 @@ fn a_slow_server_has_its_faults() {
     assert_eq!(plant.law, Law::Lognormal { variation: 1.5 });
     // The page that nobody describes has 8 KiB: 18 ms on 8 workers.
     assert!(near(phases(&workload.streams[0])[0].rate, 0.7 * 8.0 / 18e-3));
-    assert_eq!(workload.streams[0].retry, Some(Retry { after: MS(2000), most: 3 }));
+    assert_eq!(workload.streams[0].retry, Some(Retry { after: MS(2000), most: 3, obeys: false }));
 }
 
 #[test]

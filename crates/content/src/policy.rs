@@ -43,6 +43,9 @@ words! {
         Images = "images",
         /// Images of medium size too: half the factor, and half as far from the original at most.
         Medium = "medium",
+        /// Photographs that came as PNG or GIF become JPEG, or WebP where something shows through, under their name (CA 2,
+        /// Fig. 1).
+        Photographs = "photographs",
         /// Cosmetic images give way to their alternative text (CA 2, 3.3).
         Cosmetic = "cosmetic",
         /// Each image is embedded in one page; in others a link takes its place (CA 3.3).

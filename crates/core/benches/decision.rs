@@ -8,7 +8,7 @@
 //! a plant, every other one with a contract. `… -- --periods N` runs N such periods and prints nothing, so that callgrind
 //! counts the instructions of `Engine::tick`.
 
-use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, Site};
+use plimsoll_core::promises::{Class, Condition, Delay, Guarantee, Plant, Promises, RequestType, Site};
 use plimsoll_core::request::{Arrival, Outcome, RequestView, Service, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
@@ -33,6 +33,39 @@ impl RequestView for Request {
     fn client(&self) -> IpAddr {
         IpAddr::V4(Ipv4Addr::from_bits(self.0))
     }
+}
+
+/// Nanoseconds of a decision where a deadline is promised; a type is told, or types are found.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn within_deadline(told: bool) -> f64 {
+    const EACH: u64 = 20_000;
+    let condition = Condition { paths: vec!["/none".into()], ..Condition::default() };
+    let types = vec![RequestType { name: "none".to_owned(), condition, quantum: 1.0 }];
+    let site = Site {
+        deadline: Some(Duration::from_secs(1)),
+        types: if told { types } else { Vec::new() },
+        ..Site::new("site", &["full"])
+    };
+    let (_engine, mut lanes) =
+        Engine::new(&Promises::of(Plant::new("app", 64), site), 1, 1).expect("valid promises");
+    let paths = ["/index.html", "/item/1234/report", "/api/v1/users/77/orders", "/static/logo.png"];
+    let request = |n: usize| AmongMany { host: String::new(), path: paths[n].to_owned(), client: n as u32 };
+    let requests: Vec<AmongMany> = (0..paths.len()).map(request).collect();
+    let (lane, mut verdicts) = (&mut lanes[0], Verdicts::new());
+    let rounds = (0..31).map(|_| {
+        let start = std::time::Instant::now();
+        for i in 0..EACH {
+            let now = Instant::from_nanos(1_000 * i);
+            let Some(target) = lane.classify(&requests[i as usize % paths.len()]) else { continue };
+            if let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(i), &mut verdicts) {
+                let service = Service { response_bytes: 1024, representative: true, cost: None };
+                lane.release(now, &mut permit, service, &mut verdicts);
+                lane.depart(now, permit, Outcome::Completed, &mut verdicts);
+            }
+        }
+        start.elapsed().as_nanos() as f64 / EACH as f64
+    });
+    median(rounds.collect())
 }
 
 fn lanes(count: usize) -> (Engine, Vec<Lane>) {
@@ -234,6 +267,9 @@ fn main() {
     println!("classify + arrive + sent + release + depart, ns per request");
     for threads in 1..=2 {
         println!("{threads} thread(s), one gate: {:.0}", nanoseconds(threads));
+    }
+    for (name, told) in [("a type is told", true), ("types are found", false)] {
+        println!("within a deadline, {name}: {:.0}", within_deadline(told));
     }
     for behind in [10, 100, 1_000, 10_000] {
         println!("one that waits behind {behind}: {:.0}", waits(behind));

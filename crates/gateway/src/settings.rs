@@ -37,6 +37,8 @@ pub struct Settings {
     pub rewrites: Vec<Vec<Rewrite>>,
     /// The key of the client hash. Clients keep their level on every instance and after a restart with the same key.
     pub hash_seed: u64,
+    /// Where that key is from.
+    pub hash_seed_from: SeedSource,
 }
 
 impl Default for Settings {
@@ -54,6 +56,30 @@ impl Default for Settings {
             backends: Vec::new(),
             rewrites: Vec::new(),
             hash_seed: 0,
+            hash_seed_from: SeedSource::Told,
+        }
+    }
+}
+
+/// Where the key of the client hash is from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeedSource {
+    /// The operator. Who knows it can compute which clients get the better level.
+    #[default]
+    Told,
+    /// Drawn at the first start, and kept in a file: clients keep their level after a restart.
+    Kept,
+    /// Drawn at this start, since no file could keep it: after a restart it is another one.
+    Drawn,
+}
+
+impl SeedSource {
+    /// The text for status and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            SeedSource::Told => "told",
+            SeedSource::Kept => "kept",
+            SeedSource::Drawn => "drawn",
         }
     }
 }

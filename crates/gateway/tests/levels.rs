@@ -15,7 +15,7 @@ use support::*;
 fn tight() -> Promises {
     let mut promises = promises(1);
     promises.sites[0].exempt.clear();
-    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Duration::from_secs(10) };
+    promises.plants[0].queue = QueueBounds { max_waiting: 0, max_wait: Some(Duration::from_secs(10)) };
     promises
 }
 
@@ -47,7 +47,8 @@ fn a_rejection_says_why_and_keeps_the_connection() {
     ] {
         let head = second.ask_head(request);
         assert_eq!(status(&head), 503, "{request:?}");
-        assert_eq!(field(&head, "retry-after"), Some("5"));
+        assert_eq!(field(&head, "retry-after"), Some("1"), "nothing is forecast yet");
+        assert_eq!(field(&head, "ratelimit"), Some("\"queue-full\";r=0;t=1"));
         assert_eq!(field(&head, "x-plimsoll"), Some("level=0; reason=queue-full"));
         assert_eq!(field(&head, "connection"), None);
         assert!(field(&head, "date").is_some_and(|date| date.ends_with(" GMT")));
@@ -83,7 +84,7 @@ fn a_request_that_waits_too_long_is_rejected_with_its_reason() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
     let mut promises = tight();
-    promises.plants[0].queue = QueueBounds { max_waiting: 10, max_wait: Duration::from_millis(200) };
+    promises.plants[0].queue = QueueBounds { max_waiting: 10, max_wait: Some(Duration::from_millis(200)) };
     let gateway = Gateway::start(settings(&[origin.address]), &promises).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");

@@ -85,7 +85,7 @@ fn a_waiting_request_takes_less_than_a_kilobyte_beyond_its_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient_origin(&go);
     let mut promises = promises(1);
-    promises.plants[0].queue = QueueBounds { max_wait: PATIENCE, ..QueueBounds::default() };
+    promises.plants[0].queue = QueueBounds { max_wait: Some(PATIENCE), ..QueueBounds::default() };
     let settings = Settings { threads: 2, ..settings(&[origin.address]) };
     let gateway = Gateway::start(settings, &promises).expect("a gateway");
     let connect = |_| {

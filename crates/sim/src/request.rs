@@ -13,6 +13,8 @@ pub struct Request {
     pub host: String,
     /// Without query.
     pub path: String,
+    /// Without its question mark; empty where there is none.
+    pub query: String,
     /// Request headers.
     pub headers: Vec<(String, String)>,
     /// The client's address; for a name in a log, one made from it.
@@ -32,6 +34,7 @@ impl Default for Request {
             method: String::new(),
             host: String::new(),
             path: String::new(),
+            query: String::new(),
             headers: Vec::new(),
             client: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             bytes: 0,
@@ -47,6 +50,7 @@ impl Request {
         set(&mut self.method, &other.method);
         set(&mut self.host, &other.host);
         set(&mut self.path, &other.path);
+        set(&mut self.query, &other.query);
         self.headers.truncate(other.headers.len());
         for ((name, value), (other_name, other_value)) in self.headers.iter_mut().zip(&other.headers) {
             set(name, other_name);
@@ -78,6 +82,9 @@ impl RequestView for Request {
     }
     fn path(&self) -> &str {
         &self.path
+    }
+    fn query(&self) -> &str {
+        &self.query
     }
     fn header(&self, name: &str) -> Option<&str> {
         let named = |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);

@@ -189,7 +189,7 @@ pub struct Page {
     pub method: String,
     /// The host asked for; may be empty.
     pub host: String,
-    /// The path without query; one `*` is replaced by a number from 0 to 999 by chance.
+    /// The path, and the query if it has one; one `*` in the path is replaced by a number from 0 to 999 by chance.
     pub path: String,
     /// Request headers.
     pub headers: Vec<(String, String)>,
@@ -245,6 +245,8 @@ pub struct Clients {
 pub struct Retry {
     /// How long after the refusal, on average (exponential, so that retries do not come in step).
     pub after: Duration,
+    /// Whether a client that was turned away comes when the answer's `Retry-After` says, instead.
+    pub obeys: bool,
     /// How many times at most.
     pub most: u32,
 }

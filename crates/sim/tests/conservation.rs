@@ -83,7 +83,11 @@ fn stream(random: &mut Random, first_address: u32) -> Stream {
         content: Content::Pages(pages),
         clients: Clients { count: 50, skew: 1.0, first_address },
         patience: chance(random, 2).then(|| ms(random, 5, 1500)),
-        retry: chance(random, 2).then(|| Retry { after: ms(random, 1, 800), most: 3 }),
+        retry: chance(random, 2).then(|| Retry {
+            after: ms(random, 1, 800),
+            most: 3,
+            obeys: chance(random, 2),
+        }),
     }
 }
 

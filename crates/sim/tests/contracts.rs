@@ -284,6 +284,22 @@ fn the_reserve_keeps_contracts_when_rejections_take_of_the_same_host() {
     assert_eq!((verdict(true), verdict(false)), (Feasibility::Fits, Feasibility::Exceeds));
 }
 
+/// UC 7.8's V1, for pages of 16 KB: 32 KB pages alone do not tell what these cost, and status must not say 0.18 of the
+/// server, which is what the byte would cost if all of a page's cost were its bytes'. A second size tells.
+#[test]
+fn a_contract_for_pages_that_were_never_seen_is_unknown_until_another_size_is() {
+    let v1 = || contract("v1", 100.0, 13.0);
+    let one_size = |seed| Shared::new(seed, 60).party(Party::constant(v1(), 80.0));
+    for seed in SEEDS {
+        let plan = one_size(seed).run().status.plan.remove(0);
+        assert_eq!((plan.rows[0].utilization, plan.verdict), (None, Feasibility::Unverified), "{plan:?}");
+        let small = Party { bytes: 4_000.0, ..Party::rising_from(0, 20.0, 20.0, 1) };
+        let plan = one_size(seed).party(small).run().status.plan.remove(0);
+        let told = plan.rows[0].utilization.expect("two sizes tell");
+        assert!((told / promised(&v1()) - 1.0).abs() < 0.02 && plan.verdict == Feasibility::Fits, "{plan:?}");
+    }
+}
+
 /// The server becomes half as fast: what was promised cannot be kept, and the status says so.
 #[test]
 fn a_plan_that_no_longer_fits_is_told() {
@@ -303,4 +319,58 @@ fn a_plan_that_no_longer_fits_is_told() {
     let after = plan(slow);
     assert_eq!(after.verdict, Feasibility::Exceeds);
     assert!((after.sum / sum / 2.0 - 1.0).abs() < 0.05, "{after:?}");
+}
+
+/// UC 7.8's own contracts: 100/s each, V1 with 13 Mb/s and V2 with 27, for pages of 32 KB (0.256 Mb), so that V1 exceeds its
+/// bandwidth first. Its rate goes from 40/s, inside both of its bounds, to 60/s, 100/s and 150/s.
+fn bytes_are_exceeded(seed: u64) -> Shared {
+    let rising = Party::constant(contract("v1", 100.0, 13.0), 40.0);
+    Shared::new(seed, 280)
+        .party(rising.then(50, 60.0).then(110, 100.0).then(210, 150.0))
+        .party(Party::constant(contract("v2", 100.0, 27.0), 100.0))
+}
+
+/// V1 by these stretches of its run: what it got in Mb/s, and of its U*.
+fn policed_by_bytes(run: &Run) -> Result<(), String> {
+    let own = promised(&contract("v1", 100.0, 13.0));
+    let megabits = |window: &parties::Window<'_>| window.bandwidth(0) / 125e3;
+    between(run.window(10..50).full_share(0), 0.99..=1.0, "full quality inside both bounds")?;
+    // a 60 + b 60 32 KB is 0.217, and U* is 0.263.
+    let beyond = run.window(60..110);
+    between(megabits(&beyond), 14.5..=16.2, "Mb/s at 60/s: more than promised while the rate is low")?;
+    between(beyond.full_share(0), 0.99..=1.0, "full quality at 60/s")?;
+    // It takes half a minute to learn how much the clients of a fraction ask for, who are unequal.
+    let at_rate = run.window(150..210);
+    between(megabits(&at_rate), 12.0..=14.2, "Mb/s at the promised rate")?;
+    between(at_rate.use_of(0) / own, 0.97..=1.03, "of its U* at the promised rate")?;
+    between(at_rate.rejected_share(0), 0.0..=0.001, "rejected where degrading is enough")?;
+    let over = run.window(230..280);
+    let [low, exact, high] = [&beyond, &at_rate, &over].map(megabits);
+    println!("{low:.1}, {exact:.1}, {high:.1} Mb/s; {:.3} of U* at its rate", at_rate.use_of(0) / own);
+    between(megabits(&over), 3.5..=5.5, "Mb/s at 1.5 times the rate")?;
+    between(over.use_of(0) / own, 0.97..=1.03, "of its U* beyond the rate")?;
+    between(over.rejected_share(0), 0.02..=0.12, "rejected where even light pages exceed U*")
+}
+
+#[test]
+fn a_site_over_its_bandwidth_is_held_to_what_its_contract_costs() {
+    holds(
+        |seed| bytes_are_exceeded(seed).party(Party::constant(parties::site("others"), 300.0)),
+        |run| {
+            policed_by_bytes(run)?;
+            run.windows(5..280, 15)
+                .try_for_each(|window| between(window.full_share(1), 0.99..=1.0, "the other at full quality"))
+        },
+    );
+}
+
+/// Nobody else is there, so nothing but its own lighter pages tells what its bytes cost.
+#[test]
+fn a_site_that_does_not_share_is_held_to_its_bandwidth_on_an_idle_server() {
+    let alone = |seed| {
+        let v1 = Site { share_excess: false, ..contract("v1", 100.0, 13.0) };
+        let rising = Party::constant(v1, 40.0).then(50, 60.0).then(110, 100.0).then(210, 150.0);
+        Shared::new(seed, 280).party(rising)
+    };
+    holds(alone, policed_by_bytes);
 }

@@ -7,7 +7,7 @@ mod waits;
 
 use plimsoll_core::promises::{Delay, DelayParts, WorkerBounds};
 use plimsoll_sim::workload::{Fault, FaultKind};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 use waits::{Answer, Flow, Heard, Scene, mean};
 
@@ -135,6 +135,8 @@ struct Pooled {
     busy: Vec<f64>,
     premium: f64,
     premium_in_time: f64,
+    /// By seed: the share of premium that was in time.
+    premium_shares: Vec<f64>,
     turned_away: usize,
     limits: Vec<u32>,
 }
@@ -147,13 +149,30 @@ impl Pooled {
     fn premium(&self) -> f64 {
         self.premium_in_time / self.premium
     }
+
+    /// The same, and half of its 95 % interval (Student's, of 9 degrees of freedom).
+    fn premium_interval(&self) -> (f64, f64) {
+        let (n, centre) = (self.premium_shares.len() as f64, mean(&self.premium_shares));
+        let variance =
+            self.premium_shares.iter().map(|share| (share - centre).powi(2)).sum::<f64>() / (n - 1.0);
+        (centre, 2.262 * (variance / n).sqrt())
+    }
 }
 
 /// What came between two seconds, over ten seeds.
 fn pooled(from: usize, until: usize, scene: impl Fn(u64) -> Scene) -> Pooled {
+    pooled_over(SEEDS.take(10), from..until, scene)
+}
+
+fn pooled_over(
+    seeds: impl Iterator<Item = u64>,
+    Range { start: from, end: until }: Range<usize>,
+    scene: impl Fn(u64) -> Scene,
+) -> Pooled {
     let mut pooled = Pooled::default();
-    for seed in SEEDS.take(10) {
+    for seed in seeds {
         let heard = scene(seed).run();
+        let before = (pooled.premium, pooled.premium_in_time);
         let in_time = |answer: &Answer| answer.completed && answer.response() <= PROMISED;
         for answer in &heard.answers {
             if answer.arrived < from as f64 || answer.arrived >= until as f64 {
@@ -167,6 +186,8 @@ fn pooled(from: usize, until: usize, scene: impl Fn(u64) -> Scene) -> Pooled {
                 pooled.premium_in_time += f64::from(u8::from(in_time(answer)));
             }
         }
+        let own = (pooled.premium_in_time - before.1) / (pooled.premium - before.0);
+        pooled.premium_shares.push(own);
         pooled.busy.push(mean(&heard.busy[from..until]));
         pooled.limits.push(heard.status.as_ref().expect("the engine ran").plants[0].limit);
     }
@@ -196,7 +217,8 @@ fn without_any_tuning_an_overload_is_answered_in_time_and_premium_first() {
     for times in [3.0, 10.0] {
         let over = pooled(0, 60, |seed| untuned(times, seed));
         assert!((0.96..=1.0).contains(&over.goodput()), "{} at {times}", over.goodput());
-        assert!(over.premium() >= 0.995, "{} at {times}", over.premium());
+        let (share, half) = over.premium_interval();
+        assert!(share - half >= 0.999, "{share} +- {half} at {times}");
         assert!(over.limits.iter().all(|limit| (7..=20).contains(limit)), "{:?}", over.limits);
     }
 }
@@ -210,6 +232,12 @@ fn slow_for_twenty_seconds(seed: u64) -> Scene {
 #[test]
 fn without_any_tuning_a_server_that_slows_to_half_is_used_to_the_full_and_recovers() {
     // Measured peers: Envoy 68 % and premium 49 %, HAProxy 94 % and 100 %.
+    // At half of the speed service alone takes longer than 500 ms for 1.9 in 1,000. With the wait until the first of eight
+    // workers is free it is 2.2, and 2.9 where ten are in service.
+    // So up to four may be late, chance included, and no fewer than 1.9 can be; ten seeds could not tell four from five.
+    let settled = pooled_over(2001..=2100, 22..40, slow_for_twenty_seconds);
+    let (share, half) = settled.premium_interval();
+    assert!(share - half >= 0.996 && share + half <= 0.9981, "{share} +- {half}");
     let slow = pooled(20, 40, slow_for_twenty_seconds);
     assert!((0.95..=1.0).contains(&slow.goodput()), "{}", slow.goodput());
     assert!(slow.premium() >= 0.995, "{}", slow.premium());
@@ -241,8 +269,8 @@ fn the_twins_without_promises_fail() {
     };
     let share = late(&plain(400.0), 0, 0.2, 75.0);
     assert!(share > 0.3, "{share} late");
-    let (once, ten_times) = (plain(50.0).mean(0, 75.0), plain(500.0).mean(0, 75.0));
-    assert!(ten_times > 2.0 * once, "{once} {ten_times}");
+    let (once, ten_times) = (late(&plain(50.0), 0, 0.2, 75.0), late(&plain(500.0), 0, 0.2, 75.0));
+    assert!(ten_times > 10.0 * once, "{once} {ten_times}");
     let slow = pooled(20, 40, |seed| {
         let mut scene = slow_for_twenty_seconds(seed);
         scene.mode = plimsoll_core::promises::Mode::Off;

@@ -6,11 +6,13 @@
 mod waits;
 
 use plimsoll_core::promises::{Mode, WorkerBounds};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use waits::{Flow, Heard, Scene};
 
 /// None of those that a constant was chosen on.
-const SEEDS: std::ops::RangeInclusive<u64> = 5001..=5040;
+const SEEDS: RangeInclusive<u64> = 5001..=5040;
+const SEEDS_OF_SEARCHES: RangeInclusive<u64> = 5001..=5120;
 const SECONDS: f64 = 60.0;
 /// Requests per second, where 200 are the capacity.
 const HEALTHY: f64 = 156.0;
@@ -53,9 +55,9 @@ fn refused(heard: &Heard) -> usize {
     heard.answers.iter().filter(|answer| !answer.completed).count()
 }
 
-/// How many of all requests are turned away, over all seeds.
-fn turned_away(promise: Promise, found: bool, rate: f64) -> (usize, usize) {
-    let runs = SEEDS.map(|seed| scene(promise, found, rate, seed).run());
+/// How many of all requests are turned away, over these seeds.
+fn turned_away(promise: Promise, found: bool, rate: f64, seeds: RangeInclusive<u64>) -> (usize, usize) {
+    let runs = seeds.map(|seed| scene(promise, found, rate, seed).run());
     runs.fold((0, 0), |(lost, all), heard| (lost + refused(&heard), all + heard.answers.len()))
 }
 
@@ -67,7 +69,7 @@ fn all_scenes() -> impl Iterator<Item = (Promise, bool)> {
 #[test]
 fn nobody_is_turned_away_at_0_78_of_the_capacity() {
     for (promise, found) in all_scenes() {
-        let (lost, all) = turned_away(promise, found, HEALTHY);
+        let (lost, all) = turned_away(promise, found, HEALTHY, SEEDS);
         println!("{promise:?}, workers found {found}: {lost} of {all} turned away");
         assert_eq!(lost, 0, "{promise:?}, workers found {found}: of {all}");
     }
@@ -76,7 +78,9 @@ fn nobody_is_turned_away_at_0_78_of_the_capacity() {
 #[test]
 fn at_0_9_the_queue_takes_up_what_comes_unless_a_promise_breaks() {
     for (promise, found) in all_scenes() {
-        let (lost, all) = turned_away(promise, found, BUSY);
+        // One worker too few for a while turns away a few hundred in one run of fifteen: it takes many runs to tell.
+        let seeds = if found { SEEDS_OF_SEARCHES } else { SEEDS };
+        let (lost, all) = turned_away(promise, found, BUSY, seeds);
         println!("{promise:?}, workers found {found}: {lost} of {all} turned away at 0.9");
         // Under a percentile, requests that would be late are dropped while more are late than may be; and a number of
         // workers that is found is one too low for a while.

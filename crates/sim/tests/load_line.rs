@@ -22,7 +22,7 @@ const STEP_PERIOD: usize = 5;
 const STEPS: [(u64, u64); 6] = [(1, 5_000), (2, 5_100), (3, 5_300), (4, 5_500), (5, 5_800), (6, 5_950)];
 
 fn promises(set_point: f64, levels: &[&str]) -> Promises {
-    let queue = QueueBounds { max_waiting: 100_000, max_wait: Duration::from_secs(10) };
+    let queue = QueueBounds { max_waiting: 100_000, max_wait: Some(Duration::from_secs(10)) };
     Promises::of(Plant { set_point, queue, ..Plant::new("origin", WORKERS) }, Site::new("site", levels))
 }
 

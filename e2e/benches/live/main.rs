@@ -1,10 +1,12 @@
 //! `make live`: the figures of the scenes in real time, beside those in virtual time and the bounds that are asked of them; then the agent,
-//! the profiler and the laws of promised means. It prints, and fails nothing: what a figure is in real time depends on what else the
-//! machine does. The tests judge the same figures in virtual time.
+//! the profiler, the laws of promised means, and what a rejection costs. It prints, and fails nothing: what a figure is in real time depends on what else the
+//! machine does. The tests judge the same figures in virtual time. With names as arguments (`cargo bench -p plimsoll-e2e --bench live --
+//! queueing-model`) only those parts run: scenes, agent, profile, queueing-model, rejections.
 
 mod agent;
 mod profile;
 mod queueing_model;
+mod rejections;
 
 use plimsoll_e2e::scenes::{self, Scene};
 use std::path::Path;
@@ -33,12 +35,24 @@ fn show(scene: &Scene, twin: bool) {
 }
 
 fn main() {
-    println!("  {:<36} {:>9}  {:>9}  asked", "", "live", "simulated");
-    for scene in scenes::all() {
-        show(&scene, false);
-        show(&scene, true);
+    // Cargo adds options of its own.
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let runs = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    if runs("scenes") {
+        println!("  {:<36} {:>9}  {:>9}  asked", "", "live", "simulated");
+        for scene in scenes::all() {
+            show(&scene, false);
+            show(&scene, true);
+        }
     }
-    agent::show();
-    profile::show();
-    queueing_model::show();
+    for (part, show) in [
+        ("agent", agent::show as fn()),
+        ("profile", profile::show),
+        ("queueing-model", queueing_model::show),
+        ("rejections", rejections::show),
+    ] {
+        if runs(part) {
+            show();
+        }
+    }
 }

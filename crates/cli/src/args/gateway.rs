@@ -113,7 +113,7 @@ is wrong.";
 #[command(after_help = SIMULATE_AFTER)]
 #[command(group = ArgGroup::new("arrivals").args(["log", "workload"]).required(true).multiple(true))]
 pub(crate) struct SimulateArguments {
-    /// The configuration; docs/configuration.md has its keys
+    /// The configuration; docs/configuration.md has its keys. Or an agent's file; docs/agent-keys.md has those
     pub(crate) file: PathBuf,
     /// The access log; - is standard input
     #[arg(long, value_name = "FILE")]
@@ -130,8 +130,8 @@ pub(crate) struct SimulateArguments {
     /// Seed of everything random
     #[arg(long, value_name = "N", value_parser = within(SEED), default_value = "1")]
     pub(crate) seed: u64,
-    /// The same arrivals met by another configuration, or by none, tail-drop, concurrency, rate, sac, cac, aces,
-    /// gradient, gradient2 or aimd (concurrency:64); may be given several times
+    /// The same arrivals met by another configuration, by an agent's file, or by none, tail-drop, concurrency, rate, sac, cac, aces,
+    /// pools, gradient, gradient2 or aimd (concurrency:64); may be given several times
     #[arg(long, value_name = "OTHER", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) against: Vec<String>,
     /// Print the figures as one JSON object
@@ -176,6 +176,9 @@ pub(crate) struct ExplainArguments {
     /// A cookie of the request; may be given several times
     #[arg(long = "cookie", value_name = "NAME=VALUE", value_parser = cookie)]
     cookies: Vec<String>,
+    /// A saved /status of the running gateway: its types that were found
+    #[arg(long, value_name = "FILE")]
+    pub(crate) status: Option<PathBuf>,
     /// Print the explanation as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,24 +6,36 @@ use crate::args::source;
 use crate::args::{ExplainArguments, RequestLine};
 use crate::output::facts::{Facts, Value, figure, hidden, list};
 use crate::output::failure::Failure;
+use crate::output::found_types;
 use crate::output::promised::{self, Promised};
 use crate::output::units::Unit;
 use crate::output::{json, text};
+use crate::service::client_seed;
 use plimsoll_config::Configuration;
 use plimsoll_core::promises::{Choice, Condition, DEFAULT_TYPES, Mode, Network, Site};
 use plimsoll_core::request::RequestView;
 use plimsoll_core::request::explain::{Explanation, Identified, Part};
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 pub(crate) fn explain(arguments: &ExplainArguments) -> Result<(), Failure> {
-    let configuration = source::read(&arguments.file)?;
-    let (promises, seed) = (&configuration.promises, configuration.gateway.settings.hash_seed);
-    let explanation = plimsoll_core::request::explain::explain(promises, seed, &TypedRequest(arguments))
-        .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
+    let mut configuration = source::read(&arguments.file)?;
+    let finds = configuration.promises.sites.iter().map(|site| site.types.is_empty()).collect();
+    if let Some(status) = &arguments.status {
+        found_types::read_into(&mut configuration.promises, status)?;
+    }
+    let promises = &configuration.promises;
+    let seed = client_seed::find(&configuration, &arguments.file)?.map(|(seed, _)| seed);
+    let explanation =
+        plimsoll_core::request::explain::explain(promises, seed.unwrap_or(0), &TypedRequest(arguments))
+            .map_err(|wrong| Failure::Input(wrong.join("\n")))?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let told = explanation.as_ref().map(|explanation| Told {
         arguments,
         configuration: &configuration,
+        hash: seed.map(|_| explanation.hash(now, promises.control.rekey)),
         explanation,
+        finds: &finds,
     });
     match (told, arguments.json) {
         (Some(told), true) => json::print_indented(&told.facts()),
@@ -53,6 +65,9 @@ impl RequestView for TypedRequest<'_> {
     fn path(&self) -> &str {
         self.0.request.target.split('?').next().unwrap_or_default()
     }
+    fn query(&self) -> &str {
+        self.0.request.target.split_once('?').map_or("", |(_, query)| query)
+    }
     fn header(&self, name: &str) -> Option<&str> {
         let found = self.0.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
@@ -76,6 +91,10 @@ struct Told<'a> {
     arguments: &'a ExplainArguments,
     configuration: &'a Configuration,
     explanation: &'a Explanation,
+    /// The client's hash, if the seed is known.
+    hash: Option<f64>,
+    /// By site: no type is told, so they are found.
+    finds: &'a Vec<bool>,
 }
 
 impl Told<'_> {
@@ -107,6 +126,18 @@ impl Told<'_> {
         let number = usize::from(self.explanation.target.request_type);
         let own = site.types.get(number).map(|own| own.name.as_str());
         own.or_else(|| Some(DEFAULT_TYPES.get(number.checked_sub(site.types.len())?)?.0))
+    }
+
+    fn why_type(&self) -> String {
+        let number = usize::from(self.explanation.target.request_type);
+        let own = self.site().types.get(number).map(|own| condition(&own.condition) + "; ");
+        let found = match (self.finds[self.explanation.site], &own, &self.arguments.status) {
+            (false, ..) => "",
+            (true, Some(_), _) => " (it was found)",
+            (true, None, Some(_)) => " (none that was found has it)",
+            (true, None, None) => ", unless a type is found that has it: see --status",
+        };
+        format!("{}by it what it will cost is estimated{found}", own.unwrap_or_default())
     }
 
     /// The conditions that come before and do not hold: their names, and why they do not hold.
@@ -161,7 +192,8 @@ impl Told<'_> {
         let rewrites = &self.configuration.gateway.settings.rewrites[told.site];
         let by_hash = self.not_by_hash().is_none();
         let rejection = &self.configuration.gateway.settings.rejection;
-        let from = |m: f64| by_hash.then_some(Value::Number(m, Unit::Plain(4)));
+        let by_hash = self.hash.filter(|_| by_hash);
+        let from = |m: f64| by_hash.map(|_| Value::Number(m, Unit::Plain(4)));
         let rejected = Facts(vec![
             figure("level", "level", 0u64),
             figure("name", "name", "rejection"),
@@ -182,7 +214,7 @@ impl Told<'_> {
             Facts(vec![
                 figure("level", "level", place as u64 + 1),
                 figure("name", "name", level.name.as_str()),
-                figure("from_m", "from m", from(place as f64 + told.hash())),
+                figure("from_m", "from m", from(place as f64 + by_hash.unwrap_or(0.0))),
                 figure("upstream", "upstream", plant.name.as_str()),
                 figure("request", "request", Value::Text(request).said(shown)),
                 hidden("headers", Facts(headers.collect())),
@@ -213,14 +245,24 @@ impl Told<'_> {
             text += &format!("promise {promise}\n");
         }
         if let Some(name) = self.request_type() {
-            text += &format!("type    {name}: by it what it will cost is estimated\n");
+            text += &format!("type    {name}: {}\n", self.why_type());
         }
-        text += &format!("client  {}; its hash is {:.4} of 1\n\n", self.identity(), self.explanation.hash());
+        text += &format!("client  {}; {}\n\n", self.identity(), self.its_hash());
         let levels = self.levels();
         let levels: Vec<_> = levels.iter().map(|level| (Vec::new(), level)).collect();
         text += &text::table(&list("Levels", &[], &levels));
         let why = self.not_by_hash().map_or_else(|| self.why_level(), |why| format!("The level is {why}."));
         text + "\n" + &why + &self.contract().map_or_else(String::new, |contract| format!("\n\n{contract}"))
+    }
+
+    fn its_hash(&self) -> String {
+        match (self.hash, self.configuration.promises.control.rekey) {
+            (None, _) => "its hash is not known until `plimsoll run` has drawn the seed".to_owned(),
+            (Some(hash), None) => format!("its hash is {hash:.4} of 1"),
+            (Some(hash), Some(rekey)) => {
+                format!("its hash is {hash:.4} of 1 now, and goes once round in {} s", rekey.as_secs())
+            }
+        }
     }
 
     fn contract(&self) -> Option<String> {
@@ -258,7 +300,7 @@ impl Told<'_> {
             hidden("not", self.misses().into_iter().map(pair).collect::<Vec<_>>()),
             hidden("exempt", self.explanation.exempt.is_some()),
             hidden("client", self.identity()),
-            hidden("hash", self.explanation.hash()),
+            hidden("hash", self.hash),
             hidden("not_by_hash", self.not_by_hash()),
             hidden("levels", self.levels()),
             hidden("guaranteed_per_second", self.site().guarantee.map(|guarantee| guarantee.rate)),
@@ -286,7 +328,7 @@ fn why_not(condition: &Condition, part: Part) -> String {
 }
 
 fn condition(condition: &Condition) -> String {
-    let parts = [Part::Method, Part::Path, Part::Client, Part::Header, Part::Cookie];
+    let parts = [Part::Method, Part::Path, Part::Query, Part::Client, Part::Header, Part::Cookie];
     let parts =
         parts.map(|part| described(condition, part)).into_iter().filter(|(_, wanted)| !wanted.is_empty());
     let parts: Vec<String> = parts
@@ -302,6 +344,7 @@ fn described(condition: &Condition, part: Part) -> (&'static str, Vec<String>) {
     match part {
         Part::Method => ("the method", condition.methods.clone()),
         Part::Path => ("the path", condition.paths.clone()),
+        Part::Query => ("a key of the query", condition.query.clone()),
         Part::Client => ("the client", networks(&condition.clients)),
         Part::Header => ("the header", pairs(&condition.headers, ": ")),
         Part::Cookie => ("the cookie", pairs(&condition.cookies, "=")),

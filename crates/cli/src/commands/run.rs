@@ -9,7 +9,7 @@ use crate::service::rate_forecast::{self, ForecastFile};
 use crate::service::reload::Reload;
 use crate::service::signals::{Requested, Signals};
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{log, resolve};
+use crate::service::{client_seed, log, resolve};
 use plimsoll_gateway::Gateway;
 use plimsoll_gateway::admin::Owner;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -24,6 +24,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     log::start(signals);
     let configuration = source::read(&arguments.file)?;
     let mut settings = resolve::settings(&configuration)?;
+    let seed = client_seed::draw(&configuration, &arguments.file)?;
+    (settings.hash_seed, settings.hash_seed_from) = seed;
     let forecast = configuration.gateway.trends.as_deref();
     let known = forecast.map(rate_forecast::read).transpose()?;
     fit_connections(&mut settings, &configuration.promises);
@@ -37,6 +39,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let reload = Reload {
         file: arguments.file.clone(),
         gateway: gateway.reloader(),
+        seed,
         worker_counts: WorkerCounts::default(),
         forecast: ForecastFile::default(),
     };

@@ -179,7 +179,7 @@ fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
         Sense::Gap => "gap",
         Sense::Reported => "reported",
     };
-    let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.max_wait.as_secs_f64());
+    let may_wait = format!("{} for {} s", plant.queue.max_waiting, plant.queue.longest_wait().as_secs_f64());
     let rate = carried(plant);
     let carries = rate.map_or("unknown".to_owned(), |rate| format!("up to {rate:.0} requests/s"));
     let bounds = bounds.map(|bounds| Facts(vec![hidden("least", bounds.least), hidden("most", bounds.most)]));
@@ -192,7 +192,7 @@ fn upstream((plant, backend): (&Plant, &Backend)) -> Facts {
         hidden("sense", sense),
         figure("max_connections", "max connections", plant.max_connections),
         figure("max_waiting", "may wait", Value::from(plant.queue.max_waiting).said(may_wait)),
-        hidden("max_wait_seconds", plant.queue.max_wait.as_secs_f64()),
+        hidden("max_wait_seconds", plant.queue.longest_wait().as_secs_f64()),
         hidden("bandwidth_bytes_per_second", plant.bandwidth_bytes_per_second),
         figure("requests_per_second", "carries", Value::from(rate).said(carries)),
     ])

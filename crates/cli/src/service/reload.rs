@@ -8,7 +8,7 @@ use crate::output::failure::Failure;
 use crate::service::open_files::fit_connections;
 use crate::service::rate_forecast::ForecastFile;
 use crate::service::worker_counts::WorkerCounts;
-use crate::service::{log, resolve};
+use crate::service::{client_seed, log, resolve};
 use plimsoll_gateway::admin::Owner;
 use plimsoll_gateway::{Reloaded, Reloader};
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 pub(crate) struct Reload {
     pub(crate) file: PathBuf,
     pub(crate) gateway: Reloader,
+    pub(crate) seed: client_seed::Known,
     pub(crate) worker_counts: WorkerCounts,
     pub(crate) forecast: ForecastFile,
 }
@@ -42,7 +43,11 @@ impl Reload {
         let read = || {
             let configuration = source::read(&self.file)?;
             let known = self.forecast.read_other(configuration.gateway.trends.as_deref())?;
-            Ok((resolve::settings(&configuration)?, known, configuration))
+            let mut settings = resolve::settings(&configuration)?;
+            // A seed that could not be kept stays in force, and so does one whose file is gone.
+            let seed = client_seed::find(&configuration, &self.file)?.unwrap_or(self.seed);
+            (settings.hash_seed, settings.hash_seed_from) = seed;
+            Ok((settings, known, configuration))
         };
         let read = read().inspect_err(|_| self.gateway.refuse());
         let (mut settings, known, configuration) =

@@ -1,7 +1,7 @@
 //! From what the configuration says to what the gateway is told: names are looked up, folders are found.
 
 use crate::output::failure::Failure;
-use plimsoll_config::{self as config, Configuration};
+use plimsoll_config::{self as config, Configuration, Seed};
 use plimsoll_core::promises::Plant;
 use plimsoll_gateway::settings::{Backend, Settings};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,7 +11,11 @@ pub(crate) fn settings(configuration: &Configuration) -> Result<Settings, Failur
     let backends = promises.plants.iter().zip(&gateway.backends);
     let backends =
         backends.map(|(plant, backend)| self::backend(plant, backend)).collect::<Result<_, _>>()?;
-    Ok(Settings { backends, ..gateway.settings.clone() })
+    let hash_seed = match gateway.seed {
+        Seed::Told(seed) => seed,
+        Seed::Kept(_) => gateway.settings.hash_seed,
+    };
+    Ok(Settings { backends, hash_seed, ..gateway.settings.clone() })
 }
 
 fn backend(plant: &Plant, backend: &config::Backend) -> Result<Backend, Failure> {

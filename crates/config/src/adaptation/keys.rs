@@ -68,6 +68,7 @@ words! {
     enum StepWord {
         "images" => Images, "images above `image_limit` are written again in fewer bytes";
         "medium" => Medium, "images above `medium_limit` too, with more care";
+        "photographs" => Photographs, "photographs that are PNG or GIF become JPEG or WebP under their name";
         "cosmetic" => Cosmetic, "icons, bullets, bars and all below `cosmetic_limit` give way to their text";
         "one-page" => OnePage, "an image on several pages stays on the most popular one";
         "backgrounds" => Backgrounds, "small backgrounds of style sheets go";

@@ -108,9 +108,9 @@ section! { "[nginx]"
         step: Share, default(Share(0.05));
         /// Two reloads are at least this far apart, unless the server is in danger.
         apart: Duration, default(Duration::from_secs(5));
-        /// The key of the hash that picks which clients get full quality. Choose your own, so that nobody can compute its
-        /// luck.
-        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(0));
+        /// The key of the hash that picks which clients get full quality. Absent: the key in `file`, else one is drawn, so that
+        /// nobody can compute its luck.
+        seed: Whole<0, { i64::MAX as u64 }>, optional;
     }
 }
 

@@ -8,8 +8,10 @@ mod values;
 
 use crate::diagnostic::Diagnostics;
 use plimsoll_core::agent::{LoadSense, Settings};
+use plimsoll_core::promises::{Condition, Plant, Promises, Site};
 use std::fmt;
 use std::path::PathBuf;
+use toml::de::DeTable;
 
 /// What the file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +32,22 @@ pub struct Agent {
     pub chooser: Chooser,
     /// What is left behind at the end.
     pub on_exit: OnExit,
+}
+
+impl Agent {
+    /// What stands behind the agent, as a workload names it: a plant `server` and a site `site` with the two trees as levels,
+    /// `degraded` and `full`. Nothing is promised of them.
+    pub fn promises(&self) -> Promises {
+        let workers = match self.sense {
+            LoadSense::Gap { workers: Some(workers) } => workers,
+            LoadSense::Gap { workers: None } | LoadSense::Linear { .. } => 1,
+        };
+        let mut plant = Plant::new("server", workers);
+        plant.set_point = self.settings.load_line;
+        let mut site = Site::new("site", &["degraded", "full"]);
+        site.exempt.push(Condition { paths: vec![self.probe.target.clone()], ..Condition::default() });
+        Promises::of(plant, site)
+    }
 }
 
 /// Where a server's counters are.
@@ -69,8 +87,8 @@ pub struct Nginx {
     pub program: PathBuf,
     /// nginx's configuration, if not the one that it has built in.
     pub configuration: Option<PathBuf>,
-    /// The key of the hash.
-    pub seed: u64,
+    /// The seed of the key of the hash; `None` for one that is drawn.
+    pub seed: Option<u64>,
 }
 
 /// What is left behind at the end.
@@ -113,6 +131,12 @@ impl fmt::Display for HttpUrl {
         };
         write!(to, "{scheme}://{}{}", self.host, self.target)
     }
+}
+
+/// Whether a text is an agent's file rather than a configuration: it has a section that only that has.
+pub fn is_agent(source: &str) -> bool {
+    let has = |file: &DeTable<'_>, name: &str| file.keys().any(|key| key.get_ref() == name);
+    DeTable::parse(source).is_ok_and(|file| ["server", "trees"].iter().any(|name| has(file.get_ref(), name)))
 }
 
 /// Reads an agent's file. `name` is the file's name as the user gave it: it stands in diagnostics, and relative paths

@@ -132,7 +132,7 @@ fn nginx(keys: &NginxKeys, at: &dyn Fn(&Text) -> PathBuf) -> Option<(Chooser, Po
         // A name without a folder is looked up in PATH.
         program: if program.0.contains('/') { at(program) } else { PathBuf::from(&program.0) },
         configuration: keys.configuration.as_ref().map(|file| at(&file.value)),
-        seed: keys.seed.value.0,
+        seed: keys.seed.as_ref().map(|seed| seed.value.0),
     };
     Some((Chooser::Nginx(nginx), Policy::Fraction { step: keys.step.value.0, apart: keys.apart.value }))
 }

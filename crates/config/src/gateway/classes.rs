@@ -2,7 +2,7 @@
 
 use super::deadlines;
 use super::file::unique;
-use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern};
+use super::http::{CookieName, HeaderName, Method, PathPattern, Pattern, QueryKey};
 use super::response_times::{self, ResponsePromise};
 use super::sites::{SiteKeys, name_of, text_of};
 use crate::diagnostic::{Findings, refuse};
@@ -43,6 +43,8 @@ section! { "match"
         path: OneOrMany<PathPattern>, optional;
         /// Methods.
         method: OneOrMany<Method>, optional;
+        /// Names of keys that the query has: `deep` of `?page=2&deep=1`.
+        query: OneOrMany<QueryKey>, optional;
         /// Header names, and patterns of their values.
         header: Pairs<HeaderName, OneOrMany<Pattern>>, optional;
         /// Cookie names, and patterns of their values.
@@ -116,6 +118,7 @@ pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut 
     let given = [
         keys.path.is_some(),
         keys.method.is_some(),
+        keys.query.is_some(),
         keys.header.as_ref().is_some_and(|header| !header.value.0.is_empty()),
         keys.cookie.as_ref().is_some_and(|cookie| !cookie.value.0.is_empty()),
         keys.client.is_some(),
@@ -129,6 +132,7 @@ pub(super) fn condition<T>(place: &Located<T>, keys: &MatchKeys, findings: &mut 
     Condition {
         paths: listed(&keys.path, |path| path.0.clone()),
         methods: listed(&keys.method, |method| method.0.clone()),
+        query: listed(&keys.query, |key| key.0.clone()),
         headers: pairs(keys.header.as_ref(), |name| &name.0),
         cookies: pairs(keys.cookie.as_ref(), |name| &name.0),
         clients: listed(&keys.client, |network| *network),

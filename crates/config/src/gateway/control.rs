@@ -1,11 +1,14 @@
 //! `[control]`: the law, its period, and the file of rate forecasts.
 
+use super::Seed;
 use super::deadlines;
 use super::file::GatewayKeys;
 use super::values::{LawName, LeastToMost};
-use crate::diagnostic::{Findings, refuse};
+use crate::diagnostic::{Findings, exclusive, places, quoted, refuse};
 use crate::syntax::{GainMargin, OneOrMany, Text, section};
-use plimsoll_core::promises::{Admission, Control, DelayParts, UtilizationLaw};
+use plimsoll_core::promises::{
+    Admission, Control, DelayParts, LEAST_REKEY_PERIODS, Promises, UtilizationLaw,
+};
 use plimsoll_core::time::Duration;
 use std::path::{Path, PathBuf};
 
@@ -18,8 +21,9 @@ section! { "[control]"
         law: LawName, default(LawName::FeedForward);
         /// The gain margin of `law = "paper"`; 4 where absent.
         gain_margin: GainMargin, optional;
-        /// Sent to a rejected client as `Retry-After`, in whole seconds.
-        retry_after: Duration, default(Control::default().retry_after);
+        /// Sent to every rejected client as `Retry-After`, in whole seconds. Default: when there will be room, as the loop
+        /// forecasts it, for each client another time so that they do not come all at once.
+        retry_after: Duration, optional;
         /// What of the law that holds a `delay` runs.
         delay_law: DelayParts, default(DelayParts::default());
         /// What decides whether a request with a `deadline` comes in.
@@ -28,7 +32,7 @@ section! { "[control]"
         /// `["0.2-1", "0-0.5"]`. Absent: the whole to the highest, and to the others what is predicted to remain.
         shares: OneOrMany<LeastToMost>, optional;
         /// With `admission = "budget"`: the file that keeps how rates go on by the hour of day. Read at the start if it is
-        /// there; written at the end of each hour, at a reload and at the end. A relative path is taken from the folder of this file.
+        /// there; written at the end of each hour, at a reload and at the end; a simulation only reads it. A relative path is taken from the folder of this file.
         trends: Text, optional;
     }
 }
@@ -48,10 +52,10 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
             "a control period this short or long does not work",
             help: "write something from `\"10ms\"` to `\"60s\"`; `\"1s\"` is what the loops were tuned with");
     }
-    if keys.retry_after.value.subsec_nanos() != 0 {
-        refuse!(findings, BadValue at &keys.retry_after.span,
+    if let Some(told) = keys.retry_after.as_ref().filter(|told| told.value.subsec_nanos() != 0) {
+        refuse!(findings, BadValue at &told.span,
             "`Retry-After` counts whole seconds",
-            help: format!("write `\"{}s\"`", keys.retry_after.value.as_secs() + 1));
+            help: format!("write `\"{}s\"`", told.value.as_secs() + 1));
     }
     let law = match keys.law.value {
         LawName::FeedForward => UtilizationLaw::FeedForward,
@@ -63,10 +67,56 @@ pub(super) fn control(keys: &ControlKeys, gateway: &GatewayKeys, findings: &mut 
         mode: gateway.mode.value,
         period: period.value,
         law,
-        retry_after: keys.retry_after.value,
+        rekey: rekey(gateway, period.value, findings),
+        retry_after: keys.retry_after.as_ref().map(|told| told.value),
         delay_law: keys.delay_law.value,
         admission: keys.admission.value,
         shares: deadlines::shares(keys, findings),
+    }
+}
+
+/// Where the seed of the client hash is from.
+pub(super) fn seed(keys: &GatewayKeys, name: &str, findings: &mut Findings) -> Seed {
+    exclusive(
+        &places!(keys => seed, seed_file),
+        "leave one of them out: a seed that is told needs no file",
+        findings,
+    );
+    if let Some(seed) = &keys.seed {
+        return Seed::Told(seed.value.0);
+    }
+    let Some(file) = &keys.seed_file else { return Seed::Kept(None) };
+    if file.value.0.is_empty() {
+        refuse!(findings, BadValue at &file.span,
+            "a file without a name", help: "write one, such as `seed_file = \"plimsoll.seed\"`");
+    }
+    Seed::Kept(Some(Path::new(name).parent().unwrap_or(Path::new("")).join(&file.value.0)))
+}
+
+/// The time of a turn of the choice of clients.
+fn rekey(keys: &GatewayKeys, period: Duration, findings: &mut Findings) -> Option<Duration> {
+    let rekey = keys.rekey.as_ref()?;
+    let least = LEAST_REKEY_PERIODS * period;
+    if rekey.value < least {
+        refuse!(findings, OutOfRange at &rekey.span,
+            "more than 1 % of the clients would change level in each control period",
+            help: format!("write at least `\"{}s\"`; `\"1d\"` is usual", least.as_secs_f64().ceil()));
+    }
+    Some(rekey.value)
+}
+
+/// Refuses the paper's law where it could not keep what is promised.
+pub(super) fn suits(keys: &ControlKeys, promises: &Promises, findings: &mut Findings) {
+    if keys.law.value != LawName::Paper {
+        return;
+    }
+    for (number, plant) in promises.plants.iter().enumerate() {
+        if let Some(why) = promises.what_divides(number) {
+            refuse!(findings, Conflict at &keys.law.span,
+                format!("`law = \"paper\"` moves one level for all of `{}`, but {why} needs several", quoted(&plant.name)),
+                help: "leave it out: the default law shares a server by guarantee, priority and weight; or take away \
+                    what shares it: the paper's law is for comparison on one site whose requests are all alike");
+        }
     }
 }
 

@@ -62,8 +62,15 @@ section! { "[gateway]"
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
-        /// a client keeps its level from one to the other. Choose your own, so that nobody can compute its luck.
-        seed: Whole<0, { i64::MAX as u64 }>, default(Whole(Settings::default().hash_seed));
+        /// a client keeps its level from one to the other. Absent: drawn at the first start, so that nobody can compute its
+        /// luck, and kept in `seed_file`.
+        seed: Whole<0, { i64::MAX as u64 }>, optional;
+        /// The file that keeps the seed that was drawn. Absent: this file's name with the ending `.seed`, in
+        /// `$STATE_DIRECTORY` where systemd gives one, else beside this file. A relative path is taken from the folder of this file.
+        seed_file: Text, optional;
+        /// The time in which the choice of clients turns once round, such as `"1d"`: each client then has the better level as long
+        /// as any other, and few change level at once. Absent: it is always the same clients.
+        rekey: Duration, optional;
     }
 }
 
@@ -151,11 +158,14 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,
-        hash_seed: keys.seed.value.0,
+        ..Settings::default()
     };
     let trends = control::trends(&file.control.value, name, findings);
-    let gateway = Gateway { settings, backends: plants.backends, trends };
-    Configuration { promises: Promises { plants: plants.plants, sites, control }, gateway }
+    let seed = control::seed(keys, name, findings);
+    let gateway = Gateway { settings, backends: plants.backends, trends, seed };
+    let promises = Promises { plants: plants.plants, sites, control };
+    control::suits(&file.control.value, &promises, findings);
+    Configuration { promises, gateway }
 }
 
 fn rejection(file: &ConfigurationKeys) -> Rejection {

@@ -104,6 +104,14 @@ texts! {
         };
         bad(format!("`{}` is no method", quoted(text)), help)
     };
+    /// The name of a key in a query, as sent.
+    QueryKey(String, "a key of a query", "page", Some("^[!-~]+$")) = |text| {
+        let fits = |c: char| c.is_ascii_graphic() && !"&=?#".contains(c);
+        if !text.is_empty() && text.chars().all(fits) {
+            return Ok(text.to_owned());
+        }
+        bad(format!("`{}` is no key of a query", quoted(text)), "write its name alone, such as `page` for `?page=2`")
+    };
     /// A path put before the request's own: a content tree.
     Prefix(String, "a path prefix", "/light", Some("^(/[^/?#\\s]+)+$")) = |text| {
         let message = format!("`{}` cannot be a prefix", quoted(text));

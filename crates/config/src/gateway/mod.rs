@@ -25,12 +25,23 @@ use std::path::PathBuf;
 /// What a file says of the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gateway {
-    /// The settings, all but their `backends`.
+    /// The settings, all but their `backends` and the seed.
     pub settings: Settings,
     /// What serves, one per plant of the promises, in their order.
     pub backends: Vec<Backend>,
     /// The file that keeps what was learned of how rates go on.
     pub trends: Option<PathBuf>,
+    /// Where the seed of the client hash is from.
+    pub seed: Seed,
+}
+
+/// Where the seed of the client hash is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seed {
+    /// The configuration.
+    Told(u64),
+    /// It is drawn at the first start, and kept in this file; `None` for a file of the configuration's own name.
+    Kept(Option<PathBuf>),
 }
 
 /// What serves a plant's requests, before names are looked up.

@@ -25,8 +25,9 @@ section! { "[upstream.NAME]"
         max_connections: Whole<1, 65_535>, optional;
         /// The most requests that wait for it; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection.
-        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// A request that waited this long is answered with a rejection. Default: ten seconds, and half a second for a
+        /// request without a promise of its own while the server is overloaded.
+        max_wait: Duration, optional;
         /// The response header in which it reports what a request did cost, in seconds of service, where deadlines are
         /// promised: a number, or ORCA's `endpoint-load-metrics` with its `request_cost`. Absent: the time that it took.
         cost_header: HeaderName, optional;
@@ -64,8 +65,9 @@ section! { "[folder.NAME]"
         max_connections: Whole<1, 65_535>, default(Whole(1024));
         /// The most requests that wait; one more is rejected.
         max_waiting: Whole<0, 10_000_000>, default(Whole(QueueBounds::default().max_waiting.into()));
-        /// A request that waited this long is answered with a rejection.
-        max_wait: Duration, default(QueueBounds::default().max_wait);
+        /// A request that waited this long is answered with a rejection. Default: ten seconds, and half a second for a
+        /// request without a promise of its own while the server is overloaded.
+        max_wait: Duration, optional;
         /// What the gateway can carry.
         capacity: FolderCapacityKeys, section;
     }
@@ -189,7 +191,10 @@ fn upstream(name: &str, keys: &UpstreamKeys, findings: &mut Findings) -> Plant {
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: capacity.same_host.value,
         costs: costs(capacity.costs.as_ref()),
-        queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        queue: QueueBounds {
+            max_waiting: keys.max_waiting.value.0 as u32,
+            max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
+        },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
         cost_header: keys.cost_header.as_ref().map(|name| name.value.0.clone()),
     }
@@ -222,7 +227,10 @@ fn folder(name: &str, keys: &FolderKeys, threads: u32, findings: &mut Findings) 
         response_time_limit: capacity.response_time_limit.as_ref().map(|limit| limit.value),
         same_host: true,
         costs: costs(capacity.costs.as_ref()),
-        queue: QueueBounds { max_waiting: keys.max_waiting.value.0 as u32, max_wait: keys.max_wait.value },
+        queue: QueueBounds {
+            max_waiting: keys.max_waiting.value.0 as u32,
+            max_wait: keys.max_wait.as_ref().map(|wait| wait.value),
+        },
         ceiling: ceiling(capacity.ceiling.as_ref(), findings),
         cost_header: None,
     }

@@ -62,7 +62,8 @@ section! { "[[site]]"
         /// from the gateway's `trusted_proxies` alone: a client would say that it costs nothing.
         cost_header: HeaderName, optional;
         /// Types of requests by what they cost, matched in order, where deadlines are promised. What matches none is
-        /// `static`, `audio` or `video` by its path's extension, else `dynamic`.
+        /// `static`, `audio`, `video` or `dynamic` by its method, path and query. Absent: types are found within these by
+        /// what requests take.
         types as "type": Sections<TypeKeys>, default(Sections(Vec::new()));
         /// What its requests cost, if that differs from the upstream's `costs`: a script is not a file.
         costs: Table<CostKeys>, optional;

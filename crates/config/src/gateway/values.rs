@@ -83,6 +83,6 @@ words! {
     /// The law's name; its numbers are keys of their own.
     enum LawName {
     "feed-forward" => FeedForward, "from the measured rate and costs, with feedback on what is left";
-    "paper" => Paper, "the PI controller of the utilization control paper with its constants as printed; for comparison";
+    "paper" => Paper, "the PI controller of the utilization control paper with its constants as printed, for one site of one priority; for comparison";
     }
 }

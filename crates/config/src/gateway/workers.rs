@@ -27,8 +27,8 @@ section! { "[upstream.NAME.capacity]"
         /// either.
         max_workers: Whole<1, 65_535>, optional;
         /// The load line: the utilization to hold. Lower leaves more room for bursts, higher serves more at full
-        /// quality. Default: 0.85; 1 where every class of all sites that it serves has a `delay` or a `deadline`:
-        /// then that is what is held.
+        /// quality. Default: 0.85; 1 where a class that it serves has a `delay` or a `deadline`, which is what is held
+        /// then, unless there are classes without one at sites with a `ratio` or a `guarantee`.
         load_line: Share, optional;
         /// What its network link carries, if that may be what runs out first.
         bandwidth: Rate, optional;
@@ -48,7 +48,7 @@ section! { "[upstream.NAME.capacity]"
 
 /// The load line where the file gives none.
 pub(super) const LOAD_LINE: f64 = 0.85;
-/// The load line where every class was promised a delay or a deadline, from which it follows how full the server may be.
+/// The load line where classes were promised a delay or a deadline, from which it follows how full the server may be.
 const LOAD_LINE_OF_DELAYS: f64 = 1.0;
 
 /// The number of workers that a search begins with: more than a server needs to be seen at work, and few enough that a
@@ -136,7 +136,7 @@ pub(super) fn set_load_lines(
 ) {
     for (index, ((_, keys), plant)) in file.upstream.value.0.iter().zip(plants).enumerate() {
         let capacity = &keys.value.capacity.value;
-        if capacity.load_line.is_none() && promises_only_times(index, sites) {
+        if capacity.load_line.is_none() && holds_times(index, sites) {
             plant.set_point = LOAD_LINE_OF_DELAYS;
         }
         // With n connections at most n workers are ever busy: a load line above n / workers would never be seen reached.
@@ -153,14 +153,24 @@ pub(super) fn set_load_lines(
     }
 }
 
-/// Whether the plant serves sites, and all their classes were promised a delay or a deadline; a site that it serves at some
-/// level counts too.
-fn promises_only_times(plant: usize, sites: &[Site]) -> bool {
+/// Whether what the plant holds is times: its sites' classes were promised a delay or a deadline. Classes without a promise
+/// may stand beside them, since the queue answers them in time or not at all. A ratio or a contract needs the room above
+/// the line, unless every class has a time. A site that the plant serves at some level counts too.
+fn holds_times(plant: usize, sites: &[Site]) -> bool {
     let serves =
         |site: &&Site| site.plant == plant || site.levels.iter().any(|level| level.plant == Some(plant));
-    let promised = |site: &Site| {
-        let own = |class: &Class| class.delay.is_some() || class.deadline.is_some();
-        site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(own))
+    let has_time = |class: &Class| class.delay.is_some() || class.deadline.is_some();
+    let all = |site: &Site| {
+        site.deadline.is_some() || (site.default_delay.is_some() && site.classes.iter().all(has_time))
     };
-    sites.iter().any(|site| site.plant == plant) && sites.iter().filter(serves).all(promised)
+    let some = |site: &Site| {
+        site.deadline.is_some() || site.default_delay.is_some() || site.classes.iter().any(has_time)
+    };
+    let needs_room = |site: &Site| {
+        let has_ratio =
+            site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some());
+        (has_ratio || site.guarantee.is_some()) && !all(site)
+    };
+    let served = || sites.iter().filter(serves);
+    sites.iter().any(|site| site.plant == plant) && served().any(some) && !served().any(needs_room)
 }

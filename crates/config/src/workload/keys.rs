@@ -202,6 +202,8 @@ section! { "retry"
         after: Duration, required("write how long a client waits before it tries again: `after = \"2s\"`");
         /// How many times at most.
         most: Whole<1, 1000>, default(Whole(3));
+        /// Whether a client that the gateway turned away comes when the answer's `Retry-After` says, instead.
+        obeys: bool, default(false);
     }
 }
 

@@ -98,7 +98,11 @@ fn stream(
         patience: keys.patience.as_ref().map(|patience| patience.value),
         retry: keys.retry.as_ref().and_then(|retry| {
             let keys = &retry.value.0;
-            Some(Retry { after: keys.after.as_ref()?.value, most: keys.most.value.0 as u32 })
+            Some(Retry {
+                after: keys.after.as_ref()?.value,
+                most: keys.most.value.0 as u32,
+                obeys: keys.obeys.value,
+            })
         }),
     }
 }

@@ -1,6 +1,6 @@
 //! The configuration that a workload is made for: the one that its first comment names, `plimsoll simulate FILE`.
 
-use plimsoll_config::parse;
+use plimsoll_config::{is_agent, parse, parse_agent};
 use plimsoll_core::promises::Promises;
 use std::path::Path;
 
@@ -12,5 +12,8 @@ pub(crate) fn promises_for(source: &str) -> Promises {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(command[1]);
     let configuration =
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if is_agent(&configuration) {
+        return parse_agent(&configuration, command[1]).expect("it is right").promises();
+    }
     parse(&configuration, command[1]).unwrap_or_else(|diagnostics| panic!("{diagnostics}")).promises
 }

@@ -159,5 +159,6 @@ pub(crate) fn key(bytes: &[u8], reduction: &Reduction) -> String {
     hasher.write_u64(reduction.factor.to_bits());
     hasher.write_u64(reduction.similarity.to_bits());
     hasher.write_u8(u8::from(reduction.resizable));
+    hasher.write_u8(u8::from(reduction.any_format));
     format!("{:032x}", hasher.finish128().as_u128())
 }

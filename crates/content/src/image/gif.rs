@@ -48,6 +48,12 @@ fn read(bytes: &[u8]) -> Result<Gif, String> {
     Ok(Gif { frames, repeat: decoder.repeat() })
 }
 
+/// The picture of a GIF that does not move.
+pub(super) fn still(bytes: &[u8]) -> Option<Raster> {
+    let mut frames = read(bytes).ok()?.frames;
+    (frames.len() == 1).then(|| frames.swap_remove(0).raster)
+}
+
 fn draw(canvas: &mut Raster, frame: &Frame<'_>, mix: impl Fn([u8; 4], [u8; 4]) -> [u8; 4]) {
     let (left, top, width) = (usize::from(frame.left), usize::from(frame.top), usize::from(frame.width));
     for (place, pixel) in frame.buffer.as_chunks::<4>().0.iter().enumerate() {
@@ -151,6 +157,13 @@ fn write(gif: &Gif, every: usize, colors: usize) -> Result<Vec<u8>, gif::Encodin
 fn hardened(samples: &[u8]) -> Vec<u8> {
     let harden = |pixel: &[u8; 4]| if pixel[3] < 128 { [0; 4] } else { [pixel[0], pixel[1], pixel[2], 255] };
     samples.as_chunks::<4>().0.iter().flat_map(harden).collect()
+}
+
+/// A picture as a GIF of 256 colours.
+#[cfg(test)]
+pub(super) fn of(raster: &Raster) -> Vec<u8> {
+    let frames = vec![Shown { raster: raster.clone(), delay: 0 }];
+    write(&Gif { frames, repeat: Repeat::Infinite }, 1, 256).unwrap()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Images written again in fewer bytes: the same format, the same name.
+//! Images written again in fewer bytes under the same name: in the same format or, a photograph that came as PNG or GIF, as
+//! JPEG or WebP.
 //!
 //! Comes in: the bytes of an image, and how far it is to be reduced. Goes out: fewer bytes with their measured similarity,
 //! or nothing if nothing smaller is similar enough.
@@ -21,8 +22,10 @@ mod webp;
 
 pub(crate) use avif::check as check_avif;
 use imagesize::{Compression, ImageType};
+use metadata::Metadata;
+use qualities::Picture;
 pub(crate) use search::Found;
-use search::{Wanted, best};
+use search::{Ladder, Wanted, best};
 
 /// The most pixels, all frames together, that are taken into memory.
 const MOST_PIXELS: usize = 100_000_000;
@@ -51,6 +54,8 @@ pub(crate) struct Reduction {
     pub(crate) similarity: f64,
     /// Whether the image may have fewer pixels, which needs pages that say how large it is shown.
     pub(crate) resizable: bool,
+    /// Whether a PNG or GIF may become a JPEG or WebP under its name.
+    pub(crate) any_format: bool,
 }
 
 /// The image in fewer bytes; `Ok(None)` if nothing smaller is similar enough.
@@ -58,7 +63,7 @@ pub(crate) struct Reduction {
 /// # Errors
 /// What is wrong with it: it is broken, or of a kind that is not reduced.
 pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found>, String> {
-    let Reduction { factor, similarity, resizable } = reduction;
+    let Reduction { factor, similarity, resizable, any_format } = reduction;
     let wanted = Wanted { bytes: (bytes.len() as f64 / factor) as usize, similarity };
     let (format, (width, height)) = format(bytes).zip(dimensions(bytes)).ok_or(UNKNOWN)?;
     within_bounds(width, height)?;
@@ -70,8 +75,24 @@ pub(crate) fn reduced(bytes: &[u8], reduction: Reduction) -> Result<Option<Found
         ImageType::Heif(_) => avif::ladder(bytes),
         _ => Err(UNKNOWN.to_owned()),
     };
-    let found = best(ladder?, wanted);
+    let same_format = best(ladder?, wanted);
+    let photograph = any_format.then(|| photograph(bytes, format, resizable)).flatten();
+    let found = same_format.into_iter().chain(photograph.and_then(|ladder| best(ladder, wanted)));
+    let found = found.reduce(|one, other| wanted.better(one, other));
     Ok(found.filter(|found| (found.written.len() as f64) < WORTH * bytes.len() as f64))
+}
+
+/// A PNG, or a GIF that does not move, as a JPEG or, where something shows through, a WebP. Palettes keep drawings better and
+/// photographs worse; the search finds out which of the two it is.
+fn photograph(bytes: &[u8], format: ImageType, resizable: bool) -> Option<Ladder> {
+    let raster = match format {
+        ImageType::Png => png::read(bytes).ok()?,
+        ImageType::Gif => gif::still(bytes)?,
+        _ => return None,
+    };
+    let transparent = raster.is_transparent();
+    let (codec, raster) = if transparent { (webp::CODEC, raster) } else { (jpeg::CODEC, raster.opaque()) };
+    Some(codec.ladder_of(Picture { raster, metadata: Metadata::default() }, resizable))
 }
 
 /// Bounds memory, whatever a file claims.
@@ -80,5 +101,70 @@ fn within_bounds(width: usize, height: usize) -> Result<(), String> {
         0 => Err("it has no pixels".to_owned()),
         pixels if pixels > MOST_PIXELS => Err(format!("{width} x {height} pixels are too many")),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raster::Raster;
+    use super::*;
+
+    const WIDTH: usize = 480;
+    const HEIGHT: usize = 320;
+
+    /// Light and shade with grain, all colours; `hole` lets the ground through in a corner.
+    fn landscape(hole: bool) -> Raster {
+        let pixel = |at: usize| {
+            let (x, y) = ((at % WIDTH) as f64, (at / WIDTH) as f64);
+            let shade = (x / 61.0).sin() * (y / 47.0).cos() + 0.5 * (x / 17.0 + y / 23.0).sin();
+            let grain = (at * 7919 % 104_729 % 31) as f64 - 15.0;
+            let gray = 128.0 + 60.0 * shade + grain;
+            let opacity = if hole && x + y < 100.0 { 0 } else { 255 };
+            [gray as u8, (0.6 * gray + 60.0) as u8, (220.0 - 0.7 * gray) as u8, opacity]
+        };
+        Raster {
+            width: WIDTH,
+            height: HEIGHT,
+            channels: 4,
+            samples: (0..WIDTH * HEIGHT).flat_map(pixel).collect(),
+        }
+    }
+
+    /// A PNG of all colours, as a camera's or a screen's.
+    fn png_of(raster: &Raster) -> Vec<u8> {
+        let mut written = Vec::new();
+        let mut encoder = ::png::Encoder::new(&mut written, raster.width as u32, raster.height as u32);
+        encoder.set_color(::png::ColorType::Rgba);
+        encoder.write_header().unwrap().write_image_data(&raster.samples).unwrap();
+        written
+    }
+
+    #[test]
+    fn photographs_leave_a_format_of_drawings() {
+        let wanted = |any_format| Reduction { factor: 8.0, similarity: 0.9, resizable: false, any_format };
+        for (what, bytes, format_then) in [
+            ("PNG", png_of(&landscape(false)), ImageType::Jpeg),
+            ("PNG with a hole", png_of(&landscape(true)), ImageType::Webp),
+            ("GIF", gif::of(&landscape(false)), ImageType::Jpeg),
+        ] {
+            let [same, any] = [false, true].map(|any| reduced(&bytes, wanted(any)).unwrap());
+            let (length, any) = (bytes.len(), any.unwrap());
+            assert_eq!(format(&any.written), Some(format_then), "{what}");
+            assert!(any.similarity >= 0.9 && any.written.len() * 3 < length, "{what}: {}", any.written.len());
+            assert!(same.is_none_or(|same| same.written.len() > any.written.len()), "{what}");
+        }
+    }
+
+    #[test]
+    fn drawings_and_what_moves_keep_their_format() {
+        // Stripes of a few colours, with hard edges.
+        let pixel = |at: usize| {
+            if (at % WIDTH / 3 + at / WIDTH / 5).is_multiple_of(3) { [200, 30, 30, 255] } else { [255; 4] }
+        };
+        let samples = (0..WIDTH * HEIGHT).flat_map(pixel).collect();
+        let drawing = png_of(&Raster { width: WIDTH, height: HEIGHT, channels: 4, samples });
+        let wanted = Reduction { factor: 8.0, similarity: 0.9, resizable: false, any_format: true };
+        let found = reduced(&drawing, wanted).unwrap();
+        assert!(found.is_none_or(|found| format(&found.written) == Some(ImageType::Png)));
     }
 }

@@ -30,21 +30,27 @@ impl Codec {
     /// # Errors
     /// The image cannot be read.
     pub(super) fn ladder(self, bytes: &[u8], resizable: bool) -> Result<Ladder, String> {
+        let picture = (self.read)(bytes)?;
+        Ok(self.ladder_of(picture, resizable))
+    }
+
+    /// The same for a picture that was read from another format.
+    pub(super) fn ladder_of(self, picture: Picture, resizable: bool) -> Ladder {
         let Codec { qualities, read, write } = self;
-        let Picture { raster, metadata } = read(bytes)?;
+        let Picture { raster, metadata } = picture;
         let original = Original::of(&raster);
         let quarters = |side: usize, quarters: usize| (side * quarters / 4).max(1);
         let smaller = |n| raster.reduced(quarters(raster.width, n), quarters(raster.height, n));
         let smaller: Vec<Raster> = if resizable { vec![smaller(3), smaller(2)] } else { Vec::new() };
         let sizes: Vec<Raster> = std::iter::once(raster).chain(smaller).collect();
         let lowest = *qualities.start();
-        Ok(Ladder {
+        Ladder {
             sizes: sizes.len(),
             steps: qualities.count(),
             contented: GOOD - lowest,
             write: Box::new(move |size, step| write(&sizes[size], lowest + step, &metadata)),
             similarity: original.judge(move |written| Ok(read(written)?.raster)),
-        })
+        }
     }
 }
 

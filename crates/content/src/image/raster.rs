@@ -42,6 +42,22 @@ impl Raster {
         Raster { width, height, channels, samples }
     }
 
+    /// Without its opacity.
+    pub(crate) fn opaque(&self) -> Raster {
+        let Raster { width, height, .. } = *self;
+        let samples = match self.channels {
+            4 => self
+                .samples
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .flat_map(|&[red, green, blue, _]| [red, green, blue])
+                .collect(),
+            _ => return self.clone(),
+        };
+        Raster { width, height, channels: 3, samples }
+    }
+
     /// Half as wide and half as high.
     pub(crate) fn half(&self) -> Raster {
         self.reduced(self.width.div_ceil(2), self.height.div_ceil(2))

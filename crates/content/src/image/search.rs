@@ -31,6 +31,19 @@ pub(crate) struct Found {
     pub(crate) similarity: f64,
 }
 
+impl Wanted {
+    /// The better one of two files that are similar enough: the more similar one of those that fit, else the smaller one.
+    pub(super) fn better(self, one: Found, other: Found) -> Found {
+        let fits = |found: &Found| found.written.len() <= self.bytes && found.similarity >= self.similarity;
+        let first = match (fits(&one), fits(&other)) {
+            (true, true) => one.similarity >= other.similarity,
+            (false, false) => one.written.len() <= other.written.len(),
+            (first, _) => first,
+        };
+        if first { one } else { other }
+    }
+}
+
 /// The most similar file that fits. If no file that fits is similar enough, the smallest one that is similar enough; `None`
 /// if there is none.
 pub(super) fn best(mut ladder: Ladder, wanted: Wanted) -> Option<Found> {

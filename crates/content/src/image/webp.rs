@@ -67,7 +67,7 @@ mod tests {
     fn a_quarter_of_the_bytes_under_the_same_name() {
         for (channels, resizable) in [(3, false), (4, false), (3, true)] {
             let original = write(&picture(channels), 90, &Metadata::default()).unwrap();
-            let wanted = Reduction { factor: 4.0, similarity: 0.8, resizable };
+            let wanted = Reduction { factor: 4.0, similarity: 0.8, resizable, any_format: false };
             let found = reduced(&original, wanted).unwrap().unwrap();
             assert!(
                 format(&found.written) == Some(ImageType::Webp) && found.similarity >= 0.8,
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_not_similar_enough_keeps_the_factor_that_it_can() {
         let original = write(&picture(3), 90, &Metadata::default()).unwrap();
-        let floor = Reduction { factor: 50.0, similarity: 0.97, resizable: false };
+        let floor = Reduction { factor: 50.0, similarity: 0.97, resizable: false, any_format: false };
         let found = reduced(&original, floor).unwrap().unwrap();
         let factor = original.len() as f64 / found.written.len() as f64;
         assert!(found.similarity >= 0.97 && (1.05..20.0).contains(&factor), "{factor}");
@@ -97,7 +97,10 @@ mod tests {
         let raster = picture(4);
         let lossless = Encoder::from_rgba(&raster.samples, 320, 200).encode_lossless().to_vec();
         assert_eq!((dimensions(&lossless), &lossless[12..16]), (Some((320, 200)), &b"VP8L"[..]));
-        let found = reduced(&lossless, Reduction { factor: 8.0, similarity: 0.8, resizable: false });
+        let found = reduced(
+            &lossless,
+            Reduction { factor: 8.0, similarity: 0.8, resizable: false, any_format: false },
+        );
         let found = found.unwrap().unwrap();
         assert!(found.written.len() * 8 <= lossless.len(), "{} {}", found.written.len(), lossless.len());
         assert_eq!(dimensions(&found.written), Some((320, 200)));

@@ -103,14 +103,15 @@ impl<'a> Decisions<'a> {
         let Policy { factor, similarity, image_limit_bytes, medium_limit_bytes, .. } = *self.policy;
         let usage = self.site.survey.usage.get(path).copied().unwrap_or_default();
         let resizable = usage.sizable && !usage.fixed;
+        let any_format = self.policy.takes(Step::Photographs);
         // What is tagged degradable is reduced as if it were large.
         let large = file.bytes > image_limit_bytes || tag == Some(Tag::Degradable);
         if large && self.policy.takes(Step::Images) {
-            return Some(Reduction { factor, similarity, resizable });
+            return Some(Reduction { factor, similarity, resizable, any_format });
         }
         let medium = file.bytes > medium_limit_bytes && !large && self.policy.takes(Step::Medium);
         let (factor, similarity) = ((factor / 2.0).max(1.0), f64::midpoint(1.0, similarity));
-        medium.then_some(Reduction { factor, similarity, resizable })
+        medium.then_some(Reduction { factor, similarity, resizable, any_format })
     }
 
     /// Whether the sheet at `path` goes without this file.

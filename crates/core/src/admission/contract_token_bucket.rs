@@ -20,7 +20,9 @@
 //! slack still counts against its U*, so the slack only changes which requests are degraded.
 //!
 //! Bytes are counted at their delivery, where no clock is read. So `sent` only adds, and the next arrival limits the lead
-//! from both sides.
+//! from both sides. A degraded response counts with the bytes that its request asked for, which are those of full quality. If it counted with
+//! its own, degrading would bring the site back inside its bandwidth: half of its requests would take all of U* at full
+//! quality, and the others would be rejected for it.
 
 use crate::promises::Guarantee;
 use crate::time::Instant;
@@ -64,7 +66,12 @@ impl TokenBucket {
         inside & self.bytes.as_ref().is_none_or(|bytes| bytes.take(now, 0))
     }
 
-    /// Counts delivered bytes.
+    /// Whether a bandwidth was promised.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    /// Counts delivered bytes, as many as they would be at full quality.
     pub(crate) fn sent(&self, bytes: u64) {
         if let Some(pace) = &self.bytes {
             pace.word.fetch_add(pace.step_ns(bytes), Ordering::Relaxed);

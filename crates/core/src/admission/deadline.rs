@@ -1,34 +1,39 @@
 //! Admission by deadline: a request that would be late is refused when it arrives (AC 3.1).
 //!
+//! A request is admitted if its chance to be done within its relative deadline is what was promised ([`IN_TIME`]).
+//!
 //! ```text
-//! expected wait + own service time + safety margin  <=  relative deadline
+//! expected wait + own mean + sqrt(MARGIN^2 variance of the wait + own margin^2)  <=  deadline
 //! ```
 //!
 //! The work of the request is reserved first, so that of two requests on two threads at least one sees the other. The
-//! wait follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`), the service time from the estimates of its
-//! type (`estimates.rs`). The margin covers [`MARGIN`] standard deviations of their sum. A request that is longer than
-//! its deadline even alone is refused whatever the load, except that one of its type is let in now and then, to learn
-//! whether that is still so. Another rule may take the place of this comparison (`rule.rs`).
+//! wait follows from the work ahead of it (`unfinished_work.rs`, `expected_wait.rs`). Its own time is a quantile of what
+//! was learned of its type (`control/deadline/own_time.rs`): the time within which it is done with the promised part of
+//! the chance that it has alone. A request is refused for that chance itself only if it is small, since refusing a
+//! request that might have been in time is no better than being late with it. One of its type is let in now and then,
+//! to learn whether that is still so. Another rule may take the place of this comparison (`rule.rs`).
 //!
 //! A request that was admitted and waits until it can no longer be in time is dropped in `engine/lane/expire.rs`.
 
-use crate::admission::estimates::{Estimates, Headroom};
+use crate::admission::estimates::{Alone, Estimates, OwnTime};
+use crate::admission::headroom::most_us;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
-use crate::request::work::{CostFeatures, DeadlineTerms, Work};
+use crate::request::work::{CostFeatures, DeadlineTerms, IN_TIME, Work};
 use crate::scheduling::rank::Rank;
 use crate::time::{Duration, Instant};
 use libm::sqrt;
 
-/// The safety margin before a deadline, in standard deviations. For skewed sums, such as those of gamma variables, the
-/// tail beyond the margin is as small as a normal one's if `(MARGIN^2 - 1) / 6` times the third central moment over the
-/// variance is added (Cornish and Fisher).
-pub(super) const MARGIN: f64 = 4.0;
+/// The deviations of a wait that are kept free. For skewed sums, such as those of gamma variables, the tail beyond the
+/// margin is as small as a normal one's if `(MARGIN^2 - 1) / 6` times the third central moment over the variance is added
+/// (Cornish and Fisher). It is more than the promise asks, since a wait is a model's, and in a full queue all stand at the
+/// edge.
+const MARGIN: f64 = 4.0;
 /// The relative error of a wait that comes from errors of the estimates.
-const WAIT_ERROR: f64 = 0.05;
+const WAIT_ERROR: f64 = 0.055;
 /// The part of a deadline that a request may wait where short waits are preferred.
 const SHORT_WAIT: f64 = 0.2;
-/// The largest probability that the work of higher ranks makes a request late.
-const RISK: f64 = 0.003;
+/// The part of a request's chance to be late that the work of higher ranks may take.
+const OVERTAKEN: f64 = 0.3;
 
 /// An arriving request, as admission by deadline sees it.
 pub(crate) struct Candidate {
@@ -56,60 +61,63 @@ pub(crate) fn admit(
 ) -> (Work, Result<(), WouldBeLate>) {
     let Candidate { arrived, rank, features, level, exempt } = *candidate;
     let cost = estimates.cost(features, level);
-    if features.announced_us > 0 || features.blocks > 0 {
-        estimates.saw(cost, terms);
-    }
+    let own = estimates.own_time(features, level, terms);
     let work = unfinished.reserve(arrived, rank, features, cost);
-    let headroom = estimates.headroom(terms, workers.all);
-    let retry_after = match will_be_in_time(unfinished, &work, headroom, workers, terms) {
+    let retry_after = match will_be_in_time((unfinished, workers), (estimates, terms), (&work, level), own) {
         Err(retry_after) if !exempt => retry_after,
         _ => return (work, Ok(())),
     };
-    let too_long_alone = retry_after.is_none();
-    if too_long_alone && estimates.is_invited(features, level) {
-        return (work, Ok(()));
+    if retry_after.is_none() {
+        let to_spare = workers.idle && unfinished.spare_workers() >= 1.0;
+        if estimates.is_invited(features, level, to_spare) {
+            return (work, Ok(()));
+        }
+        estimates.refuse_too_long(features, level);
     }
-    estimates.refuse(features, level, too_long_alone);
+    unfinished.headroom(&work).refuse(cost.mean_us.into());
     (work, Err(WouldBeLate { retry_after }))
 }
 
 /// Whether a request whose work is reserved will be done in time; if not, how long until it might be, if ever.
 ///
-/// Each request is judged as if it took as long as the costliest one, as far as there is headroom. Otherwise cheap
-/// requests would fill the queue, and a costly one would never find the time that it needs.
+/// Each request is judged as if it took as long as the costliest one of its rank, as far as there is headroom
+/// (`headroom.rs`).
 fn will_be_in_time(
-    unfinished: &UnfinishedWork,
-    work: &Work,
-    headroom: Headroom,
-    workers: Workers,
-    terms: &DeadlineTerms,
+    (unfinished, workers): (&UnfinishedWork, Workers),
+    (estimates, terms): (&Estimates, &DeadlineTerms),
+    (work, level): (&Work, u8),
+    own: OwnTime,
 ) -> Result<(), Option<Duration>> {
     let Some(deadline) = terms.deadline else { return Ok(()) };
     let deadline_us = deadline.as_nanos() as f64 / 1e3;
-    let own = work.cost;
-    // Even alone the request must be likely to be in time.
-    if f64::from(own.mean_us) + f64::from(own.deviation_us) > deadline_us {
-        return Err(None);
+    let needs = own.needs(work.cost.mean_us.into());
+    match own.alone {
+        Alone::Likely => {}
+        // Where its work delays no other request, an even chance is enough.
+        Alone::Even if workers.idle && unfinished.spare_workers() > 0.0 => return Ok(()),
+        Alone::Even | Alone::Late => return Err(None),
     }
-    if let Some(decided) = unfinished.rule.admits(work.slot.into(), own.mean_us.into(), &workers) {
+    let costliest = estimates.costliest((work.features, level), needs, terms);
+    if let Some(decided) = unfinished.rule.admits(work.slot.into(), work.cost.mean_us.into(), &workers) {
         return decided;
     }
     if workers.idle {
         return Ok(());
     }
-    let mean = f64::from(own.mean_us.max(headroom.costliest.mean_us));
-    let own_deviation = f64::from(own.deviation_us);
-    // The margin is capped at the reserved headroom; otherwise a request that varies much would enter only an empty queue.
-    let capped = (MARGIN * own_deviation).min((headroom.most_us - mean).max(own_deviation));
-    let deviation = capped.max(MARGIN * f64::from(headroom.costliest.deviation_us));
+    let most_us = most_us(deadline_us, workers.all);
+    let kept = unfinished.headroom(work).kept(costliest, most_us);
+    let mean = needs.mean.max(kept.mean);
+    // The margin is capped at the headroom; otherwise a request that varies much would enter only an empty queue.
+    let own_deviation = f64::from(work.cost.deviation_us);
+    let margin = needs.margin.min((most_us - mean).max(own_deviation)).max(kept.margin);
     let wait = unfinished.wait(work, &workers);
     let variance = wait.variance + WAIT_ERROR * WAIT_ERROR * wait.ahead * wait.ahead;
+    let variance = variance + margin * margin / (MARGIN * MARGIN);
     let skew = (MARGIN * MARGIN - 1.0) / 6.0 * wait.third / variance.max(1.0);
-    let margin = sqrt(MARGIN * MARGIN * variance + deviation * deviation) + skew;
-    let over = wait.ahead + mean + margin - deadline_us;
+    let over = wait.ahead + mean + MARGIN * sqrt(variance) + skew - deadline_us;
     let short = if terms.prefers_delay { wait.expected() - SHORT_WAIT * deadline_us } else { over };
     let most = deadline_us - mean - own_deviation;
-    let overtaken = if wait.outlasts(most) > RISK { wait.expected() } else { over };
+    let overtaken = if wait.outlasts(most) > OVERTAKEN * (1.0 - IN_TIME) { wait.expected() } else { over };
     let over = over.max(short).max(overtaken);
     if over <= 0.0 { Ok(()) } else { Err(Some(Duration::from_micros(over as u64 + 1))) }
 }

@@ -6,25 +6,29 @@
 //!
 //! Each whole block of a request's body adds the slope of the [`SizeLaw`](crate::model::SizeLaw) to the estimate.
 
-use crate::admission::deadline::MARGIN;
-use crate::model::ServiceTime;
+use crate::admission::headroom::{Costliest, Needs};
+use crate::model::{ServiceTime, TIME_BINS, time_bin};
+use crate::request::shape_table::ShapeTable;
 use crate::request::work::{Cost, CostFeatures, DeadlineTerms};
-use crate::time::Duration;
-use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use libm::sqrt;
+use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The estimates of a site.
 pub(crate) struct Estimates {
     types: usize,
     levels: usize,
     rows: Vec<TypeEstimate>,
-    /// The longest mean and the largest deviation among the types that were seen.
-    costliest: Word,
-    /// The largest cost that was announced lately (us), among costs that fit into a deadline.
-    announced: AtomicU32,
-    /// The part of the headroom for the costliest request that is kept, in millionths.
-    headroom: AtomicU32,
+    /// By row and place of the promise: the time that a request's own service needs ([`OwnTime::packed`]), and whether a
+    /// request came since the last look.
+    needs: Vec<AtomicU32>,
+    came: Vec<AtomicBool>,
+    /// By place.
+    costliest: Vec<Costliest>,
+    /// The longest deadline that the site's requests stand beside (us): a longer time counts as that, because a request
+    /// delays no other by more than one worker for as long as that other can wait.
+    longest_us: AtomicU64,
+    /// Where types are found: what they are found by.
+    shapes: Option<Arc<ShapeTable>>,
 }
 
 /// A cost in one word: the mean above, the deviation below.
@@ -43,7 +47,6 @@ impl Word {
 }
 
 /// The estimate and the sums of one type at one level.
-#[derive(Default)]
 pub(crate) struct TypeEstimate {
     estimate: Word,
     /// The cost of each block of a body (ns).
@@ -53,117 +56,162 @@ pub(crate) struct TypeEstimate {
     requests: AtomicU64,
     sum_us: AtomicU64,
     squares_us2: AtomicU64,
-    /// Requests that were refused, and those that were refused because they take too long even alone.
-    refused: AtomicU32,
+    /// Requests by their time ([`time_bin`]).
+    times: [AtomicU32; TIME_BINS],
+    /// Requests that were refused because they take too long even alone.
     too_long: AtomicU32,
-    /// Set when the next request that takes too long is to be admitted all the same.
-    invited: AtomicU32,
+    /// Set when the next request that takes too long is to be admitted all the same: at any rate, or if its work delays no
+    /// other.
+    invited: AtomicBool,
+    invited_if_idle: AtomicBool,
 }
 
-/// The time that is kept free before a deadline, so that cheap requests do not fill the queue and leave no room for
-/// costly ones.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Headroom {
-    /// The cost of the costliest request, as far as headroom is kept for it.
-    pub(crate) costliest: Cost,
-    /// The most time that is ever kept free (us).
-    pub(crate) most_us: f64,
+impl Default for TypeEstimate {
+    fn default() -> Self {
+        TypeEstimate {
+            estimate: Word::default(),
+            block_ns: AtomicU64::new(0),
+            blocks: Default::default(),
+            requests: AtomicU64::new(0),
+            sum_us: AtomicU64::new(0),
+            squares_us2: AtomicU64::new(0),
+            times: [const { AtomicU32::new(0) }; TIME_BINS],
+            too_long: AtomicU32::new(0),
+            invited: AtomicBool::new(false),
+            invited_if_idle: AtomicBool::new(true),
+        }
+    }
 }
 
 impl Cost {
-    /// A time that is almost certainly enough.
-    fn needs_us(self) -> f64 {
-        f64::from(self.mean_us) + MARGIN * f64::from(self.deviation_us)
-    }
-
-    /// A cost that covers both, since one may have the longer mean and the other the larger deviation.
-    pub(crate) fn max(self, other: Cost) -> Cost {
-        Cost {
-            mean_us: self.mean_us.max(other.mean_us),
-            deviation_us: self.deviation_us.max(other.deviation_us),
-        }
-    }
-
     /// Adds the time that a body takes, which varies as AC found for files.
     fn and_sized(self, sized_us: u64) -> Cost {
         let sized = sized_us.min(u64::from(u32::MAX / 2)) as u32;
         let deviation = SIZED_VARIES * f64::from(sized) + f64::from(self.deviation_us);
         Cost { mean_us: self.mean_us.saturating_add(sized), deviation_us: deviation as u32 }
     }
-
-    /// The part of the cost that needs no more than this.
-    fn within(self, most_us: f64) -> Cost {
-        let mean = f64::from(self.mean_us).min(most_us);
-        let deviation = f64::from(self.deviation_us).min((most_us - mean) / MARGIN);
-        Cost { mean_us: mean as u32, deviation_us: deviation as u32 }
-    }
 }
 
-/// The part of a deadline for which work may always wait before one worker, whatever headroom the costliest request would
-/// need. With s workers it is divided by the square root of s, because the queue before many workers varies less. On the
-/// trace of a language model one worker then serves 0.85 of its capacity, and the largest requests are admitted half as
-/// often as all requests are; with a longer queue the figures are 0.90 and a third.
-const LEAST_QUEUE: f64 = 0.5;
 /// The coefficient of variation of a service time of known size (AC 2).
 const SIZED_VARIES: f64 = 0.1;
-/// [`Estimates::fade`] takes one part in so many off the largest announced cost.
-const FADE: u32 = 20;
+/// The part of its time that the blocks of a body need: four deviations more than their mean.
+const SIZED_NEEDS: f64 = 1.0 + 4.0 * SIZED_VARIES;
 
 /// The estimates of announced costs are in millionths of the announcement.
 const ANNOUNCED: u64 = 1_000_000;
 
 impl Estimates {
-    pub(crate) fn new(types: usize, levels: usize) -> Self {
-        let mut rows = Vec::new();
+    /// For so many types, levels, and places of promises.
+    pub(crate) fn new(types: usize, levels: usize, places: usize, shapes: Option<Arc<ShapeTable>>) -> Self {
+        let (mut rows, mut needs) = (Vec::new(), Vec::new());
+        let (mut came, mut costliest) = (Vec::new(), Vec::new());
         rows.resize_with(2 * types * levels, TypeEstimate::default);
-        let (costliest, announced, headroom) = (Word::default(), AtomicU32::new(0), AtomicU32::new(0));
-        Estimates { types, levels, rows, costliest, announced, headroom }
+        needs.resize_with(rows.len() * places, AtomicU32::default);
+        came.resize_with(rows.len() * places, AtomicBool::default);
+        costliest.resize_with(places, Costliest::default);
+        Estimates {
+            types,
+            levels,
+            rows,
+            needs,
+            came,
+            costliest,
+            longest_us: AtomicU64::new(u64::MAX),
+            shapes,
+        }
     }
 
     pub(crate) fn rows(&self) -> &[TypeEstimate] {
         &self.rows
     }
 
-    /// The headroom before this many workers.
-    pub(crate) fn headroom(&self, terms: &DeadlineTerms, workers: u32) -> Headroom {
-        let known = self.costliest.get();
-        let announced = Cost { mean_us: self.announced.load(Ordering::Relaxed), deviation_us: 0 };
-        let costliest = if announced.needs_us() > known.needs_us() { announced } else { known };
-        let deadline_us = terms.deadline.map_or(0.0, |deadline| deadline.as_nanos() as f64 / 1e3);
-        let most_us = (1.0 - LEAST_QUEUE / sqrt(f64::from(workers.max(1)))) * deadline_us;
-        let part = f64::from(self.headroom.load(Ordering::Relaxed)) * 1e-6;
-        Headroom { costliest: costliest.within(part * most_us), most_us }
+    /// Sets the longest deadline beside which the site's requests stand.
+    pub(crate) fn set_longest(&self, deadline_us: u64) {
+        self.longest_us.store(deadline_us, Ordering::Relaxed);
     }
 
-    /// Sets which part of the costliest cost's headroom is kept, from 0 to 1.
-    pub(crate) fn set_headroom(&self, part: f64) {
-        self.headroom.store((part * 1e6) as u32, Ordering::Relaxed);
+    /// Sets what the requests of a row need within the deadline of a place.
+    pub(crate) fn set_own(&self, row: usize, place: usize, own: OwnTime) {
+        self.needs[row * self.costliest.len() + place].store(own.packed(), Ordering::Relaxed);
     }
 
-    /// Notes an announced cost, if it fits into the deadline.
-    pub(crate) fn saw(&self, cost: Cost, terms: &DeadlineTerms) {
-        if terms.deadline.is_some_and(|deadline| Duration::from_micros(cost.mean_us.into()) <= deadline) {
-            self.announced.fetch_max(cost.mean_us, Ordering::Relaxed);
+    /// What the requests of a row need within the deadline of a place.
+    pub(crate) fn own(&self, row: usize, place: usize) -> OwnTime {
+        OwnTime::unpacked(self.needs[row * self.costliest.len() + place].load(Ordering::Relaxed))
+    }
+
+    /// Whether a request of this row and place came since the last call.
+    pub(crate) fn take_came(&self, row: usize, place: usize) -> bool {
+        let came = &self.came[row * self.costliest.len() + place];
+        came.load(Ordering::Relaxed) && came.swap(false, Ordering::Relaxed)
+    }
+
+    /// Sets what the costliest types of a place need.
+    pub(crate) fn set_costliest(&self, place: usize, needs: Needs) {
+        self.costliest[place].set(needs);
+    }
+
+    /// Forgets the requests of known size or cost that came before the last call.
+    pub(crate) fn turn(&self) {
+        self.costliest.iter().for_each(Costliest::turn);
+    }
+
+    /// Notes a request that is likely to be in time; returns the costliest ones with the same promise.
+    pub(super) fn costliest(
+        &self,
+        (features, level): (CostFeatures, u8),
+        needs: Needs,
+        terms: &DeadlineTerms,
+    ) -> &Costliest {
+        let place = self.place(terms);
+        let costliest = &self.costliest[place];
+        let came = &self.came[self.number(features, level) * self.costliest.len() + place];
+        if features.announced_us > 0 || features.blocks > 0 {
+            costliest.note_told(needs);
+        } else if !came.load(Ordering::Relaxed) {
+            came.store(true, Ordering::Relaxed);
         }
+        costliest
     }
 
-    /// Lets the largest announced cost fade with time.
-    pub(crate) fn fade(&self) {
-        let seen = self.announced.load(Ordering::Relaxed);
-        // A larger cost that is announced at this moment may be lost, but others like it follow.
-        self.announced.store(seen - seen.div_ceil(FADE), Ordering::Relaxed);
-    }
-
-    pub(crate) fn set_costliest(&self, cost: Cost) {
-        self.costliest.set(cost);
+    /// What a request with this cost needs within its deadline.
+    pub(crate) fn own_time(&self, features: CostFeatures, level: u8, terms: &DeadlineTerms) -> OwnTime {
+        let row = self.number(features, level);
+        let own = self.own(row, self.place(terms));
+        if features.announced_us == 0 && features.blocks == 0 {
+            return own;
+        }
+        let cost = self.cost(features, level);
+        let needs_us = match features.announced_us {
+            0 => own.needs_us + (SIZED_NEEDS * self.rows[row].sized_us(features.blocks) as f64) as u32,
+            announced => of_announced(announced, own.needs_us),
+        };
+        let deadline_us = terms.deadline.map_or(u64::MAX, |deadline| deadline.as_micros() as u64);
+        let alone = if u64::from(cost.mean_us) > deadline_us {
+            Alone::Late
+        } else if u64::from(cost.mean_us) + u64::from(cost.deviation_us) > deadline_us {
+            Alone::Even
+        } else {
+            own.alone
+        };
+        OwnTime { needs_us: needs_us.max(cost.mean_us), alone }
     }
 
     /// The estimate of a type at a level, 1..=M. After a reload there may be fewer of both than the permit knew.
     fn row(&self, features: CostFeatures, level: u8) -> &TypeEstimate {
+        &self.rows[self.number(features, level)]
+    }
+
+    /// The place of a promise. After a reload there may be fewer than the class knew.
+    fn place(&self, terms: &DeadlineTerms) -> usize {
+        usize::from(terms.place).min(self.costliest.len() - 1)
+    }
+
+    fn number(&self, features: CostFeatures, level: u8) -> usize {
         let announced = features.announced_us > 0;
         let request_type = usize::from(features.request_type).min(self.types - 1);
         let level = usize::from(level.max(1)).min(self.levels) - 1;
-        &self.rows[(usize::from(announced) * self.types + request_type) * self.levels + level]
+        (usize::from(announced) * self.types + request_type) * self.levels + level
     }
 
     pub(crate) fn cost(&self, features: CostFeatures, level: u8) -> Cost {
@@ -173,34 +221,82 @@ impl Estimates {
         if announced_us == 0 {
             return if features.blocks > 0 { known.and_sized(row.sized_us(features.blocks)) } else { known };
         }
-        let of = |part: u32| {
-            u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
-        };
+        let of = |part| of_announced(announced_us, part);
         Cost { mean_us: of(known.mean_us), deviation_us: of(known.deviation_us) }
     }
 
     /// Adds the time that a request took.
     pub(crate) fn note(&self, features: CostFeatures, level: u8, took_ns: u64) {
         let row = self.row(features, level);
+        let (took_us, longest_us) = (took_ns / 1000, self.longest_us.load(Ordering::Relaxed));
+        if let Some(shapes) = self.shapes.as_ref().filter(|_| features.announced_us == 0) {
+            let took_us = took_us.saturating_sub(row.sized_us(features.blocks));
+            shapes.note(features.shape, level, took_us);
+        }
         match u64::from(features.announced_us) {
-            0 if features.blocks > 0 => row.note_sized(took_ns / 1000, features.blocks),
-            0 => _ = row.note(took_ns / 1000),
-            announced => _ = row.note((took_ns / 1000).saturating_mul(ANNOUNCED) / announced),
+            0 if features.blocks > 0 => row.note_sized(took_us, longest_us, features.blocks),
+            0 => _ = row.note(took_us, longest_us),
+            announced => _ = row.note(took_us.saturating_mul(ANNOUNCED) / announced, u64::MAX),
         }
     }
 
-    /// Counts a refusal; `too_long` if the request takes too long even alone.
-    pub(crate) fn refuse(&self, features: CostFeatures, level: u8, too_long: bool) {
-        let row = self.row(features, level);
-        row.refused.fetch_add(1, Ordering::Relaxed);
-        row.too_long.fetch_add(too_long.into(), Ordering::Relaxed);
+    /// Counts a request that was refused because it takes too long even alone.
+    pub(crate) fn refuse_too_long(&self, features: CostFeatures, level: u8) {
+        self.row(features, level).too_long.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether a request that takes too long is admitted, to see whether such requests still do: true once after each
-    /// [`TypeEstimate::invite`].
-    pub(crate) fn is_invited(&self, features: CostFeatures, level: u8) -> bool {
-        let invited = &self.row(features, level).invited;
-        invited.load(Ordering::Relaxed) > 0 && invited.swap(0, Ordering::Relaxed) > 0
+    /// invitation, and after an invitation for idle servers only on those.
+    pub(crate) fn is_invited(&self, features: CostFeatures, level: u8, idle: bool) -> bool {
+        let row = self.row(features, level);
+        let take =
+            |invited: &AtomicBool| invited.load(Ordering::Relaxed) && invited.swap(false, Ordering::Relaxed);
+        (idle && take(&row.invited_if_idle)) || take(&row.invited)
+    }
+}
+
+/// A part (millionths) of an announced cost.
+fn of_announced(announced_us: u32, part: u32) -> u32 {
+    u32::try_from(u64::from(announced_us) * u64::from(part) / ANNOUNCED).unwrap_or(u32::MAX)
+}
+
+/// What a request's own service needs within its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnTime {
+    /// The time (us) within which it is done with the chance that was promised, or as far as that is possible at all.
+    pub(crate) needs_us: u32,
+    pub(crate) alone: Alone,
+}
+
+/// The chance of a request that does not wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alone {
+    /// It is likely to be in time.
+    Likely,
+    /// It is more often in time than late.
+    Even,
+    /// It is more often late.
+    Late,
+}
+
+impl OwnTime {
+    /// Its mean, and by how much more it needs.
+    pub(crate) fn needs(self, mean_us: f64) -> Needs {
+        let needs = f64::from(self.needs_us);
+        let mean = mean_us.min(needs);
+        Needs { mean, margin: needs - mean }
+    }
+
+    const TIME_BITS: u32 = 30;
+
+    fn packed(self) -> u32 {
+        self.needs_us.min((1 << OwnTime::TIME_BITS) - 1) | (self.alone as u32) << OwnTime::TIME_BITS
+    }
+
+    fn unpacked(word: u32) -> Self {
+        let alone = [Alone::Likely, Alone::Even, Alone::Late, Alone::Late];
+        let number = (word >> OwnTime::TIME_BITS) as usize;
+        OwnTime { needs_us: word & ((1 << OwnTime::TIME_BITS) - 1), alone: alone[number] }
     }
 }
 
@@ -211,7 +307,6 @@ pub(crate) struct TypeSums {
     pub(crate) squares_us2: u64,
     /// Sums of blocks, of their squares, and of their products with the time that the request took (us).
     pub(crate) blocks: [u64; 3],
-    pub(crate) refused: u64,
     pub(crate) too_long: bool,
 }
 
@@ -226,7 +321,12 @@ impl TypeEstimate {
 
     /// Has the next request admitted that takes too long.
     pub(crate) fn invite(&self) {
-        self.invited.store(1, Ordering::Relaxed);
+        self.invited.store(true, Ordering::Relaxed);
+    }
+
+    /// Has it admitted if a worker would still be idle.
+    pub(crate) fn invite_if_idle(&self) {
+        self.invited_if_idle.store(true, Ordering::Relaxed);
     }
 
     /// Sets the cost of each block.
@@ -239,24 +339,34 @@ impl TypeEstimate {
     }
 
     /// Adds the time of a request with a body; the cost of its blocks is subtracted before the type learns from it.
-    fn note_sized(&self, took: u64, blocks: u16) {
+    fn note_sized(&self, took: u64, longest: u64, blocks: u16) {
         let sized = self.sized_us(blocks);
-        let took = sized + self.note(took.saturating_sub(sized));
+        let took = sized + self.note(took.saturating_sub(sized), longest);
         let blocks = u64::from(blocks);
         for (sum, value) in self.blocks.iter().zip([blocks, blocks * blocks, blocks.saturating_mul(took)]) {
             sum.fetch_add(value, Ordering::Relaxed);
         }
     }
 
-    /// Adds a time, cut to the outlier bound; returns the time that was added.
-    fn note(&self, took: u64) -> u64 {
+    /// Adds a time, cut to the outlier bound and to the longest time that counts; returns the time that was added.
+    fn note(&self, took: u64, longest: u64) -> u64 {
+        self.times[time_bin(took)].fetch_add(1, Ordering::Relaxed);
         let Cost { mean_us, deviation_us } = self.get();
         let clip = ServiceTime::clip(mean_us.into(), deviation_us.into()) as u64;
-        let took = took.min(clip.max(1));
+        let took = took.min(clip.max(1)).min(longest);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took, Ordering::Relaxed);
         self.squares_us2.fetch_add(took.saturating_mul(took), Ordering::Relaxed);
         took
+    }
+
+    /// Takes the numbers of requests by their time since the last call.
+    pub(crate) fn take_times(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let taken = self.times.iter().map(|count| match count.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => count.swap(0, Ordering::Relaxed),
+        });
+        taken.enumerate().filter(|(_, count)| *count > 0)
     }
 
     /// Takes the sums since the last call.
@@ -267,7 +377,6 @@ impl TypeEstimate {
             sum_us: take(&self.sum_us),
             squares_us2: take(&self.squares_us2),
             blocks: self.blocks.each_ref().map(take),
-            refused: self.refused.swap(0, Ordering::Relaxed).into(),
             too_long: self.too_long.swap(0, Ordering::Relaxed) > 0,
         }
     }

@@ -17,6 +17,10 @@ use libm::{erfc, exp, sqrt};
 /// The coefficient of variation of the time at which the first of many workers is free: a half, as for residual times that
 /// are uniformly distributed.
 const SPREAD: f64 = 0.5;
+/// Two steps leave an error below a hundredth.
+const NEWTON_STEPS: u32 = 2;
+/// The slope of the equation, which is 0 where no work and none in small pieces is ahead.
+const LEAST_SLOPE: f64 = 1e-3;
 /// The part of the workers that higher ranks leave is taken to be at least this.
 const LEAST_LEFT: f64 = 0.05;
 
@@ -74,19 +78,44 @@ pub(super) struct Free {
     pub(super) spread: f64,
 }
 
-/// The time after which s workers have done the work `ahead`, when each first finishes its residual work, together
-/// `serving`.
+/// The time after which the first of s workers is free, when they first finish their residual work, together `serving`, and
+/// then the work `ahead`, whose requests have the mean residual life `life` when one looks at them in service.
 ///
-/// With one worker it is the sum of both. With many workers some are free sooner: if residual times are uniform from 0 to
-/// 2 r, each worker has done the work w after `2 sqrt(r w)` on average, or after `w + r` where w is above r. Between one
-/// and many workers the time is interpolated. AC's bound, the sum divided by s, is much too large when a few long requests
-/// are in service: requests of a higher class would be refused for a wait that they never have.
-pub(super) fn until_free(ahead: f64, serving: f64, s: f64) -> Free {
+/// With one worker it is the sum of both. With many workers some are free sooner. A worker with the mean residual time r is
+/// free at t with the chance `1 - exp(-t / r)`. Until then it has done nothing of the work ahead; from then on it does, and
+/// it is in the middle of a request: one is started before the other ends. So what has been *started* of the work
+/// ahead, w for each worker, is
+///
+/// ```text
+/// t - (r - life) (1 - exp(-t / r)) = w
+/// ```
+///
+/// For small pieces (life = 0) this is the work of those that are free; where waiting requests are like those in service
+/// (life = r), t = w: departures go on at their rate. Between one and many workers the time is interpolated. AC's bound, the
+/// sum of both over s, is much too large when a few long requests are in service: requests of a higher class would be
+/// refused for a wait that they never have.
+pub(super) fn until_free(ahead: f64, serving: f64, life: f64, s: f64) -> Free {
     let (w, r) = (ahead / s, serving / s);
-    let many = if w < r { 2.0 * sqrt(r * w) } else { w + r };
-    let follows = if w < r { w / r } else { 1.0 };
-    let spread = SPREAD * (1.0 - follows) * (1.0 - 1.0 / s) * r / s;
+    let many = if r > 0.0 { r * started_after(w / r, (life / r).min(1.0)) } else { w };
+    // The part of the workers that have been free until then, and what they do if pieces are small.
+    let moved = if r > 0.0 { 1.0 - exp(-many / r) } else { 1.0 };
+    let follows = moved * (1.0 - (life / r.max(1.0)).min(1.0));
+    let unknown = SPREAD * (1.0 - moved) * (1.0 - 1.0 / s) * r / s;
+    let spread = sqrt(unknown * unknown + moved * (s - 1.0) * life * life / (s * s));
     Free { after: many + (w + r - many) / s, serving: follows + (1.0 - follows) / s, spread }
+}
+
+/// The u for which `u - (1 - life) (1 - exp(-u)) = w`.
+fn started_after(w: f64, life: f64) -> f64 {
+    let less = 1.0 - life;
+    // With u / (1 + u) for 1 - exp(-u), which is a little less, the equation is quadratic. Newton's steps take it from there.
+    let half = 0.5 * (w - life);
+    let mut u = half + sqrt(half * half + w);
+    for _ in 0..NEWTON_STEPS {
+        let rest = exp(-u);
+        u -= (u - less * (1.0 - rest) - w) / (1.0 - less * rest).max(LEAST_SLOPE);
+    }
+    u.max(0.0)
 }
 
 #[cfg(test)]
@@ -119,6 +148,30 @@ mod tests {
             }
         });
         late.count() as f64 / f64::from(RUNS)
+    }
+
+    #[test]
+    fn departures_of_like_requests_go_on_at_their_rate() {
+        // Exponential requests of mean S before s workers: the (n + 1)th departure is after (n + 1) S / s.
+        for (waiting, s) in [(0.0, 8.0), (3.0, 8.0), (40.0, 8.0), (5.0, 1.0)] {
+            let free = until_free(waiting * 40e3, s * 40e3, 40e3, s);
+            assert!(
+                (free.after / ((waiting + 1.0) * 40e3 / s) - 1.0).abs() < 1e-3,
+                "{waiting} {s}: {}",
+                free.after
+            );
+        }
+    }
+
+    #[test]
+    fn small_work_waits_for_the_workers_that_are_free() {
+        // By the equation above, with 100 ms of residual work at each of many workers.
+        for until in [5e3_f64, 50e3, 300e3] {
+            let ahead = until - 100e3 * (1.0 - exp(-until / 100e3));
+            let free = until_free(1000.0 * ahead, 1000.0 * 100e3, 0.0, 1000.0);
+            assert!((free.after / until - 1.0).abs() < 0.03, "{until}: {}", free.after);
+        }
+        assert!((until_free(30e3, 0.0, 0.0, 3.0).after - 10e3).abs() < 1.0);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! - `residual_work`: what remains of the work in service
 //! - `expected_wait`: the wait that follows from the unfinished work
 //! - `estimates`: the expected cost of a request, by type and level
+//! - `headroom`: what the requests of a rank leave free for the costliest of them
 //! - `rule`: which rule decides about deadlines: unfinished work, or for comparison one of the next two
 //! - `synthetic`: instantaneous synthetic utilization (UC 3)
 //! - [`aces`]: the paper AC's budget of a period
@@ -18,6 +19,7 @@ pub(crate) mod contract_token_bucket;
 pub(crate) mod deadline;
 pub(crate) mod estimates;
 mod expected_wait;
+pub(crate) mod headroom;
 pub(crate) mod residual_work;
 pub(crate) mod rule;
 pub(crate) mod synthetic;

@@ -53,6 +53,11 @@ impl ResidualWork {
         (residual as f64, variance as f64)
     }
 
+    /// The residual work (us), and its variance; without a clock, at the mean age.
+    pub(crate) fn at(&self, now: Option<Instant>) -> (f64, f64) {
+        now.map_or_else(|| self.about(), |now| self.left(now))
+    }
+
     /// The residual work now (us), and its variance.
     pub(crate) fn left(&self, now: Instant) -> (f64, f64) {
         let (residual, variance) = self.about();

@@ -122,15 +122,13 @@ impl Synthetic {
         work_us: u64,
         workers: &Workers,
     ) -> Result<(), Option<Duration>> {
-        let (rank, own) = &self.0[slot];
+        let ((rank, own), at) = (&self.0[slot], workers.at.unwrap_or(Instant::ZERO));
         let counted =
             || self.0.iter().filter(|(other, _)| other.band <= rank.band && other.deadline_ns < u64::MAX);
         if workers.empty {
-            self.0.iter().for_each(|(_, current)| current.clear(workers.at));
+            self.0.iter().for_each(|(_, current)| current.clear(at));
         }
-        let sum = counted()
-            .map(|(_, current)| current.work_us(workers.at) as f64 / current.deadline_us)
-            .sum::<f64>();
+        let sum = counted().map(|(_, current)| current.work_us(at) as f64 / current.deadline_us).sum::<f64>();
         let most = BOUND * f64::from(workers.all.max(1));
         if sum <= most {
             Ok(())
@@ -162,14 +160,14 @@ mod tests {
     }
 
     fn workers(ms: u64, all: u32, empty: bool) -> Workers {
-        Workers { all, idle: empty, left: (0.0, 0.0), at: at(ms), empty }
+        Workers { all, idle: empty, left: (0.0, 0.0), at: Some(at(ms)), empty }
     }
 
     /// How many requests of 10 ms are admitted at one moment.
     fn admitted(synthetic: &Synthetic, slot: usize, workers: &Workers) -> u32 {
         let mut count = 0;
         loop {
-            let part = synthetic.reserve(slot, workers.at, 10_000);
+            let part = synthetic.reserve(slot, workers.at.unwrap_or(Instant::ZERO), 10_000);
             if synthetic.admits(slot, 10_000, workers).is_err() {
                 synthetic.unreserve(slot, part, 10_000);
                 return count;

@@ -118,7 +118,7 @@ impl FractionLaw {
         let served = demand.offered(1.0 + seen.applied, 0.0);
         let (target, _) = self.law.target(&Observation {
             set_point: load_line,
-            capacity: load_line,
+            capacity: None,
             measured: if seen.overloaded { 1.0 } else { load.utilization().min(1.0) },
             served,
             overridden: seen.overloaded,
@@ -129,6 +129,7 @@ impl FractionLaw {
             service_periods: SERVICE_PERIODS,
             ordinary_backlog: 0.0,
             unconfirmed: load.rose(),
+            best_effort_waits: false,
         });
         self.service_level = match target {
             LawTarget::Load(load) => next_level(&load, self.service_level, &demand),

@@ -25,6 +25,8 @@ pub(crate) struct DepartureInput<'a> {
     pub(crate) workers: &'a dyn Fn(usize) -> u32,
     /// U*, by plant, as promised.
     pub(crate) set_point: &'a dyn Fn(usize) -> f64,
+    /// Whether requests of other classes wait, by plant and class.
+    pub(crate) contended: &'a dyn Fn(usize, usize) -> bool,
 }
 
 /// When a loop is due after a step at `now`: when the fastest of its classes, by their rates, has had [`UPDATE`] departures.

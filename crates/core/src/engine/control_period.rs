@@ -3,6 +3,7 @@
 use super::Engine;
 use super::published_state::{PublishedPlant, PublishedState};
 use super::timers::Timer;
+use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
 use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
@@ -13,6 +14,7 @@ use crate::control::workers::SearchInput;
 use crate::promises::Mode;
 use crate::telemetry::measurement::Measurement;
 use crate::time::{Duration, Instant};
+use core::sync::atomic::Ordering::Relaxed;
 
 impl Engine {
     /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
@@ -75,6 +77,7 @@ impl Engine {
             monitors: &self.sensors.classes,
             workers: &|plant: usize| state.plants[plant].capacity.workers(),
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
+            contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
         publish_quotas(state, self.loops.delays.step(now, input));
         publish_turns(state, self.loops.ratios.step(now, input));
@@ -90,13 +93,19 @@ impl Engine {
         self.timers.set(Timer::Departures, due);
     }
 
+    /// Turns the choice of clients, where that was promised.
+    pub(super) fn turn_clients(&mut self, unix_time: Duration) {
+        let turn = self.registry.promises.control.rekey.map_or(0, |rekey| turn_at(unix_time, rekey));
+        self.published().turn.store(turn, Relaxed);
+    }
+
     /// Ends the periods of admission by budget that are over.
-    pub(super) fn turn_budgets(&mut self, now: Instant, time_of_day: Duration) {
+    pub(super) fn turn_budgets(&mut self, now: Instant, unix_time: Duration) {
         let plants = self.lane.published.plants.iter().enumerate();
         let mut unfinished = plants
             .filter(|(_, plant)| plant.has_deadlines)
             .map(|(number, plant)| (number, &plant.unfinished));
-        self.loops.budgets.step(now, BudgetInput { time_of_day, unfinished: &mut unfinished });
+        self.loops.budgets.step(now, BudgetInput { unix_time, unfinished: &mut unfinished });
         self.timers.set(Timer::Budget, self.loops.budgets.due().instant());
     }
 
@@ -109,7 +118,8 @@ impl Engine {
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
         if self.is_idle() {
             self.add_idle_periods(1);
-            return self.loops.rejection.learn(self.sensors.classes.measurements(), gateway_cpu);
+            let classes = self.sensors.classes.measurements();
+            return self.loops.rejection.learn(classes, gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
         let lanes =
@@ -117,6 +127,13 @@ impl Engine {
         let something_came = self.sensors.classes.observe(lanes);
         let classes = self.sensors.classes.measurements();
         self.loops.costs.iter_mut().zip(classes).for_each(|(costs, measured)| costs.learn(measured));
+        for ((costs, measured), class) in
+            self.loops.costs.iter().zip(classes).zip(&self.lane.published.classes)
+        {
+            if measured.active && class.contract.as_ref().is_some_and(|contract| contract.counts_bytes()) {
+                class.words.set_sizes(&costs.by_level[1..=usize::from(class.top_level)]);
+            }
+        }
         self.loops.rejection.learn(classes, gateway_cpu);
         for plant in 0..self.loops.utilization.len() {
             if idle_periods > 0 {
@@ -148,21 +165,27 @@ impl Engine {
             waiting: &self.sensors.waiting,
             workers: capacity.workers(),
         };
-        let loops = &mut self.loops;
+        let (loops, waiting) = (&mut self.loops, &self.sensors.waiting);
         let input = PlantInput {
             measured,
             costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
-            max_wait: queue.max_wait,
+            max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             set_point_reduction: loops.delays.set_point_reduction(plant),
             sheds: loops.delays.sheds(plant) || *has_deadlines,
+            best_effort_waits: queue.max_wait.is_none() && best_effort_waits(state, waiting),
         };
         for (class, m) in loops.utilization[plant].step(now, input) {
             if loops.applied[*class] != *m {
                 state.classes[*class].words.service_level.set(*m);
                 loops.applied[*class] = *m;
             }
+        }
+        let own = &loops.utilization[plant];
+        state.plants[plant].returns.set(own.returns);
+        if own.tells_the_queue() {
+            gate.set_rejected(queue.max_wait.or(own.most_wait()), own.rejected());
         }
     }
 
@@ -176,13 +199,19 @@ impl Engine {
     }
 }
 
+/// Whether most waiting requests are of classes without a promise of their own.
+fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
+    let own = state.classes.iter().zip(waiting).filter(|(class, _)| class.has_own_promise());
+    2 * own.map(|(_, waiting)| *waiting).sum::<u32>() <= waiting.iter().sum()
+}
+
 /// Publishes what the delay loop gives out.
 fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
     for own in quotas {
         let Some(quota) = &state.classes[own.class].quota else { continue };
         quota.set_workers(own.workers);
         if let Some(waits) = own.waits {
-            quota.set_most_gap(waits.most_gap);
+            quota.gaps.set_longest(waits.longest_gap);
             quota.set_urgent(waits.urgent);
             quota.set_bound(waits.bound);
         }

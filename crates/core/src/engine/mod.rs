@@ -110,6 +110,7 @@ impl Engine {
             self.timers.start(now);
         }
         self.read(readings);
+        let unix_time = readings.unix_time.unwrap_or(now.since(Instant::ZERO));
         if self.timers.ends_sample(now) {
             self.sample(now);
         }
@@ -117,11 +118,12 @@ impl Engine {
             self.step_departures(now);
         }
         if self.timers.is_due(Timer::Period, now) {
+            self.turn_clients(unix_time);
             self.end_period(now, readings.gateway_cpu);
             self.timers.ended_period(now);
         }
         if self.timers.is_due(Timer::Budget, now) {
-            self.turn_budgets(now, readings.time_of_day.unwrap_or(now.since(Instant::ZERO)));
+            self.turn_budgets(now, unix_time);
         }
         self.timers.next().min(self.serve_waiting(now, verdicts))
     }

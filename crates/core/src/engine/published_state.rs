@@ -4,10 +4,12 @@
 //! of fixed layout. Everything else (rules, ranks, deadlines) is constant within a generation.
 
 use crate::actuator::capacity::Capacity;
+use crate::actuator::return_time::AtomicReturnTimes;
 use crate::actuator::service_level::AtomicServiceLevel;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::estimates::Estimates;
 use crate::admission::unfinished_work::{UnfinishedWork, Workers};
+use crate::model::CostEstimate;
 use crate::promises::registry::Registry;
 use crate::promises::{Choice, MAX_LEVELS, Mode, QueueBounds};
 use crate::request::classify::Classifier;
@@ -27,7 +29,10 @@ pub(crate) struct PublishedState {
     pub(crate) generation: u32,
     pub(crate) rules: Classifier,
     pub(crate) mode: Mode,
-    pub(crate) retry_after: Duration,
+    /// What every request that is turned away is told, if the operator says so.
+    pub(crate) retry_after: Option<Duration>,
+    /// What is added to the hash of each client, so that it is not always the same clients who are degraded.
+    pub(crate) turn: AtomicU64,
     pub(crate) classes: Vec<PublishedClass>,
     pub(crate) plants: Vec<PublishedPlant>,
     pub(crate) lanes: Vec<Arc<LaneCounters>>,
@@ -38,13 +43,28 @@ impl PublishedState {
     pub(crate) fn empty(lanes: Vec<Arc<LaneCounters>>) -> Self {
         PublishedState {
             generation: 0,
-            rules: Classifier::of(&Registry::default(), 0),
+            rules: Classifier::of(&Registry::default(), 0, |_| None),
             mode: Mode::default(),
-            retry_after: Duration::ZERO,
+            retry_after: None,
+            turn: AtomicU64::new(0),
             classes: Vec::new(),
             plants: Vec::new(),
             lanes,
         }
+    }
+}
+
+impl PublishedState {
+    /// After what time a request of this client that came then and is turned away at a plant is to come again; `at_least` is
+    /// what admission says of it.
+    pub(crate) fn retry_after(
+        &self,
+        plant: usize,
+        (arrived, client): (Instant, u64),
+        at_least: Option<Duration>,
+    ) -> Duration {
+        let at_least = at_least.unwrap_or(Duration::ZERO);
+        self.retry_after.unwrap_or_else(|| self.plants[plant].returns.draw(arrived, client)).max(at_least)
     }
 }
 
@@ -56,9 +76,14 @@ pub(crate) struct ClassWords {
     pub(crate) note_shift: AtomicU32,
     heavy_count: AtomicU32,
     heavy: [AtomicU64; MOST_HEAVY],
+    /// By level: the bytes of a response at full quality for each byte at this level, in units of [`ClassWords::ONE`]; 0
+    /// while it is not known.
+    full_bytes: [AtomicU32; MAX_LEVELS + 1],
 }
 
 impl ClassWords {
+    const ONE: f64 = 256.0;
+
     pub(crate) fn new(m: f64) -> Self {
         let (note_shift, heavy_count) = (AtomicU32::new(0), AtomicU32::new(0));
         ClassWords {
@@ -66,6 +91,7 @@ impl ClassWords {
             note_shift,
             heavy_count,
             heavy: Default::default(),
+            full_bytes: Default::default(),
         }
     }
 
@@ -76,6 +102,24 @@ impl ClassWords {
             note_shift: AtomicU32::new(self.note_shift.load(Ordering::Relaxed)),
             heavy_count: AtomicU32::new(self.heavy_count.load(Ordering::Relaxed)),
             heavy: self.heavy.each_ref().map(copy),
+            full_bytes: self.full_bytes.each_ref().map(|word| AtomicU32::new(word.load(Ordering::Relaxed))),
+        }
+    }
+
+    /// How many bytes the requests for which these were delivered ask for at full quality.
+    pub(crate) fn asked_bytes(&self, level: u8, delivered: u64) -> u64 {
+        match self.full_bytes[usize::from(level)].load(Ordering::Relaxed) {
+            0 => delivered,
+            ratio => (delivered as f64 * f64::from(ratio) / Self::ONE) as u64,
+        }
+    }
+
+    /// Publishes the mean sizes by level, 1 to M, as far as they are known.
+    pub(crate) fn set_sizes(&self, sizes: &[CostEstimate]) {
+        let full = sizes.last().and_then(CostEstimate::bytes);
+        for (word, size) in self.full_bytes[1..].iter().zip(sizes) {
+            let ratio = full.zip(size.bytes()).map_or(0.0, |(full, own)| Self::ONE * full / own.max(1.0));
+            word.store(ratio as u32, Ordering::Relaxed);
         }
     }
 
@@ -139,6 +183,11 @@ impl PublishedClass {
         up.or_else(|| (1..wanted).rev().find(here)).unwrap_or(wanted)
     }
 
+    /// Whether its requests were promised a delay, a ratio or a deadline.
+    pub(crate) fn has_own_promise(&self) -> bool {
+        self.quota.is_some() || self.terms.deadline.is_some()
+    }
+
     /// The rank of a request of this standing. A class with a delay or a ratio has one rank for all its
     /// requests but exempt ones.
     pub(crate) fn rank(&self, standing: Standing) -> Rank {
@@ -156,6 +205,7 @@ pub(crate) struct PublishedPlant {
     pub(crate) gate: Arc<Gate>,
     pub(crate) capacity: Arc<Capacity>,
     pub(crate) queue: QueueBounds,
+    pub(crate) returns: Arc<AtomicReturnTimes>,
     /// Whether a class that the plant serves has a deadline. Then the work of all requests at the plant is counted.
     pub(crate) has_deadlines: bool,
     pub(crate) unfinished: UnfinishedWork,
@@ -167,6 +217,6 @@ impl PublishedPlant {
         let all = self.capacity.workers();
         let (waits, in_service) = (self.gate.is_waited_at(), self.gate.in_service());
         let (idle, empty) = (!waits && in_service < all, !waits && in_service == 0);
-        Workers { all, idle, left: self.unfinished.in_service(now), at: now.unwrap_or(Instant::ZERO), empty }
+        Workers { all, idle, left: self.unfinished.in_service(now), at: now, empty }
     }
 }

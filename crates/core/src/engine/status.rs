@@ -59,6 +59,7 @@ impl Engine {
         }
         for (site, numbers) in sites.iter_mut().zip(&self.registry.sites) {
             site.types = self.loops.deadlines.status(numbers.site);
+            site.found_types = self.loops.deadlines.found_types(numbers.site);
         }
         let known = |site: usize| {
             self.loops.utilization[self.registry.promises.sites[site].plant].known_of(
@@ -71,6 +72,7 @@ impl Engine {
             at: self.timers.last_period,
             mode: self.registry.promises.control.mode,
             period: self.registry.promises.control.period,
+            rekey: self.registry.promises.control.rekey,
             plants: plants.collect(),
             sites,
             plan: plan(&self.registry.promises, known),
@@ -87,7 +89,7 @@ impl Engine {
     fn class_status(&self, class: usize, row: &ClassRow) -> ClassStatus {
         let (costs, window) = (&self.loops.costs[class], &self.sensors.classes.measurements()[class].window);
         let workers = f64::from(self.published().plants[row.plant].capacity.workers());
-        let (a, b) = costs.line.costs();
+        let (a, b) = costs.line.coefficients();
         let mean_size = window.counts.bytes as f64 / (window.released.max(1)) as f64;
         let totals = ClassSnapshot::sum(&self.sensors.counters, class, row.levels.len());
         let lanes = || self.sensors.counters.iter().map(move |lane| &lane.classes[class]);
@@ -104,8 +106,8 @@ impl Engine {
             request_rate: window.counts.arrivals as f64 / self.timers.seconds,
             bandwidth: window.counts.bytes as f64 / self.timers.seconds,
             model: ModelStatus {
-                per_request_seconds: a / workers,
-                per_byte_seconds: b / workers,
+                per_request_seconds: a.map(|a| a / workers),
+                per_byte_seconds: b.map(|b| b / workers),
                 confidence: costs.line.confidence(mean_size),
                 frozen: costs.frozen,
             },

@@ -7,10 +7,10 @@
 //! A quota is dithered between whole numbers, so s need not be whole: between two whole numbers log C is linear. Below one
 //! worker and at a >= s every request waits.
 
-use libm::{exp, fabs, log, pow};
+use libm::{exp, fabs, pow};
 
 /// The traffic of a class with its own workers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// lambda (1/s).
     pub rate: f64,
@@ -77,17 +77,9 @@ impl Traffic {
             return 1.0;
         }
         let deviation = mean * pow(self.service_variability, 0.5).clamp(1e-3, 1.0);
-        let left = target_seconds - (mean - deviation);
-        if left <= 0.0 {
-            return 1.0;
-        }
+        let wait = mean / (servers - load) * self.variability();
         let waits = chance_to_wait(servers, load);
-        let wait = (mean / (servers - load) * self.variability()).max(1e-9);
-        // The formula divides by the difference of the two means, so they must not be equal.
-        let wait = if fabs(wait - deviation) < 1e-4 * deviation { 1.0001 * deviation } else { wait };
-        let (slow, own) = (exp(-left / wait), exp(-left / deviation));
-        let both = (wait * slow - deviation * own) / (wait - deviation);
-        ((1.0 - waits) * own + waits * both).clamp(0.0, 1.0)
+        share_over(target_seconds - (mean - deviation), (waits, wait), deviation)
     }
 
     /// The fewest workers, not above `most`, whose mean response time is at most `target_seconds`; `most` where none is.
@@ -126,14 +118,42 @@ impl Traffic {
     }
 }
 
-/// `t_p` of a wait whose mean is `mean_wait` and chance `waits`: the delay that a share `p` stays within (s).
-pub fn wait_percentile(mean_wait: f64, waits: f64, p: f64) -> f64 {
-    if waits <= 1.0 - p { 0.0 } else { mean_wait / waits * log(waits / (1.0 - p)) }
+/// The share of responses longer than `left` (s): a wait, exponential of mean `wait` for the share `waits` and none for the
+/// others, convolved with an exponential service of mean `service`.
+fn share_over(left: f64, (waits, wait): (f64, f64), service: f64) -> f64 {
+    if left <= 0.0 {
+        return 1.0;
+    }
+    let wait = wait.max(1e-9);
+    // The formula divides by the difference of the two means, so they must not be equal.
+    let wait = if fabs(wait - service) < 1e-4 * service { 1.0001 * service } else { wait };
+    let (slow, own) = (exp(-left / wait), exp(-left / service));
+    let both = (wait * slow - service * own) / (wait - service);
+    ((1.0 - waits) * own + waits * both).clamp(0.0, 1.0)
+}
+
+/// The response time that a share `p` stays within (s), where service is exponential of mean `service` and the share `waits`
+/// waits, `mean_wait` in the mean over all. The percentiles of the wait and of service do not add up to it.
+pub fn response_percentile(mean_wait: f64, waits: f64, service: f64, p: f64) -> f64 {
+    if mean_wait.is_infinite() {
+        return mean_wait;
+    }
+    let wait = (waits, mean_wait / waits.max(1e-9));
+    let (mut low, mut high) = (0.0, service + mean_wait);
+    while share_over(high, wait, service) > 1.0 - p {
+        high *= 2.0;
+    }
+    while high - low > 1e-6 * high {
+        let middle = 0.5 * (low + high);
+        *(if share_over(middle, wait, service) > 1.0 - p { &mut low } else { &mut high }) = middle;
+    }
+    high
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use libm::log;
 
     fn near(found: f64, wanted: f64) {
         assert!(fabs(found - wanted) <= 1e-3 * fabs(wanted).max(1e-3), "{found} instead of {wanted}");
@@ -152,7 +172,11 @@ mod tests {
         assert_eq!(POISSON.response_seconds(0.5), f64::INFINITY);
         // M/M/1 responses are exponential with that mean.
         near(POISSON.late_share(1.0, 3.0), exp(-3.0));
-        near(wait_percentile(1.0, 0.5, 0.95), 2.0 * log(10.0));
+        // The same, from its parts: a share 1/2 waits for 1 in the mean, and is served in 1/2.
+        near(response_percentile(0.5, 0.5, 0.5, 0.95), log(20.0));
+        // Nobody waits: the percentile of service alone. Everybody waits as long as they are served: Erlang's.
+        near(response_percentile(0.0, 0.0, 0.04, 0.9), 0.04 * log(10.0));
+        near(response_percentile(1.0, 1.0, 1.0, 0.95), 4.743_9);
     }
 
     #[test]

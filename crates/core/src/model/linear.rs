@@ -13,7 +13,7 @@
 //! is not clipped, so that it can return.
 
 use super::Served;
-use libm::{fabs, sqrt};
+use libm::sqrt;
 
 /// a and b with the information behind them.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ const MOST_FORGOTTEN: f64 = 0.0327838995179941;
 /// Bytes are counted in KiB inside, so that both columns of the regression are of one magnitude.
 const KIB: f64 = 1024.0;
 const NOTHING_KNOWN: f64 = 1e-9;
+/// A cost of which less than one request tells is not known.
+const LEAST_EVIDENCE: f64 = 1.0;
 
 /// The sums of a period's samples that the model needs.
 #[derive(Default)]
@@ -134,16 +136,41 @@ impl LinearModel {
         (a.max(0.0), b.max(0.0) / KIB)
     }
 
-    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1].
+    /// The same, each only if the samples tell it from the other. Pages of one size do not: they tell the sum alone, and
+    /// how it is divided is then arbitrary.
+    pub fn coefficients(&self) -> (Option<f64>, Option<f64>) {
+        let (a, b) = self.costs();
+        // b is asked for as what the bytes of a mean response cost.
+        let mean = (self.information[1] / self.information[0]).max(1.0);
+        let known = |phi| self.evidence(phi) >= LEAST_EVIDENCE;
+        (known([1.0, 0.0]).then_some(a), known([0.0, mean]).then_some(b))
+    }
+
+    /// How well the cost of a request of `bytes` is known: 1 less its relative standard error, in [0, 1]; 0 if nothing was
+    /// seen that tells it, however much is known of other sizes.
     pub fn confidence(&self, bytes: f64) -> f64 {
         let phi = [1.0, bytes / KIB];
         let expected = self.theta[0] + self.theta[1] * phi[1];
-        if self.periods < 2 || expected <= 0.0 {
+        let evidence = self.evidence(phi);
+        if self.periods < 2 || expected <= 0.0 || evidence < LEAST_EVIDENCE {
             return 0.0;
         }
-        let inverse = self.solve(phi);
-        let variance = self.residual_variance * (phi[0] * inverse[0] + phi[1] * inverse[1]);
-        (1.0 - sqrt(fabs(variance)) / expected).clamp(0.0, 1.0)
+        (1.0 - sqrt(self.residual_variance / evidence) / expected).clamp(0.0, 1.0)
+    }
+
+    /// The number of requests with the regressor `phi` that would tell as much of its cost as all that was seen:
+    /// `1 / (phi' I^-1 phi)`. Along the eigenvectors of I no cancellation hides that a direction was never excited.
+    fn evidence(&self, phi: [f64; 2]) -> f64 {
+        let [i00, i01, i11] = self.information;
+        let spread = sqrt((i00 - i11) * (i00 - i11) + 4.0 * i01 * i01);
+        let most = 0.5 * (i00 + i11 + spread);
+        let least = ((i00 * i11 - i01 * i01) / most).max(NOTHING_KNOWN);
+        // The eigenvector of the larger eigenvalue, by whichever of its two forms has no difference of equals.
+        let [x, y] = if i00 >= i11 { [most - i11, i01] } else { [i01, most - i00] };
+        let square = x * x + y * y;
+        let (c, s) = if square > 0.0 { (x / sqrt(square), y / sqrt(square)) } else { (1.0, 0.0) };
+        let (along, across) = (c * phi[0] + s * phi[1], c * phi[1] - s * phi[0]);
+        1.0 / (along * along / most + across * across / least)
     }
 
     /// The inverse of the information times a vector.
@@ -186,6 +213,7 @@ fn forget(kept: [f64; 3], batch: [f64; 3], most: f64) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use libm::fabs;
 
     const A: f64 = 0.001_604;
     const B: f64 = 0.063e-3 / 1024.0;
@@ -235,6 +263,40 @@ mod tests {
         let (a, b) = model.costs();
         assert!(close(a, A) && close(b, B), "a = {a}, b = {b} after much of one size");
         assert!(model.information.iter().all(|i| i.is_finite()));
+    }
+
+    /// UC's server, of which only one page size was seen: nothing tells a from b, and the confidence must not say so.
+    #[test]
+    fn of_one_page_size_no_other_is_known() {
+        for kib in [1.0, 32.0, 300.0] {
+            let mut model = LinearModel::default();
+            for _ in 0..5000 {
+                period(&mut model, &[kib], 1.0);
+            }
+            let own = model.confidence(kib * KIB);
+            assert!(own > 0.99, "{own} of {kib} KiB");
+            for other in [0.0, 0.5, 0.9, 1.1, 2.0, 10.0] {
+                let confidence = model.confidence(other * kib * KIB);
+                assert!(confidence == 0.0, "{confidence} of {other} times {kib} KiB");
+            }
+            assert_eq!(model.coefficients(), (None, None));
+            // Another size tells both, and its neighbours.
+            for _ in 0..30 {
+                period(&mut model, &[2.0 * kib], 1.0);
+            }
+            let (a, b) = model.coefficients();
+            assert!(close(a.unwrap(), A) && close(b.unwrap(), B), "{a:?} {b:?}");
+            assert!(model.confidence(1.5 * kib * KIB) > 0.99);
+        }
+        let told = LinearModel::known(A, B).coefficients();
+        assert!(close(told.0.unwrap(), A) && close(told.1.unwrap(), B), "{told:?}");
+        assert_eq!(LinearModel::default().coefficients(), (None, None));
+        // Answers without a body say nothing of what a byte costs.
+        let mut bodiless = LinearModel::default();
+        for _ in 0..50 {
+            period(&mut bodiless, &[0.0], 1.0);
+        }
+        assert!(matches!(bodiless.coefficients(), (Some(a), None) if close(a, A)));
     }
 
     #[test]

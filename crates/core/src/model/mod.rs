@@ -7,19 +7,25 @@
 //! - `tracker`: the estimate of a rate, which follows noise slowly and a step at once
 //! - `delay`: how long requests wait for one of s workers (QM 2.3)
 //! - `service_time`: mean and variance of the service time of a type of requests (AC 3.2)
+//! - `service_histogram`: how the service times of a type are distributed
+//! - `split`: whether two groups of requests cost differently, and which feature tells
 //! - `size_law`: what each block of a request's body adds to its service time (AC eq. 1)
 
 mod cost;
 mod delay;
 mod linear;
+mod service_histogram;
 mod service_time;
 mod size_law;
+mod split;
 mod tracker;
 
 pub(crate) use cost::EVIDENCE;
 pub use cost::{CostEstimate, Served};
-pub use delay::{Traffic, erlang_c, queue_delay, wait_percentile};
+pub use delay::{Traffic, erlang_c, queue_delay, response_percentile};
 pub use linear::LinearModel;
+pub use service_histogram::{ServiceHistogram, TIME_BINS, time_bin};
 pub use service_time::{Batch, ServiceTime};
 pub use size_law::{SizeLaw, Sized};
+pub use split::{Alike, CostDifference, Moments, Token, best_split, log_time};
 pub use tracker::Tracker;

@@ -44,6 +44,30 @@ pub struct Delay {
     pub percentile: Option<f64>,
 }
 
+impl Delay {
+    /// N: the departures of the window over which the promise is judged. So few that the class's recent past counts, and as
+    /// many as ten late ones are expected among: one late request of a thousand says nothing of 99.9 %.
+    pub fn window(&self) -> f64 {
+        const USUAL: f64 = 1000.0;
+        self.expected_late_in(Self::TELLING).max(USUAL)
+    }
+
+    /// The lowest rate (1/s) at which a percentile can be told, since departures older than [`Delay::EXPIRY`] say nothing.
+    pub fn least_rate(&self) -> f64 {
+        self.expected_late_in(Self::TELLING) / Self::EXPIRY.as_secs_f64()
+    }
+
+    /// The departures in which so many late ones are expected.
+    fn expected_late_in(&self, late: f64) -> f64 {
+        self.percentile.map_or(0.0, |percentile| late / (1.0 - percentile / 100.0))
+    }
+
+    /// Late requests that tell a share: ten have a deviation of a third.
+    pub const TELLING: f64 = 10.0;
+    /// The age at which a departure leaves the window.
+    pub const EXPIRY: Duration = Duration::from_secs(600);
+}
+
 /// The priority of classes without one: after all classes that have one.
 pub const LAST_PRIORITY: u8 = u8::MAX;
 
@@ -72,6 +96,8 @@ pub struct Condition {
     pub paths: Vec<String>,
     /// Methods, as sent.
     pub methods: Vec<String>,
+    /// Names of keys of the query.
+    pub query: Vec<String>,
     /// Header name and value pattern.
     pub headers: Vec<(String, String)>,
     /// Cookie name and value pattern.

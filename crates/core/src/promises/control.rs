@@ -12,8 +12,12 @@ pub struct Control {
     pub period: Duration,
     /// The law that moves m.
     pub law: UtilizationLaw,
-    /// The `Retry-After` of rejections by level.
-    pub retry_after: Duration,
+    /// The time in which the choice of clients turns once round, so that each has its share of the better level; `None`:
+    /// always the same clients.
+    pub rekey: Option<Duration>,
+    /// What every request that is turned away is told as `Retry-After`; `None`: when there will be room, by the loop's own
+    /// forecast, and not all at once.
+    pub retry_after: Option<Duration>,
     /// Which parts of the delay law run.
     pub delay_law: DelayParts,
     /// What admission by deadline looks at.
@@ -29,7 +33,8 @@ impl Default for Control {
             mode: Mode::Control,
             period: Duration::from_secs(1),
             law: UtilizationLaw::FeedForward,
-            retry_after: Duration::from_secs(5),
+            rekey: None,
+            retry_after: None,
             delay_law: DelayParts::default(),
             admission: Admission::default(),
             shares: Vec::new(),

@@ -25,6 +25,7 @@ pub use control::{Admission, Control, DelayParts, Mode, Share, UtilizationLaw};
 pub use plant::{Costs, Plant, QueueBounds, Sense, WorkerBounds};
 pub use request_type::{DEFAULT_TYPES, RequestType};
 pub use site::{Choice, Guarantee, Identity, Level, Site};
+pub use validate::LEAST_REKEY_PERIODS;
 
 use alloc::vec::Vec;
 

@@ -96,14 +96,25 @@ pub struct Costs {
 pub struct QueueBounds {
     /// The most requests that wait at once; one more is rejected as `queue-full`.
     pub max_waiting: u32,
-    /// A request that waited this long is answered instead of started.
-    pub max_wait: Duration,
+    /// A request that waited this long is answered instead of started. `None`: [`QueueBounds::LONGEST_WAIT`], and for
+    /// requests without a promise of their own less while the plant is overloaded.
+    pub max_wait: Option<Duration>,
+}
+
+impl QueueBounds {
+    /// The longest wait where none is told. It is generous, because a healthy burst must wait and not fail.
+    pub const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+    /// The longest that a request ever waits.
+    pub fn longest_wait(&self) -> Duration {
+        self.max_wait.unwrap_or(Self::LONGEST_WAIT)
+    }
 }
 
 impl Default for QueueBounds {
     fn default() -> Self {
-        // Both are generous, because a healthy burst must wait and not fail: the level loop empties the queue, these
-        // bounds only end it.
-        QueueBounds { max_waiting: 20_000, max_wait: Duration::from_secs(10) }
+        // Generous, because a healthy burst must wait and not fail: the level loop empties the queue, this bound only
+        // ends it.
+        QueueBounds { max_waiting: 20_000, max_wait: None }
     }
 }

@@ -1,8 +1,12 @@
 //! What an engine cannot be built from.
 
-use super::{Costs, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, UtilizationLaw};
+use super::{Costs, Delay, Guarantee, MAX_LEVELS, Plant, Promises, Share, Site, UtilizationLaw};
 use crate::time::Duration;
 use alloc::{format, string::String, vec::Vec};
+
+/// In a turn of the choice of clients as many get the better level as lose it. In this many periods that is 1 % of the
+/// clients in a period, as many as a level loop may move in the steady state.
+pub const LEAST_REKEY_PERIODS: u32 = 200;
 
 impl Promises {
     /// Checks that an engine can be built from these promises.
@@ -18,6 +22,21 @@ impl Promises {
             && (gain_margin.is_nan() || gain_margin <= 1.0)
         {
             wrong.push(format!("the gain margin is {gain_margin}; it must be above 1, 4 is usual"));
+        }
+        if self.control.rekey.is_some_and(|rekey| rekey < LEAST_REKEY_PERIODS * self.control.period) {
+            wrong.push(format!(
+                "clients change level too fast: `rekey` takes at least {LEAST_REKEY_PERIODS} control periods"
+            ));
+        }
+        if let UtilizationLaw::Paper { .. } = self.control.law {
+            for (number, plant) in self.plants.iter().enumerate() {
+                if let Some(why) = self.what_divides(number) {
+                    wrong.push(format!(
+                        "{}: the paper's law has one level for all, but {why} needs several",
+                        plant.name
+                    ));
+                }
+            }
         }
         if !Share::fit(&self.control.shares) {
             wrong.push(
@@ -35,6 +54,22 @@ impl Promises {
             wrong.push(format!("{} plants and {classes} classes; at most 65535 of each", self.plants.len()));
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// What a plant's clients were promised for which they need several service levels, if anything. A law that moves
+    /// one level for the whole plant would silently not keep it.
+    pub fn what_divides(&self, plant: usize) -> Option<&'static str> {
+        let mut sites = self.sites.iter().filter(|site| site.plant == plant);
+        let first = sites.next()?;
+        if sites.next().is_some() {
+            return Some("a second site");
+        }
+        let others = first.classes.iter().any(|class| class.priority != first.default_priority);
+        match (first.guarantee, others) {
+            (Some(_), _) => Some("a guarantee"),
+            (None, true) => Some("a second priority"),
+            (None, false) => None,
+        }
     }
 }
 
@@ -146,6 +181,16 @@ impl Site {
                 wrong.push(format!("{name}: a delay's percentile lies between 50 and 99.9"));
             }
         }
+        let rate = self.guarantee.map_or(f64::INFINITY, |guarantee| guarantee.rate);
+        for delay in all.iter().filter_map(|(delay, ..)| *delay).filter(|delay| delay.least_rate() > rate) {
+            let (percentile, needed) = (delay.percentile.unwrap_or_default(), delay.least_rate());
+            let told = 100.0 - 100.0 * Delay::TELLING / (Delay::EXPIRY.as_secs_f64() * rate);
+            let told = libm::floor(10.0 * told.max(0.0)) / 10.0;
+            wrong.push(format!(
+                "{name}: whether {percentile} % of the responses are in time cannot be told at {rate} requests a second; \
+                 it takes {needed:.1}, and at this rate up to {told} % can be told"
+            ));
+        }
         if all.iter().any(|(delay, ratio, _)| delay.is_some() && ratio.is_some()) {
             wrong.push(format!("{name}: a class has a delay or a ratio, not both"));
         }
@@ -159,6 +204,54 @@ impl Site {
         }
         if ratios.iter().any(|(_, priority)| *priority != ratios[0].1) {
             wrong.push(format!("{name}: classes with a ratio have one priority; the ratio sets them apart"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Class, Condition};
+    use alloc::vec;
+
+    #[test]
+    fn the_papers_law_is_refused_where_several_levels_are_promised() {
+        let site = || Site::new("shop", &["full"]);
+        let premium = Class { priority: 1, ..Class::new("premium", Condition::default()) };
+        let alike = Class::new("alike", Condition::default());
+        let contract = Site { guarantee: Some(Guarantee::new(10.0, 1e5)), ..site() };
+        for (sites, divides) in [
+            (vec![site()], None),
+            (vec![Site { classes: vec![alike], weight: 2.0, ..site() }], None),
+            (vec![Site { plant: 1, ..site() }], None),
+            (vec![contract], Some("a guarantee")),
+            (vec![Site { classes: vec![premium], ..site() }], Some("a second priority")),
+            (vec![site(), site()], Some("a second site")),
+        ] {
+            let plants = vec![Plant::new("origin", 1), Plant::new("other", 1)];
+            let mut promises = Promises { plants, sites, ..Promises::default() };
+            assert_eq!((promises.what_divides(0), promises.validate()), (divides, Ok(())));
+            promises.control.law = UtilizationLaw::Paper { gain_margin: 4.0 };
+            assert_eq!(promises.validate().is_err(), divides.is_some(), "{promises:?}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_that_a_contract_is_too_slow_to_tell_is_refused_with_the_rate_that_it_takes() {
+        let says = |rate, percentile| {
+            let delay = Delay { target: Duration::from_secs(1), percentile };
+            let site = Site {
+                guarantee: Some(Guarantee::new(rate, 1e6)),
+                default_delay: Some(delay),
+                ..Site::new("shop", &["full"])
+            };
+            Promises::of(Plant::new("app", 8), site).validate().err().map(|wrong| wrong.join("; "))
+        };
+        // Ten late requests in ten minutes: 10 / (0.001 x 600 s).
+        let why = says(16.0, Some(99.9)).expect("too slow");
+        assert!(why.contains("it takes 16.7") && why.contains("up to 99.8 %"), "{why}");
+        for (rate, percentile) in [(17.0, Some(99.9)), (2.0, Some(99.0)), (0.01, None)] {
+            assert_eq!(says(rate, percentile), None, "{percentile:?} at {rate}/s");
         }
     }
 }

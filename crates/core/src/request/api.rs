@@ -25,6 +25,10 @@ pub trait RequestView {
     fn host(&self) -> &str;
     /// The path, without query.
     fn path(&self) -> &str;
+    /// The query, without its question mark; empty if the request has none.
+    fn query(&self) -> &str {
+        ""
+    }
     /// The first header of this name (any case); `None` if absent or not text.
     fn header(&self, name: &str) -> Option<&str>;
     /// The client's address, after trusted proxies.
@@ -53,6 +57,8 @@ pub struct Target {
     pub announced_us: u32,
     /// Whole blocks of 64 KB in its body, by its `Content-Length`; 0 where no deadline is promised.
     pub blocks: u16,
+    /// The handle of its shape, by which types are found; 0 where they are told, and where no deadline is promised.
+    pub shape: u16,
 }
 
 /// The shell's own name for a request, handed back in verdicts. The engine does not read it.
@@ -91,6 +97,8 @@ pub struct Permit {
     pub(crate) metered: bool,
     /// The request is counted in the quota of its class while in service.
     pub(crate) counted: bool,
+    /// The plant answered with a failure. An upgrade is none: its release has no bytes.
+    pub(crate) failed: bool,
     /// The work that was reserved for it, where deadlines are promised.
     pub(crate) work: Option<Work>,
     /// The generation of the promises by which it was given.

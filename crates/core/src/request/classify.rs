@@ -8,10 +8,11 @@ use crate::promises::{Condition, Identity, Network, Promises, Site};
 use crate::request::client_hash::client_hash;
 use crate::request::explain::{Explanation, Identified, Part};
 use crate::request::hosts::Hosts;
+use crate::request::shape_table::ShapeTable;
 use crate::request::type_rules::TypeRules;
 use crate::request::work::CostFeatures;
 use crate::request::{RequestView, Target};
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::net::IpAddr;
 
 /// Text with at most one `*`.
@@ -54,6 +55,7 @@ impl Pattern {
 pub(crate) struct Rule {
     paths: Vec<Pattern>,
     methods: Vec<String>,
+    query: Vec<String>,
     headers: Vec<(String, Pattern)>,
     cookies: Vec<(String, Pattern)>,
     clients: Vec<Network>,
@@ -67,6 +69,7 @@ impl Rule {
         Rule {
             paths: condition.paths.iter().map(|p| Pattern::new(p)).collect(),
             methods: condition.methods.clone(),
+            query: condition.query.clone(),
             headers: pairs(&condition.headers),
             cookies: pairs(&condition.cookies),
             clients: condition.clients.clone(),
@@ -82,6 +85,8 @@ impl Rule {
             Some(Part::Method)
         } else if !any(&self.paths, |path| path.matches(request.path())) {
             Some(Part::Path)
+        } else if !any(&self.query, |key| has_key(request.query(), key)) {
+            Some(Part::Query)
         } else if !any(&self.clients, |network| contains(network, request.client())) {
             Some(Part::Client)
         } else if !any(&self.headers, |(name, value)| request.header(name).is_some_and(|v| value.matches(v)))
@@ -98,6 +103,11 @@ impl Rule {
     pub(crate) fn holds(&self, request: &impl RequestView) -> bool {
         self.miss(request).is_none()
     }
+}
+
+/// Whether a query has a key of this name, with a value or without.
+fn has_key(query: &str, name: &str) -> bool {
+    query.split('&').any(|pair| pair.split('=').next() == Some(name))
 }
 
 fn contains(network: &Network, address: IpAddr) -> bool {
@@ -163,6 +173,7 @@ impl SiteRules {
             request_type: features.request_type,
             announced_us: features.announced_us,
             blocks: features.blocks,
+            shape: features.shape,
         }
     }
 }
@@ -182,11 +193,11 @@ impl Classifier {
     /// The promises that contradict each other, one sentence each.
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         promises.validate()?;
-        Ok(Classifier::of(&Registry::default().next(promises)?, seed))
+        Ok(Classifier::of(&Registry::default().next(promises)?, seed, |_| None))
     }
 
-    /// A classifier with the numbers of this registry.
-    pub(crate) fn of(registry: &Registry, seed: u64) -> Self {
+    /// A classifier with the numbers of this registry, and the types that were found at each site.
+    pub(crate) fn of(registry: &Registry, seed: u64, found: impl Fn(u16) -> Option<Arc<ShapeTable>>) -> Self {
         let keeping = registry.promises.keeping_deadlines();
         let compile = |(site, numbers): (&Site, &SiteNumbers)| SiteRules {
             hosts: site.hosts.iter().map(|h| Pattern::new(&h.to_ascii_lowercase())).collect(),
@@ -194,7 +205,10 @@ impl Classifier {
             classes: site.classes.iter().map(|class| Rule::new(&class.condition)).collect(),
             identity: site.identity.clone(),
             numbers: numbers.clone(),
-            types: site.plants().any(|plant| keeping[plant]).then(|| TypeRules::new(site)),
+            types: site
+                .plants()
+                .any(|plant| keeping[plant])
+                .then(|| TypeRules::new(site, found(numbers.site))),
         };
         let mut random = crate::random::Random::new(seed);
         let sites = registry.promises.sites.iter().zip(&registry.sites);

@@ -3,9 +3,11 @@
 //! The explanation comes from the [`Classifier`] that an engine with the same promises and seed uses, so it shows what
 //! happens there. Pure.
 
+use crate::actuator::level_of_client::{turn_at, turned};
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::promises::Promises;
 use crate::request::{Classifier, RequestView, Target};
+use crate::time::Duration;
 use alloc::{string::String, vec::Vec};
 
 /// A part of a condition.
@@ -15,6 +17,8 @@ pub enum Part {
     Method,
     /// `paths`.
     Path,
+    /// `query`.
+    Query,
     /// `clients`.
     Client,
     /// `headers`.
@@ -56,9 +60,11 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The client's hash as a fraction of 1: where F is above it, the client is served the higher of two levels.
-    pub fn hash(&self) -> f64 {
-        self.target.client as f64 / FRACTION_ONE as f64
+    /// The client's hash as a fraction of 1 at this time since the Unix epoch: where F is above it, the client is served the
+    /// higher of two levels. It moves only where the choice of clients turns (`rekey`).
+    pub fn hash(&self, unix_time: Duration, rekey: Option<Duration>) -> f64 {
+        let turn = rekey.map_or(0, |rekey| turn_at(unix_time, rekey));
+        turned(self.target.client, turn) as f64 / FRACTION_ONE as f64
     }
 }
 

@@ -9,20 +9,27 @@
 //! - `classify`: the site and the class of a request
 //! - `hosts`: which of many sites has a host
 //! - `client_hash`: the keyed hash of the client, by which its level is chosen
+//! - `default_type`: the type of a request that nobody told (AC)
 //! - `type_rules`: the type of a request, by which its cost is estimated
+//! - `shape`: what of a request may tell its cost
+//! - `shape_table`: the shapes and the types that were found, shared by threads
 //! - `work`: the work that a request brings
 //! - [`explain`]: classification step by step
 
 mod api;
 pub(crate) mod classify;
 mod client_hash;
+mod default_type;
 pub mod explain;
 pub(crate) mod hosts;
 mod reason;
+pub(crate) mod shape;
+pub(crate) mod shape_table;
 pub(crate) mod type_rules;
 pub(crate) mod work;
 
 pub(crate) use api::Stage;
 pub use api::{Arrival, Outcome, Permit, RequestView, Service, Target, Token, Verdict, Verdicts};
 pub use classify::Classifier;
+pub use default_type::DefaultType;
 pub use reason::Reason;

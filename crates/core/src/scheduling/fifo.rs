@@ -16,6 +16,8 @@ pub(super) struct Fifo {
     pub(super) rank: Rank,
     /// The class that the fifo belongs to, and its quota; `None` where all classes of the rank share it.
     pub(super) own: Option<(u16, Arc<Quota>)>,
+    /// The site of its requests, where they have no promise of their own; else 0.
+    pub(super) site: u16,
     /// The part of one more worker that the class has earned, in 65536ths.
     earned: u32,
     /// The tier of the fifo in the present choice.
@@ -24,22 +26,23 @@ pub(super) struct Fifo {
     pub(super) group: Option<usize>,
     /// The fifo's number for life, which its tickets carry.
     pub(super) number: u16,
-    /// `None` where a request was taken out of the middle.
-    requests: VecDeque<Option<Waiting>>,
-    /// The ticket of the first of them.
-    first_ticket: u64,
+    /// With the ticket of each, which increases; `None` where a request was taken out of the middle. There is never such a
+    /// hole at an end.
+    requests: VecDeque<(u64, Option<Waiting>)>,
+    next_ticket: u64,
 }
 
 impl Fifo {
-    pub(super) fn new(rank: Rank, own: Option<(u16, Arc<Quota>)>, number: u16) -> Self {
+    pub(super) fn new(rank: Rank, (own, site): (Option<(u16, Arc<Quota>)>, u16), number: u16) -> Self {
         Fifo {
             rank,
             own,
+            site,
             tier: BY_RANK,
             group: None,
             number,
             requests: VecDeque::new(),
-            first_ticket: 0,
+            next_ticket: 0,
             earned: 0,
         }
     }
@@ -54,11 +57,12 @@ impl Fifo {
     }
 
     /// Where the fifo stands in the choice; `None` if it is empty, or its first request is held.
-    pub(super) fn order(&mut self, now: Instant, groups: &Groups) -> Option<Order> {
+    pub(super) fn order(&mut self, now: Instant, groups: &Groups, rejected: &[bool]) -> Option<Order> {
         self.tier = NONE;
         let oldest = self.oldest()?;
-        let turn =
-            self.group.and_then(|group| groups.first(group)).unwrap_or(QueueTurn::new(self.rank, oldest));
+        let first = if self.is_newest_first(rejected) { self.newest()? } else { oldest };
+        let turn = self.group.and_then(|group| groups.first(group));
+        let turn = turn.unwrap_or(QueueTurn::new(self.rank, first));
         let mut order = Order { tier: BY_RANK, turn, group: self.group, urgency: 0.0 };
         if self.rank == Rank::EXEMPT {
             order.tier = EXEMPT;
@@ -101,40 +105,63 @@ impl Fifo {
         most.min(Duration::from_nanos(own))
     }
 
+    /// Whether its requests have no promise of their own and are rejected for the load. All its classes are of one site and
+    /// one priority, and so have one service level.
+    pub(super) fn is_newest_first(&self, rejected: &[bool]) -> bool {
+        self.own.is_none()
+            && self.rank.is_best_effort()
+            && self.first().is_some_and(|first| rejected[usize::from(first.class)])
+    }
+
     pub(super) fn push(&mut self, waiting: Waiting) -> u64 {
-        self.requests.push_back(Some(waiting));
-        self.first_ticket + self.requests.len() as u64 - 1
+        self.next_ticket += 1;
+        self.requests.push_back((self.next_ticket, Some(waiting)));
+        self.next_ticket
     }
 
     pub(super) fn pop(&mut self) -> Option<Waiting> {
+        let (_, waiting) = self.requests.pop_front()?;
         self.skip_holes();
-        self.first_ticket += u64::from(!self.requests.is_empty());
-        self.requests.pop_front().flatten()
+        waiting
     }
 
-    pub(super) fn first(&mut self) -> Option<Waiting> {
+    pub(super) fn pop_newest(&mut self) -> Option<Waiting> {
+        let (_, waiting) = self.requests.pop_back()?;
         self.skip_holes();
-        self.requests.front().copied().flatten()
+        waiting
     }
 
-    pub(super) fn oldest(&mut self) -> Option<Instant> {
+    pub(super) fn first(&self) -> Option<Waiting> {
+        self.requests.front().and_then(|(_, waiting)| *waiting)
+    }
+
+    pub(super) fn oldest(&self) -> Option<Instant> {
         self.first().map(|waiting| waiting.arrived)
     }
 
+    fn newest(&self) -> Option<Instant> {
+        self.requests.back().and_then(|(_, waiting)| *waiting).map(|waiting| waiting.arrived)
+    }
+
     pub(super) fn remove(&mut self, ticket: u64) -> Option<Waiting> {
-        let index = usize::try_from(ticket.checked_sub(self.first_ticket)?).ok()?;
-        self.requests.get_mut(index)?.take()
+        let index = self.requests.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()?;
+        let waiting = self.requests[index].1.take();
+        self.skip_holes();
+        waiting
     }
 
     /// The turns that its requests came with.
     pub(super) fn turns(&self) -> impl Iterator<Item = QueueTurn> + '_ {
-        self.requests.iter().flatten().map(|waiting| QueueTurn::new(self.rank, waiting.arrived))
+        let waiting = self.requests.iter().filter_map(|(_, waiting)| *waiting);
+        waiting.map(|waiting| QueueTurn::new(self.rank, waiting.arrived))
     }
 
     fn skip_holes(&mut self) {
-        while let Some(None) = self.requests.front() {
+        while let Some((_, None)) = self.requests.front() {
             self.requests.pop_front();
-            self.first_ticket += 1;
+        }
+        while let Some((_, None)) = self.requests.back() {
+            self.requests.pop_back();
         }
     }
 }

@@ -164,6 +164,12 @@ impl Gate {
         self.queue.lock().promise(quotas);
     }
 
+    /// Says which classes' requests are rejected for the load, and how long requests of such a class wait at most if it has
+    /// no promise of its own.
+    pub(crate) fn set_rejected(&self, most: Option<Duration>, classes: impl Iterator<Item = usize>) {
+        self.queue.lock().set_rejected(most, classes);
+    }
+
     /// Starts the clock: the first interval begins at `now`, however far that is from the origin. No interval ends.
     pub(crate) fn start_clock(&self, now: Instant) {
         let time = (now.as_nanos() & TIME_MASK) << TIME_SHIFT;
@@ -178,6 +184,14 @@ impl Gate {
         }
         let mut queue = self.queue.lock();
         queue.expire(now, max_wait, drop).min(queue.next_held(now))
+    }
+
+    /// Whether requests of other classes wait.
+    pub(crate) fn is_waited_at_beside(&self, class: usize) -> bool {
+        self.is_waited_at() && {
+            let queue = self.queue.lock();
+            queue.len() > queue.by_class()[class] as usize
+        }
     }
 
     /// Waiting requests by class.
@@ -246,6 +260,7 @@ mod tests {
         let standing = Standing::Ordinary;
         Waiting {
             token: Token(token),
+            site: 0,
             class: 0,
             client: 0,
             standing,

@@ -8,8 +8,10 @@
 //! - `order`: which fifo's first request starts next
 //! - `rank`: the band and the deadline that a request waits with
 //! - `quota`: the workers that a class with a promised delay owns, or the weight of a class with a ratio
+//! - `arrival_gaps`: the times between the arrivals of a class, without idle ones
 //! - `turns`: the turns that classes with a ratio exchange among themselves
 
+pub(crate) mod arrival_gaps;
 mod fifo;
 pub(crate) mod gate;
 #[cfg(all(test, loom))]

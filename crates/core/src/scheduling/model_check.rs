@@ -22,6 +22,7 @@ fn waiting() -> Waiting {
     let standing = Standing::Ordinary;
     Waiting {
         token: Default::default(),
+        site: 0,
         class: 0,
         client: 0,
         standing,

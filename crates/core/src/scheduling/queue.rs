@@ -2,7 +2,7 @@
 //!
 //! The queue is a list of *fifos* (`fifo.rs`). All requests of a fifo have one relative deadline, so its order of arrival
 //! is the order of absolute deadlines too, and nothing is ever sorted. A class that was promised a delay or a ratio has a
-//! fifo of its own; all other requests of one rank have one together. The next request is the first one of some fifo,
+//! fifo of its own; all other requests of one rank and site have one together. The next request is the first one of some fifo,
 //! chosen in this order:
 //!
 //! 1. exempt requests;
@@ -16,6 +16,10 @@
 //!
 //! A quota need not be whole. At each choice at which a class has exactly the whole part of its quota in service it earns
 //! the fractional part of a worker; once a whole worker is earned, one more of its requests starts in tier 2 (dithering).
+//!
+//! While requests of a class without a promise of its own are rejected for the load, its fifo serves the newest first, and
+//! its requests wait less long. In order of arrival every one of them would wait as long as a request may, and then take the
+//! server for an answer that nobody awaits any more.
 //!
 //! If the queue is full, an arriving request displaces the oldest request of the lowest rank below its own. So a flood of
 //! best-effort requests does not keep requests inside a contract out of the queue.
@@ -37,6 +41,7 @@ use alloc::{sync::Arc, vec::Vec};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) token: Token,
+    pub(crate) site: u16,
     pub(crate) class: u16,
     pub(crate) client: u64,
     pub(crate) standing: Standing,
@@ -63,6 +68,10 @@ pub(crate) struct Queue {
     owned: usize,
     /// The number of waiting requests.
     waiting: usize,
+    /// Whether requests of a class are rejected for the load, by class.
+    rejected: Vec<bool>,
+    /// How long requests of such a class wait at most.
+    most_of_rejected: Option<Duration>,
 }
 
 /// The upper bits of a ticket name the fifo.
@@ -71,15 +80,37 @@ const FIFO_SHIFT: u32 = 48;
 impl Queue {
     pub(crate) fn new(classes: usize) -> Self {
         let (by_class, quotas) = (alloc::vec![0; classes], alloc::vec![None; classes]);
-        Queue { fifos: Vec::new(), groups: Groups::default(), by_class, quotas, owned: 0, waiting: 0 }
+        Queue {
+            fifos: Vec::new(),
+            groups: Groups::default(),
+            by_class,
+            quotas,
+            owned: 0,
+            waiting: 0,
+            rejected: alloc::vec![false; classes],
+            most_of_rejected: None,
+        }
     }
 
     /// Makes room for more classes, and takes their quotas. Requests that wait already stay in their fifos.
     pub(crate) fn promise(&mut self, quotas: &[Option<Arc<Quota>>]) {
         let classes = quotas.len().max(self.by_class.len());
         self.by_class.resize(classes, 0);
+        self.rejected.resize(classes, false);
         self.quotas = quotas.to_vec();
         self.quotas.resize(classes, None);
+    }
+
+    /// As [`Gate::set_rejected`](crate::scheduling::gate::Gate::set_rejected).
+    pub(crate) fn set_rejected(&mut self, most: Option<Duration>, classes: impl Iterator<Item = usize>) {
+        self.most_of_rejected = most;
+        // Classes that a reload removed or moved to another plant are not named any more.
+        self.rejected.fill(false);
+        for class in classes {
+            if let Some(known) = self.rejected.get_mut(class) {
+                *known = true;
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -99,13 +130,15 @@ impl Queue {
         self.by_class[usize::from(waiting.class)] += 1;
         let quota = self.quotas[usize::from(waiting.class)].as_ref();
         let own = quota.filter(|_| waiting.standing != Standing::Exempt).map(|_| waiting.class);
-        let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|(class, _)| *class));
-        let index = match self.fifos.binary_search_by_key(&(waiting.rank, own), key) {
+        // Sites are apart, since the requests of one may be rejected while those of another are not.
+        let site = if own.is_none() && waiting.rank.is_best_effort() { waiting.site } else { 0 };
+        let key = |fifo: &Fifo| (fifo.rank, fifo.own.as_ref().map(|(class, _)| *class), fifo.site);
+        let index = match self.fifos.binary_search_by_key(&(waiting.rank, own, site), key) {
             Ok(index) => index,
             Err(index) => {
                 let own = own.zip(quota.cloned());
                 self.owned += usize::from(own.is_some());
-                let mut fifo = Fifo::new(waiting.rank, own, self.fifos.len() as u16);
+                let mut fifo = Fifo::new(waiting.rank, (own, site), self.fifos.len() as u16);
                 fifo.join(&mut self.groups);
                 self.fifos.insert(index, fifo);
                 index
@@ -142,13 +175,14 @@ impl Queue {
             if self.owned == 0 && best.as_ref().is_some_and(|(o, _)| o.band() < fifo.rank.band) {
                 break;
             }
-            let Some(order) = fifo.order(now, &self.groups) else { continue };
+            let Some(order) = fifo.order(now, &self.groups, &self.rejected) else { continue };
             if best.as_ref().is_none_or(|(other, _)| order.before(other)) {
                 best = Some((order, index));
             }
         }
         let (_, index) = best?;
-        let waiting = self.fifos[index].pop();
+        let fifo = &mut self.fifos[index];
+        let waiting = if fifo.is_newest_first(&self.rejected) { fifo.pop_newest() } else { fifo.pop() };
         if let Some(group) = self.fifos[index].group {
             self.groups.advance(group);
         }
@@ -171,7 +205,8 @@ impl Queue {
     pub(crate) fn expire(&mut self, now: Instant, most: Duration, mut drop: impl FnMut(Waiting)) -> Instant {
         let mut next = Instant::FAR;
         for index in 0..self.fifos.len() {
-            let bound = self.fifos[index].bound(most);
+            let shorter = self.most_of_rejected.filter(|_| self.fifos[index].is_newest_first(&self.rejected));
+            let bound = self.fifos[index].bound(shorter.unwrap_or(most));
             if self.fifos[index].rank == Rank::EXEMPT {
                 continue;
             }
@@ -258,6 +293,7 @@ mod tests {
         let (standing, rank) = (Standing::Ordinary, Rank::ordinary(1, None));
         queue.push(Waiting {
             token: Token(ms),
+            site: 0,
             class,
             client: 0,
             standing,
@@ -344,6 +380,34 @@ mod tests {
         assert_eq!(queue.pop(at(100)), None);
         assert_eq!(queue.next_held(at(100)), at(200));
         assert_eq!(queue.pop(at(200)).map(|w| w.class), Some(2));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn the_newest_of_best_effort_is_first_while_its_class_is_rejected() {
+        let own = quota(TurnRule::Quota);
+        own.set_workers(0.0);
+        let mut queue = queue(&[&own]);
+        let tickets: Vec<u64> = (0..4).map(|ms| push(&mut queue, 0, ms)).collect();
+        (10..12).for_each(|ms| {
+            push(&mut queue, 1, ms);
+        });
+        queue.set_rejected(Some(Duration::from_millis(30)), [0, 1].into_iter());
+        assert_eq!(queue.pop(at(20)).map(|w| w.token.0), Some(3));
+        let newer = push(&mut queue, 0, 20);
+        assert!(!queue.remove(tickets[3]), "its ticket is spent, and no other request has it");
+        assert!(queue.remove(newer) && queue.remove(tickets[1]));
+        assert_eq!(queue.pop(at(25)).map(|w| w.token.0), Some(2));
+        let mut dropped = Vec::new();
+        let next = queue.expire(at(30), Duration::from_millis(100), |waiting| dropped.push(waiting.token.0));
+        assert_eq!(
+            (dropped, next),
+            (alloc::vec![0], at(110)),
+            "a class with a delay waits as long as before"
+        );
+        queue.set_rejected(None, core::iter::empty());
+        let order: Vec<u64> = core::iter::from_fn(|| queue.pop(at(40))).map(|w| w.token.0).collect();
+        assert_eq!(order, [10, 11], "with a promise the oldest is first");
         assert!(queue.is_empty());
     }
 

@@ -5,7 +5,9 @@
 //! between may choose a request of another class, and has no other effect: only the gate's word counts the requests at the
 //! plant, so none is forgotten in the queue. `model_check.rs` checks that under loom.
 
+use crate::scheduling::arrival_gaps::ArrivalGaps;
 use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -33,7 +35,9 @@ pub(crate) struct Quota {
     pub(crate) target_ns: u64,
     /// Workers, in 65536ths.
     quota: AtomicU32,
-    in_service: AtomicU32,
+    /// One count over all promises of the class: a thread that has not seen a reload yet counts the requests that it starts
+    /// and ends in the words from before it.
+    in_service: Arc<AtomicU32>,
     /// The weight of the normalized response time `(waited + S) weight + start`, as f64 bits.
     weight: AtomicU64,
     /// The start of the normalized response time (ns), as f64 bits.
@@ -46,9 +50,7 @@ pub(crate) struct Quota {
     urgent_ns: AtomicU64,
     /// No request starts sooner after its arrival (ns): a strict ratio holds it.
     hold_ns: AtomicU64,
-    last_arrival_ns: AtomicU64,
-    /// A longer time between two arrivals (ns) is counted as this long.
-    most_gap_ns: AtomicU64,
+    pub(crate) gaps: ArrivalGaps,
 }
 
 /// One worker, as a quota counts it.
@@ -60,22 +62,20 @@ impl Quota {
             turn,
             target_ns: target.map_or(u64::MAX, |target| target.as_nanos() as u64),
             quota: AtomicU32::new(u32::MAX),
-            in_service: AtomicU32::new(0),
+            in_service: Arc::new(AtomicU32::new(0)),
             weight: AtomicU64::new(1.0_f64.to_bits()),
             start: AtomicU64::new(0.0_f64.to_bits()),
             service_ns: AtomicU64::new(0),
             bound_ns: AtomicU64::new(u64::MAX),
             urgent_ns: AtomicU64::new(u64::MAX),
             hold_ns: AtomicU64::new(0),
-            last_arrival_ns: AtomicU64::new(0),
-            most_gap_ns: AtomicU64::new(u64::MAX),
+            gaps: ArrivalGaps::default(),
         }
     }
 
     /// Takes over the count of requests in service, for a promise that changed.
     pub(crate) fn counting(self, before: &Quota) -> Self {
-        self.in_service.store(before.in_service(), Ordering::Relaxed);
-        self
+        Quota { in_service: before.in_service.clone(), ..self }
     }
 
     pub(crate) fn set_workers(&self, workers: f64) {
@@ -141,16 +141,5 @@ impl Quota {
     /// again.
     pub(crate) fn leave(&self) {
         let _ = self.in_service.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-    }
-
-    pub(crate) fn set_most_gap(&self, gap: Duration) {
-        self.most_gap_ns.store(gap.as_nanos() as u64, Ordering::Relaxed);
-    }
-
-    /// The time since the arrival before this one (ns), or the longest that counts; 0 for the first.
-    pub(crate) fn arrive(&self, now: Instant) -> u64 {
-        let last = self.last_arrival_ns.swap(now.as_nanos(), Ordering::Relaxed);
-        let gap = if last == 0 { 0 } else { now.as_nanos().saturating_sub(last) };
-        gap.min(self.most_gap_ns.load(Ordering::Relaxed))
     }
 }

@@ -26,6 +26,11 @@ pub(crate) struct Rank {
 impl Rank {
     pub(crate) const EXEMPT: Rank = Rank { band: 0, deadline_ns: u64::MAX };
 
+    /// Whether its requests were promised nothing by rank: neither a contract nor a deadline.
+    pub(crate) fn is_best_effort(&self) -> bool {
+        self.band >= 2 && self.deadline_ns == u64::MAX
+    }
+
     /// The rank of a request inside a contract.
     pub(crate) fn guaranteed(deadline: Option<Duration>) -> Self {
         Rank { band: 1, ..Rank::contracted(0, deadline) }

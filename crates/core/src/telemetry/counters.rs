@@ -56,18 +56,36 @@ pub(crate) const RECENT: usize = 256;
 pub(crate) struct TimingCounters {
     /// Responses that took longer than D_ref, or than the deadline.
     pub(crate) late: Counter,
+    /// Delivered answers, and the sum of their response times. What failed is no answer, however quick it was.
+    pub(crate) answered: Counter,
+    pub(crate) answer_ns: Counter,
+    /// Requests that the plant or the gateway failed.
+    pub(crate) failed: Counter,
     pub(crate) service_ns: Counter,
     pub(crate) service_us2: Counter,
-    pub(crate) interarrival_us2: Counter,
+    /// Gaps between admitted arrivals of busy times (`ArrivalGaps`).
+    pub(crate) gaps: Counter,
+    pub(crate) gap_ns: Counter,
+    pub(crate) gap_us2: Counter,
 }
 
 impl TimingCounters {
-    pub(crate) fn arrive(&self, interval_ns: u64) {
-        self.interarrival_us2.add((interval_ns / 1000).saturating_mul(interval_ns / 1000));
+    /// Counts an admitted arrival and the gap that it ends; `None` if that was idle.
+    pub(crate) fn arrive(&self, gap_ns: Option<u64>) {
+        let Some(gap_ns) = gap_ns else { return };
+        self.gaps.add(1);
+        self.gap_ns.add(gap_ns);
+        self.gap_us2.add((gap_ns / 1000).saturating_mul(gap_ns / 1000));
     }
 
-    pub(crate) fn release(&self, service_ns: u64, late: bool) {
+    /// Counts an answer and its response time.
+    pub(crate) fn answer(&self, response_ns: u64, late: bool) {
+        self.answered.add(1);
+        self.answer_ns.add(response_ns);
         self.late.add(u64::from(late));
+    }
+
+    pub(crate) fn release(&self, service_ns: u64) {
         self.service_ns.add(service_ns);
         self.service_us2.add((service_ns / 1000).saturating_mul(service_ns / 1000));
     }

@@ -1,158 +1,291 @@
 //! The last N departures of a class, renewed after every n of them (QM 2.2: a long window of observation, a short one of
-//! control). The window keeps sums of counters at the updates, so nothing is kept by request.
+//! control). Departures of more than ten minutes ago are no part of it, however few came since. The window keeps sums of
+//! counters at the updates, so nothing is kept by request.
+//!
+//! The window's traffic is what the queueing model takes. Variabilities are over the whole window. lambda and S are needed
+//! sooner after a step, and with less noise than few departures have, so gaps and services have a long memory that steps
+//! ([`ServiceTime`], for both). An S from the last 50 departures moved the predicted number of workers by a seventh, by
+//! chance alone.
+//!
+//! **Gaps that depend on each other.** c_a^2 of single gaps does not see that short ones follow short ones. Arrivals that
+//! come three times as fast for a second as in the two seconds before have a c_a^2 of 1.6, as if they were nearly Poisson's.
+//! So the window takes the index of dispersion over blocks of gaps where that is larger (Fendick and Whitt 1989).
 
+use crate::model::{Batch, ServiceTime, Traffic};
+use crate::promises::Delay;
 use crate::request::Reason;
 use crate::telemetry::counters::{ClassCounters, Counter, LaneCounters};
 use crate::telemetry::snapshot::sum_over;
 use crate::time::Instant;
 use alloc::{collections::VecDeque, sync::Arc};
 
-/// Sums of one class over all lanes, at one instant.
+/// What was counted of one class up to an instant. Counts may wrap, since only differences are used.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    at: Instant,
-    arrivals: u64,
-    released: u64,
-    response_ns: u64,
-    late: u64,
-    dropped: u64,
-    service_ns: u64,
-    service_us2: u64,
-    interarrival_us2: u64,
+pub struct DepartureCounts {
+    /// The instant.
+    pub at: Instant,
+    /// Gaps between admitted arrivals, without idle ones ([`ArrivalGaps`](super::ArrivalGaps)).
+    pub gaps: u64,
+    /// Their sum.
+    pub gap_ns: u64,
+    /// The sum of their squares.
+    pub gap_us2: u64,
+    /// Requests released.
+    pub released: u64,
+    /// Delivered answers.
+    pub answered: u64,
+    /// The sum of their response times.
+    pub response_ns: u64,
+    /// Those that took longer than promised.
+    pub late: u64,
+    /// Requests dropped after waiting.
+    pub dropped: u64,
+    /// Requests that failed, and those that were turned away for whatever reason, dropped ones too.
+    pub lost: u64,
+    /// The sum of the service times.
+    pub service_ns: u64,
+    /// The sum of their squares.
+    pub service_us2: u64,
 }
 
 /// The departures of a class.
-pub(crate) struct Window {
-    updates: VecDeque<Sums>,
+pub struct DepartureWindow {
+    updates: VecDeque<DepartureCounts>,
     departures: u64,
     update: u64,
-    /// Departures, their service times and their response times (s), of the last [`RECENT`] or so.
-    recent: (f64, f64, f64),
+    /// Departures and their response times (s), of the last [`RECENT`] or so.
+    recent: (f64, f64),
+    gap: ServiceTime,
+    service: ServiceTime,
 }
 
 /// The figures of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Departures in the window.
-    pub(crate) departures: f64,
+    pub departures: f64,
     /// Departures since the last update.
-    pub(crate) fresh: f64,
+    pub fresh: f64,
     /// Mean response time (s).
-    pub(crate) response: f64,
-    /// The same of the last [`RECENT`] or so (s).
-    pub(crate) recent_response: f64,
+    pub response: f64,
+    /// The same of the last 50 or so (s).
+    pub recent_response: f64,
     /// The sum of the response times since the last update (s).
-    pub(crate) fresh_sum: f64,
+    pub fresh_sum: f64,
+    /// Answers since then.
+    pub fresh_answers: f64,
+    /// How many of them were late, and how many requests were dropped.
+    pub fresh_late: f64,
+    /// Requests dropped since then.
+    pub fresh_dropped: f64,
     /// The share of requests that took longer than D_ref or were dropped after waiting.
-    pub(crate) late: f64,
-    /// S (s), over fewer departures than the other figures, so that a server that slows down shows before a window is over.
-    pub(crate) service: f64,
-    pub(crate) service_variability: f64,
-    /// c_a^2; 1 while too little is known.
-    pub(crate) arrival_variability: f64,
+    pub late: f64,
+    /// The share of all requests that failed or were turned away.
+    pub lost: f64,
 }
 
 /// The bound of c_a^2, which has none for a Pareto process with a shape below 2.
 const MOST_VARIABILITY: f64 = 8.0;
 /// Departures that count as recent.
 const RECENT: f64 = 50.0;
+/// The gaps of a block: about as many as come while a queue settles.
+const BLOCK: usize = 20;
 /// The fewest samples that give a variance.
 const ENOUGH: f64 = 30.0;
 
-impl Window {
+impl DepartureWindow {
     /// The last `departures`, seen after each `update`.
-    pub(crate) fn new(departures: u64, update: u64) -> Self {
-        Window { updates: VecDeque::new(), departures, update, recent: (0.0, 0.0, 0.0) }
+    pub fn new(departures: u64, update: u64) -> Self {
+        DepartureWindow {
+            updates: VecDeque::new(),
+            departures,
+            update,
+            recent: (0.0, 0.0),
+            gap: ServiceTime::expected(0.0),
+            service: ServiceTime::expected(0.0),
+        }
     }
 
-    /// Looks at the counters; what is seen if an update is due.
-    pub(crate) fn observe(
-        &mut self,
-        now: Instant,
-        lanes: &[Arc<LaneCounters>],
-        class: usize,
-    ) -> Option<Seen> {
-        let sums = sums(now, lanes, class);
+    /// Looks at the counts; what is seen if an update is due.
+    pub fn observe(&mut self, counts: DepartureCounts) -> Option<Seen> {
         let Some(last) = self.updates.back() else {
-            self.updates.push_back(sums);
+            self.updates.push_back(counts);
             return None;
         };
-        let fresh = sums.ended().wrapping_sub(last.ended());
-        if fresh < self.update {
+        let new = CountedBetween { first: last, last: &counts };
+        let fresh = counts.ended().wrapping_sub(last.ended());
+        // A class that is turned away is looked at too, but does not move the window as fast as answers do.
+        if fresh < self.update && new.of(|c| c.lost) < 10.0 * self.update as f64 {
             return None;
         }
-        let fresh_sum = sums.response_ns.wrapping_sub(last.response_ns) as f64 * 1e-9;
-        let released = sums.released.wrapping_sub(last.released) as f64;
-        let service = sums.service_ns.wrapping_sub(last.service_ns) as f64 * 1e-9;
-        let kept = (1.0 - released / RECENT).max(0.0);
-        let (count, services, responses) = self.recent;
-        self.recent = (count * kept + released, services * kept + service, responses * kept + fresh_sum);
-        self.updates.push_back(sums);
-        while self.updates.len() > 2 && sums.ended().wrapping_sub(self.updates[1].ended()) >= self.departures
+        let (answered, fresh_sum) = (new.of(|c| c.answered), new.of(|c| c.response_ns) * 1e-9);
+        let fresh_dropped = new.of(|c| c.dropped);
+        let fresh_late = new.of(|c| c.late) + fresh_dropped;
+        let kept = (1.0 - answered / RECENT).max(0.0);
+        self.recent = (self.recent.0 * kept + answered, self.recent.1 * kept + fresh_sum);
+        self.service.learn(&new.services());
+        self.gap.learn(&new.gaps());
+        self.updates.push_back(counts);
+        while self.updates.len() > 2
+            && (counts.ended().wrapping_sub(self.updates[1].ended()) >= self.departures
+                || counts.at.since(self.updates[1].at) > Delay::EXPIRY)
         {
             self.updates.pop_front();
         }
-        let seen = seen(&self.updates[0], &sums);
-        let (count, services, responses) = self.recent;
-        let (service, recent_response) =
-            if count > 0.0 { (services / count, responses / count) } else { (seen.service, seen.response) };
-        Some(Seen { fresh: fresh as f64, fresh_sum, service, recent_response, ..seen })
+        let window = CountedBetween { first: &self.updates[0], last: &counts };
+        let (count, responses) = self.recent;
+        let response = window.response();
+        Some(Seen {
+            departures: counts.ended().wrapping_sub(self.updates[0].ended()) as f64,
+            fresh: fresh as f64,
+            response,
+            recent_response: if count > 0.0 { responses / count } else { response },
+            fresh_sum,
+            fresh_answers: answered,
+            fresh_late,
+            fresh_dropped,
+            late: window.late(),
+            lost: window.lost(),
+        })
+    }
+
+    /// The traffic of busy times. Variabilities are 1 while too little is known.
+    pub fn traffic(&self) -> Traffic {
+        let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else {
+            return Traffic::default();
+        };
+        let window = CountedBetween { first, last };
+        Traffic {
+            rate: if self.gap.mean() > 0.0 { 1.0 / self.gap.mean() } else { 0.0 },
+            service_seconds: self.service.mean(),
+            arrival_variability: variability(&window.gaps()).max(self.dispersion()),
+            service_variability: variability(&window.services()),
+        }
+    }
+
+    /// The work of the window's departures over its time, pauses included (erlangs). The rate of busy times says how long
+    /// requests wait, but of a class that comes in bursts it is many times what the workers are used.
+    pub fn load(&self) -> f64 {
+        let (Some(first), Some(last)) = (self.updates.front(), self.updates.back()) else { return 0.0 };
+        let requests = CountedBetween { first, last }.of(|c| c.released);
+        requests * self.service.mean() / last.at.since(first.at).as_secs_f64().max(1e-9)
+    }
+
+    /// S (s).
+    pub(crate) fn service_seconds(&self) -> f64 {
+        self.service.mean()
+    }
+
+    /// The index of dispersion over blocks of gaps: `Var(sum of m gaps) / (m mean^2)`, which is c_a^2 at m = 1 and for gaps
+    /// that are independent of each other. 0 while too little is known.
+    fn dispersion(&self) -> f64 {
+        let sums = self.updates.iter().step_by(BLOCK.div_ceil(self.update as usize));
+        let blocks =
+            sums.clone().zip(sums.skip(1)).map(|(first, last)| CountedBetween { first, last }.gaps());
+        let (mut count, mut all) = (0.0, Batch::default());
+        for Batch { requests, sum, .. } in blocks.clone() {
+            (count, all.requests, all.sum) = (count + 1.0, all.requests + requests, all.sum + sum);
+        }
+        if count < ENOUGH || all.sum <= 0.0 {
+            return 0.0;
+        }
+        let mean = all.sum / all.requests;
+        let off =
+            blocks.map(|block| (block.sum / mean - block.requests) * (block.sum / mean - block.requests));
+        (off.sum::<f64>() / all.requests).min(MOST_VARIABILITY)
     }
 }
 
-impl Sums {
+impl DepartureCounts {
+    /// The counts of a class over all lanes.
+    pub(crate) fn of(now: Instant, lanes: &[Arc<LaneCounters>], class: usize) -> Self {
+        let sum = |counter: fn(&ClassCounters) -> &Counter| sum_over(lanes, class, counter);
+        DepartureCounts {
+            at: now,
+            gaps: sum(|c| &c.timing.gaps),
+            gap_ns: sum(|c| &c.timing.gap_ns),
+            gap_us2: sum(|c| &c.timing.gap_us2),
+            released: sum(|c| &c.released),
+            answered: sum(|c| &c.timing.answered),
+            response_ns: sum(|c| &c.timing.answer_ns),
+            late: sum(|c| &c.timing.late),
+            dropped: sum(|c| &c.reasons[Reason::WaitTimeout as usize]),
+            lost: lost(lanes, class),
+            service_ns: sum(|c| &c.timing.service_ns),
+            service_us2: sum(|c| &c.timing.service_us2),
+        }
+    }
+
     fn ended(&self) -> u64 {
         self.released.wrapping_add(self.dropped)
     }
 }
 
-fn sums(at: Instant, lanes: &[Arc<LaneCounters>], class: usize) -> Sums {
-    let sum = |counter: fn(&ClassCounters) -> &Counter| sum_over(lanes, class, counter);
-    Sums {
-        at,
-        arrivals: sum(|c| &c.arrivals),
-        released: sum(|c| &c.released),
-        response_ns: sum(|c| &c.response_ns),
-        late: sum(|c| &c.timing.late),
-        dropped: sum(|c| &c.reasons[Reason::WaitTimeout as usize]),
-        service_ns: sum(|c| &c.timing.service_ns),
-        service_us2: sum(|c| &c.timing.service_us2),
-        interarrival_us2: sum(|c| &c.timing.interarrival_us2),
+/// The requests of a class that failed or were turned away.
+fn lost(lanes: &[Arc<LaneCounters>], class: usize) -> u64 {
+    let rejections = Reason::ALL.into_iter().filter(|reason| reason.is_rejection());
+    let failed = sum_over(lanes, class, |c| &c.timing.failed);
+    rejections.fold(failed, |sum, reason| {
+        let counted = lanes.iter().map(|lane| lane.classes[class].reasons[reason as usize].get());
+        counted.fold(sum, u64::wrapping_add)
+    })
+}
+
+/// What was counted between two instants.
+struct CountedBetween<'a> {
+    first: &'a DepartureCounts,
+    last: &'a DepartureCounts,
+}
+
+impl CountedBetween<'_> {
+    fn of(&self, count: fn(&DepartureCounts) -> u64) -> f64 {
+        count(self.last).wrapping_sub(count(self.first)) as f64
+    }
+
+    fn response(&self) -> f64 {
+        self.of(|c| c.response_ns) * 1e-9 / self.of(|c| c.answered).max(1.0)
+    }
+
+    fn late(&self) -> f64 {
+        let dropped = self.of(|c| c.dropped);
+        (self.of(|c| c.late) + dropped) / (self.of(|c| c.answered) + dropped).max(1.0)
+    }
+
+    fn lost(&self) -> f64 {
+        let lost = self.of(|c| c.lost);
+        lost / (self.of(|c| c.answered) + lost).max(1.0)
+    }
+
+    fn gaps(&self) -> Batch {
+        Batch {
+            requests: self.of(|c| c.gaps),
+            sum: self.of(|c| c.gap_ns) * 1e-9,
+            squares: self.of(|c| c.gap_us2) * 1e-12,
+        }
+    }
+
+    fn services(&self) -> Batch {
+        Batch {
+            requests: self.of(|c| c.released),
+            sum: self.of(|c| c.service_ns) * 1e-9,
+            squares: self.of(|c| c.service_us2) * 1e-12,
+        }
     }
 }
 
-fn seen(first: &Sums, last: &Sums) -> Seen {
-    let difference = |of: fn(&Sums) -> u64| of(last).wrapping_sub(of(first)) as f64;
-    let (released, dropped) = (difference(|s| s.released), difference(|s| s.dropped));
-    let (arrivals, ended) = (difference(|s| s.arrivals), released + dropped);
-    let seconds = last.at.since(first.at).as_secs_f64();
-    let mean = |sum: f64| if released > 0.0 { sum / released } else { 0.0 };
-    let service = mean(difference(|s| s.service_ns) * 1e-9);
-    // c^2 from a sum of squares, a count and a mean.
-    let variability = |squares: f64, count: f64, mean: f64| {
-        if count < ENOUGH || mean <= 0.0 {
-            return 1.0;
-        }
-        (squares * 1e-12 / count / (mean * mean) - 1.0).clamp(0.0, MOST_VARIABILITY)
-    };
-    Seen {
-        departures: ended,
-        response: mean(difference(|s| s.response_ns) * 1e-9),
-        late: (difference(|s| s.late) + dropped) / ended.max(1.0),
-        service,
-        service_variability: variability(difference(|s| s.service_us2), released, service),
-        arrival_variability: variability(
-            difference(|s| s.interarrival_us2),
-            arrivals,
-            seconds / arrivals.max(1.0),
-        ),
-        ..Seen::default()
+/// c^2 of values by their number, their sum and the sum of their squares.
+fn variability(values: &Batch) -> f64 {
+    if values.requests < ENOUGH || values.sum <= 0.0 {
+        return 1.0;
     }
+    (values.squares * values.requests / (values.sum * values.sum) - 1.0).clamp(0.0, MOST_VARIABILITY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduling::arrival_gaps::ArrivalGaps;
+    use crate::time::Duration;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-12
@@ -167,49 +300,104 @@ mod tests {
         let class = &lanes[0].classes[0];
         for _ in 0..count {
             class.arrivals.add(1);
-            class.timing.arrive(100_000_000);
+            class.timing.arrive(Some(100_000_000));
             class.released.add(1);
-            class.response_ns.add(1_000_000 * response_ms);
-            class.timing.release(10_000_000, late);
+            class.timing.answer(1_000_000 * response_ms, late);
+            class.timing.release(10_000_000);
         }
     }
 
     #[test]
     fn an_update_shows_the_departures_of_the_window_and_those_since_the_last() {
         let (lanes, at) = (counters(), |seconds: u64| Instant::from_nanos(1_000_000_000 * seconds));
-        let mut window = Window::new(100, 10);
-        assert_eq!(window.observe(at(0), &lanes, 0), None, "the window begins here");
+        let mut window = DepartureWindow::new(100, 10);
+        let mut observe = |seconds| {
+            let seen = window.observe(DepartureCounts::of(at(seconds), &lanes, 0));
+            seen.map(|seen| (seen, window.traffic()))
+        };
+        assert_eq!(observe(0), None, "the window begins here");
         release(&lanes, 9, 20, false);
-        assert_eq!(window.observe(at(1), &lanes, 0), None, "an update takes ten departures");
+        assert_eq!(observe(1), None, "an update takes ten departures");
         release(&lanes, 1, 20, false);
-        let seen = window.observe(at(1), &lanes, 0).expect("ten departures");
+        let (seen, traffic) = observe(1).expect("ten departures");
         assert_eq!((seen.departures, seen.fresh, seen.late), (10.0, 10.0, 0.0));
-        assert!(close(seen.response, 0.02) && close(seen.recent_response, 0.02) && close(seen.service, 0.01));
-        assert_eq!((seen.service_variability, seen.arrival_variability), (1.0, 1.0), "too few to tell");
+        assert!(close(seen.response, 0.02) && close(seen.recent_response, 0.02));
+        let few =
+            Traffic { rate: 10.0, service_seconds: 0.01, arrival_variability: 1.0, service_variability: 1.0 };
+        assert_eq!(traffic, few, "too few to tell a variance");
 
         release(&lanes, 40, 40, true);
         lanes[0].classes[0].reasons[Reason::WaitTimeout as usize].add(10);
-        let seen = window.observe(at(5), &lanes, 0).expect("fifty departures");
+        let (seen, traffic) = observe(5).expect("fifty departures");
         assert_eq!((seen.departures, seen.fresh), (60.0, 50.0));
         assert!(close(seen.late, 50.0 / 60.0), "dropped requests are late: {}", seen.late);
         assert!(close(seen.response, 0.036) && close(seen.fresh_sum, 1.6), "{seen:?}");
         // Forty of the last fifty are new, so a fifth of what was recent before is kept.
         assert!(close(seen.recent_response, (0.2 * 0.2 + 1.6) / (0.2 * 10.0 + 40.0)), "{seen:?}");
-        assert!(close(seen.service_variability, 0.0) && close(seen.arrival_variability, 0.0), "{seen:?}");
+        assert!(
+            close(traffic.service_variability, 0.0) && close(traffic.arrival_variability, 0.0),
+            "{seen:?}"
+        );
+        assert!(close(traffic.rate, 10.0) && close(traffic.service_seconds, 0.01), "{seen:?}");
     }
 
     #[test]
     fn departures_leave_the_window_by_whole_updates() {
         let lanes = counters();
-        let mut window = Window::new(20, 10);
+        let mut window = DepartureWindow::new(20, 10);
         let mut update = |response_ms| {
             release(&lanes, 10, response_ms, false);
-            window.observe(Instant::ZERO, &lanes, 0)
+            window.observe(DepartureCounts::of(Instant::ZERO, &lanes, 0))
         };
         assert_eq!(update(0), None);
         for (response_ms, departures, response) in [(1000, 10.0, 1.0), (500, 20.0, 0.75), (500, 20.0, 0.5)] {
             let seen = update(response_ms).expect("ten departures");
             assert!(seen.departures == departures && close(seen.response, response), "{seen:?}");
         }
+    }
+
+    #[test]
+    fn departures_leave_the_window_when_they_are_old() {
+        let lanes = counters();
+        let mut window = DepartureWindow::new(1000, 10);
+        let mut update = |seconds: u64, response_ms| {
+            release(&lanes, 10, response_ms, false);
+            window.observe(DepartureCounts::of(Instant::ZERO + Duration::from_secs(seconds), &lanes, 0))
+        };
+        assert_eq!(update(0, 0), None);
+        for seconds in [1, 300, 600] {
+            update(seconds, 1000);
+        }
+        let seen = update(750, 500).expect("ten departures");
+        assert_eq!((seen.departures, seen.response), (30.0, 2.5 / 3.0), "the first update is too old");
+        let seen = update(5000, 500).expect("ten departures");
+        assert_eq!((seen.departures, seen.response), (10.0, 0.5), "only those since the last update");
+    }
+
+    /// Poisson arrivals of 100/s for 5 s, then 30 s of silence, and so on: lambda is 100 and c_a^2 is 1, as in the busy
+    /// times. The squares of all gaps over the square of the mean gap would give 70, and cut ones less than 0.
+    #[test]
+    fn silence_between_busy_times_is_no_part_of_the_traffic() {
+        let mut random = crate::random::Random::new(3);
+        let (gaps, mut counts) = (ArrivalGaps::default(), DepartureCounts::default());
+        let mut window = DepartureWindow::new(1000, 10);
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        for request in 1..=3000 {
+            let silence = if request % 500 == 0 { 30.0 } else { 0.0 };
+            now += Duration::from_secs_f64(random.exponential(0.01) + silence);
+            if let Some(gap_ns) = gaps.arrive(now, true) {
+                counts.gaps += 1;
+                counts.gap_ns += gap_ns;
+                counts.gap_us2 += (gap_ns / 1000).pow(2);
+            }
+            counts.at = now;
+            (counts.released, counts.answered) = (counts.released + 1, counts.answered + 1);
+            if window.observe(counts).is_some() {
+                gaps.set_longest(Duration::from_secs_f64(ArrivalGaps::LONGEST / window.traffic().rate));
+            }
+        }
+        let traffic = window.traffic();
+        assert!((90.0..=110.0).contains(&traffic.rate), "{traffic:?}");
+        assert!((0.8..=1.5).contains(&traffic.arrival_variability), "{traffic:?}");
     }
 }

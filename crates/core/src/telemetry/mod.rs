@@ -24,5 +24,7 @@ pub(crate) mod readings;
 pub(crate) mod snapshot;
 pub mod status;
 
+pub use crate::scheduling::arrival_gaps::ArrivalGaps;
+pub use departure_window::{DepartureCounts, DepartureWindow, Seen};
 pub use histogram::Histogram;
 pub use readings::Readings;

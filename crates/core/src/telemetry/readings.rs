@@ -14,8 +14,9 @@ pub struct Readings {
     /// The index of each plant that reports its number of workers, and the number. It holds until the plant reports another,
     /// where the number is searched for, within the bounds of the search.
     pub workers: Vec<(usize, u32)>,
-    /// The time since midnight, where rates are predicted by the hour of day. `None`: the origin of time was at midnight.
-    pub time_of_day: Option<Duration>,
+    /// The time since the Unix epoch, UTC: by its hour rates are predicted, and by it the choice of clients turns.
+    /// `None`: the origin of time was the epoch.
+    pub unix_time: Option<Duration>,
 }
 
 /// The mean of what was reported since the last period.

@@ -3,7 +3,7 @@
 //! Counters count from the engine's start. All other figures belong to the last control period.
 
 use crate::promises::plan::PlantPlan;
-use crate::promises::{MAX_LEVELS, Mode};
+use crate::promises::{Condition, MAX_LEVELS, Mode};
 use crate::request::Outcome;
 use crate::request::Reason;
 use crate::time::{Duration, Instant};
@@ -18,6 +18,8 @@ pub struct Status {
     pub mode: Mode,
     /// T.
     pub period: Duration,
+    /// The time in which the choice of clients turns once round, if it does.
+    pub rekey: Option<Duration>,
     /// One row per plant, by number: in the order of the promises, and after a reload those that are new at the end.
     pub plants: Vec<PlantStatus>,
     /// One row per site, in the order of the promises.
@@ -85,6 +87,19 @@ pub struct SiteStatus {
     pub guaranteed_share: f64,
     /// The costs of the site's types, where one of its plants has deadlines to keep.
     pub types: Vec<TypeStatus>,
+    /// The types that were found, where none is told. A request has the first whose condition holds, else a default type.
+    pub found_types: Vec<FoundType>,
+}
+
+/// A type of requests that was found by what they show and what they took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundType {
+    /// Its name among the site's types.
+    pub name: String,
+    /// The type of which its requests would be a part.
+    pub within: String,
+    /// What its requests have in common, as a configuration would tell it.
+    pub condition: Condition,
 }
 
 /// The cost of requests of one type at one level.
@@ -124,8 +139,10 @@ pub struct ResponseStatus {
     pub quota: Option<f64>,
     /// Mean response time over the window (s).
     pub response: f64,
-    /// The share of requests over D_ref, in the window.
+    /// The share of answers over D_ref, in the window; dropped requests are late.
     pub late: f64,
+    /// The share of all requests that failed or were turned away, in the window.
+    pub lost: f64,
     /// The promise is not kept.
     pub missed: bool,
     /// The quota is at an end of its range.
@@ -187,10 +204,10 @@ pub struct ClassStatus {
 /// The linear model U = a R + b W and how well it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ModelStatus {
-    /// a [s per request].
-    pub per_request_seconds: f64,
-    /// b [s per byte].
-    pub per_byte_seconds: f64,
+    /// a [s per request]; `None` while no sizes were seen that tell it from b.
+    pub per_request_seconds: Option<f64>,
+    /// b [s per byte]; `None` while no sizes were seen that tell it from a.
+    pub per_byte_seconds: Option<f64>,
     /// 0 (unknown) .. 1 (exact): one minus the relative standard error of the prediction for the present mix.
     pub confidence: f64,
     /// The last period did not excite it: nothing was learned.

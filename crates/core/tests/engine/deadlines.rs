@@ -7,12 +7,14 @@ use plimsoll_core::promises::{
     Admission, Class, Condition, Costs, Mode, Plant, Promises, QueueBounds, RequestType, Site,
 };
 use plimsoll_core::random::Random;
-use plimsoll_core::request::Reason;
-use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
+use plimsoll_core::request::{
+    Arrival, DefaultType, Outcome, Permit, Reason, RequestView, Service, Target, Token, Verdict, Verdicts,
+};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// A plant of scripts that take 100 ms; reports are a type of their own.
 fn promises(workers: u32, deadline: Option<Duration>) -> Promises {
@@ -93,7 +95,8 @@ fn an_announced_cost_is_believed_from_trusted_clients() {
 #[test]
 fn a_request_that_can_no_longer_be_in_time_is_dropped_as_late() {
     let mut promises = promises(1, Some(Duration::from_millis(1500)));
-    promises.plants[0].queue = QueueBounds { max_wait: Duration::from_secs(60), ..QueueBounds::default() };
+    promises.plants[0].queue =
+        QueueBounds { max_wait: Some(Duration::from_secs(60)), ..QueueBounds::default() };
     let (mut engine, mut lane) = engine(&promises);
     let mut verdicts = Verdicts::new();
     engine.tick(ms(0), &Readings::default(), &mut verdicts);
@@ -167,6 +170,46 @@ fn observing_refuses_no_request_and_counts_what_would_be_refused() {
     }
     assert_eq!((reasons[0], reasons[7]), (Reason::Full, Reason::Deadline));
     assert!(engine.status().classes[1].counts.reasons[Reason::Deadline as usize] >= 3);
+}
+
+/// A request of any method and query.
+struct Asked(&'static str, &'static str, &'static str);
+
+impl RequestView for Asked {
+    fn method(&self) -> &str {
+        self.0
+    }
+    fn host(&self) -> &str {
+        "h"
+    }
+    fn path(&self) -> &str {
+        self.1
+    }
+    fn query(&self) -> &str {
+        self.2
+    }
+    fn header(&self, _: &str) -> Option<&str> {
+        None
+    }
+    fn client(&self) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    }
+}
+
+#[test]
+fn what_nobody_told_is_typed_by_method_query_and_path() {
+    let (_, lane) = engine(&promises(1, Some(Duration::from_secs(1))));
+    let number = |method, path, query| {
+        let target = lane.classify(&Asked(method, path, query)).expect("any host");
+        // After the site's own type.
+        usize::from(target.request_type) - 1
+    };
+    let [fixed, dynamic] = [DefaultType::Static as usize, DefaultType::Dynamic as usize];
+    assert_eq!(number("GET", "/x.html", ""), fixed);
+    assert_eq!(number("GET", "/", ""), fixed);
+    assert_eq!(number("POST", "/x.html", ""), dynamic);
+    assert_eq!(number("GET", "/x.html", "page=2"), dynamic);
+    assert_eq!(number("GET", "/cgi-bin/map.gif", ""), dynamic);
 }
 
 /// Carries verdicts out on the permits by token.
@@ -312,4 +355,42 @@ fn hammer(lanes: Vec<Lane>) {
             });
         }
     });
+}
+
+/// A type that was found stays found, and keeps its cost, when its deadline changes.
+#[test]
+fn what_was_found_outlives_a_reload() {
+    let mut told = promises(4, Some(Duration::from_secs(1)));
+    told.sites[0].types.clear();
+    let (mut engine, mut lane) = engine(&told);
+    let (mut verdicts, mut now) = (Verdicts::new(), ms(0));
+    for token in 0..400 {
+        let (path, takes) = if token % 4 == 0 { ("/report", 300) } else { ("/script", 10) };
+        let target = target(&lane, path);
+        let Arrival::Serve(mut permit) = lane.arrive(now, target, Token(token), &mut verdicts) else {
+            panic!("nothing else is there")
+        };
+        now += Duration::from_millis(takes);
+        lane.release(now, &mut permit, Service { representative: true, ..Service::default() }, &mut verdicts);
+        lane.depart(now, permit, Outcome::Completed, &mut verdicts);
+        engine.tick(now, &Readings::default(), &mut verdicts);
+    }
+    let found = |engine: &Engine| {
+        let site = engine.status().sites.swap_remove(0);
+        let own = site.types.into_iter().find(|own| own.name == "report").expect("it was found");
+        assert_eq!(site.found_types.len(), 1);
+        own.mean
+    };
+    let before = found(&engine);
+    assert!((0.25..0.35).contains(&before), "{before}");
+    let number = target(&lane, "/report").request_type;
+    told.sites[0].deadline = Some(Duration::from_secs(2));
+    told.sites[0].classes[0].deadline = Some(Duration::from_millis(900));
+    told.plants[0].costs = None;
+    engine.reload(&told).expect("valid promises");
+    assert_eq!(found(&engine), before);
+    assert_eq!(target(&lane, "/report").request_type, number);
+    // Where one is told, none is found.
+    engine.reload(&promises(4, Some(Duration::from_secs(1)))).expect("valid promises");
+    assert!(engine.status().sites[0].found_types.is_empty());
 }

@@ -2,6 +2,7 @@
 
 mod deadlines;
 mod put_off;
+mod rekey;
 mod reload;
 mod request_api;
 

@@ -31,7 +31,7 @@ fn class(path: &str) -> Class {
 }
 
 fn plant(name: &str, workers: u32) -> Plant {
-    let queue = QueueBounds { max_waiting: 5, max_wait: Duration::from_secs(2) };
+    let queue = QueueBounds { max_waiting: 5, max_wait: Some(Duration::from_secs(2)) };
     Plant { queue, ..Plant::new(name, workers) }
 }
 
@@ -155,7 +155,7 @@ fn limits_queue_and_mode_change_in_place() {
     assert!(matches!(lane.arrive(ms(0), shop, Token(5), &mut verdicts), Arrival::Wait(_)));
     promises.plants[0].max_connections = 5;
     promises.plants[0].queue.max_waiting = 0;
-    promises.control.retry_after = Duration::from_secs(77);
+    promises.control.retry_after = Some(Duration::from_secs(77));
     assert!(engine.reload(&promises).expect("valid promises").control);
     engine.tick(ms(1), &Readings::default(), &mut verdicts);
     assert!(
@@ -603,4 +603,62 @@ fn a_promise_that_goes_takes_its_set_point_reduction_with_it() {
     let settled = traffic(&mut engine, &mut world, &mut random, 40..45, 8);
     let after = traffic(&mut engine, &mut world, &mut random, 45..80, 8);
     assert_eq!(rejected(&after), rejected(&settled), "no request has to make way any more");
+}
+
+/// Promises of best effort for the host `shop` by a plant of so many workers, with these ratios of two classes beside.
+fn best_effort(workers: u32, ratios: Option<(f64, f64)>) -> Promises {
+    let queue = QueueBounds { max_waiting: 5, max_wait: None };
+    let mut shop = site("shop", &["full"]);
+    if let Some((first, second)) = ratios {
+        shop.classes = [("/buy", first), ("/edit", second)]
+            .map(|(path, ratio)| Class { ratio: Some(ratio), ..class(path) })
+            .to_vec();
+    }
+    Promises {
+        plants: vec![Plant { queue, ..Plant::new("app", workers) }, plant("static", 8)],
+        sites: vec![shop],
+        ..Promises::default()
+    }
+}
+
+/// Whether requests of best effort start in the order of their arrival at a busy plant of so many workers, and wait a second.
+fn serves_in_order(engine: &mut Engine, lane: &mut Lane, workers: u32, from: u64) -> bool {
+    let mut verdicts = Verdicts::new();
+    engine.tick(ms(from), &Readings::default(), &mut verdicts);
+    let shop = target(lane, "shop", "/");
+    let mut held: Vec<Permit> = (0..workers).map(|_| serve(lane, ms(from), shop)).collect();
+    for token in 1..=3 {
+        let arrival = lane.arrive(ms(from + token), shop, Token(token), &mut verdicts);
+        assert!(matches!(arrival, Arrival::Wait(_)), "{arrival:?}");
+    }
+    lane.release(ms(from + 10), &mut held[0], answered(), &mut verdicts);
+    let first = verdicts.pop();
+    engine.tick(ms(from + 900), &Readings::default(), &mut verdicts);
+    matches!(first, Some(Verdict::Start(Token(1), _))) && verdicts.is_empty()
+}
+
+/// Requests that are rejected for the load are served newest first; after a reload that ends the overload they are not.
+#[test]
+fn the_order_of_arrival_returns_after_a_reload_that_ends_the_overload() {
+    let ended = |reloads: &[Promises]| {
+        let (mut engine, mut lane) = engine(&best_effort(1, None));
+        let over = overload(&mut engine, &mut lane, 0, 10);
+        assert!(over.plants[0].service_level < 0.8, "{}", over.plants[0].service_level);
+        let mut now = 10_000;
+        for promises in reloads {
+            engine.reload(promises).expect("valid promises");
+            let after = overload(&mut engine, &mut lane, now, 5);
+            assert_eq!(row(&after, "shop", "default").service_level, 1.0);
+            now += 5_000;
+        }
+        serves_in_order(&mut engine, &mut lane, 8, now)
+    };
+    let mut away = best_effort(8, None);
+    away.sites[0].plant = 1;
+    let scenes = [
+        vec![best_effort(8, None)],
+        vec![best_effort(8, Some((1.0, 3.0)))],
+        vec![away, best_effort(8, None)],
+    ];
+    assert_eq!(scenes.map(|reloads| ended(&reloads)), [true; 3]);
 }

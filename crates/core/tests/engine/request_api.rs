@@ -12,7 +12,7 @@ use plimsoll_core::{Engine, Lane};
 const WORKERS: u32 = 4;
 
 fn promises() -> Promises {
-    let queue = QueueBounds { max_waiting: 3, max_wait: Duration::from_secs(2) };
+    let queue = QueueBounds { max_waiting: 3, max_wait: Some(Duration::from_secs(2)) };
     let exempt = vec![Condition { paths: vec!["/healthz".into()], ..Condition::default() }];
     let plant = Plant { queue, ..Plant::new("app", WORKERS) };
     Promises::of(plant, Site { exempt, ..Site::new("site", &["light", "full"]) })

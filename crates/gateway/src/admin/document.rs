@@ -5,13 +5,14 @@
 //! every other figure is of the last control period.
 
 use crate::runtime::reload::Reloaded;
+use crate::settings::SeedSource;
 use plimsoll_core::Difference;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::promises::plan::{ContractRow, DelayRow, PlantPlan};
 use plimsoll_core::request::{Outcome, Reason};
 use plimsoll_core::telemetry::status::{
-    ClassStatus, Counts, DeadlineStatus, ModelStatus, PlantStatus, ResponseStatus, SiteStatus, Status,
-    TypeStatus,
+    ClassStatus, Counts, DeadlineStatus, FoundType, ModelStatus, PlantStatus, ResponseStatus, SiteStatus,
+    Status, TypeStatus,
 };
 use serde::{Serialize, Serializer};
 
@@ -60,15 +61,24 @@ macro_rules! document {
 
 document! {
     /// What `/status` answers with.
-    pub(super) StatusDocument<'a>(status: &'a Status) {
+    pub(super) StatusDocument<'a>(status: &'a Status, seed: SeedSource) {
         at_seconds: f64 = status.at.as_secs_f64(),
         mode: &'static str = mode_word(status.mode),
         period_seconds: f64 = status.period.as_secs_f64(),
         rejection_cost_seconds: Option<f64> = status.rejection_cost_seconds,
+        clients: ClientsDocument = ClientsDocument::new(status, seed),
         upstreams: Vec<PlantDocument<'a>> = plants(status).map(PlantDocument::new).collect(),
         sites: Vec<SiteDocument<'a>> = status.sites.iter().map(|site| SiteDocument::new(status, site)).collect(),
         plan: Vec<PlanDocument<'a>> = status.plan.iter().filter(has_promises).map(PlanDocument::new).collect(),
         classes: Vec<ClassDocument<'a>> = classes(status).map(|class| ClassDocument::new(status, class)).collect(),
+    }
+}
+
+document! {
+    /// How it is chosen which clients get the better level: where the key of the hash is from, and whether the choice turns.
+    ClientsDocument(status: &Status, seed: SeedSource) {
+        seed: &'static str = seed.as_str(),
+        rekey_seconds: Option<f64> = status.rekey.map(|rekey| rekey.as_secs_f64()),
     }
 }
 
@@ -110,6 +120,18 @@ document! {
         utilization_promised: Option<f64> = site.utilization_promised,
         guaranteed_share: f64 = site.guaranteed_share,
         types: Vec<TypeDocument<'a>> = site.types.iter().map(TypeDocument::new).collect(),
+        found_types: Vec<FoundTypeDocument<'a>> = site.found_types.iter().map(FoundTypeDocument::new).collect(),
+    }
+}
+
+document! {
+    /// A type that was found: what its requests have in common, as the `match` of a `[[site.type]]`.
+    FoundTypeDocument<'a>(found: &'a FoundType) {
+        name: &'a str = &found.name,
+        within: &'a str = &found.within,
+        path: &'a [String] = &found.condition.paths,
+        method: &'a [String] = &found.condition.methods,
+        query: &'a [String] = &found.condition.query,
     }
 }
 
@@ -210,6 +232,7 @@ document! {
         quota: Option<f64> = response.quota,
         mean_seconds: f64 = response.response,
         late_share: Option<f64> = row.map(|_| response.late),
+        lost_share: Option<f64> = row.map(|_| response.lost),
         missed: bool = response.missed,
         at_limit: bool = response.at_limit,
         infeasible: bool = response.infeasible,
@@ -231,8 +254,8 @@ document! {
 document! {
     /// The linear model of a class's content, and how well it is known.
     ModelDocument(model: &ModelStatus) {
-        per_request_seconds: f64 = model.per_request_seconds,
-        per_byte_seconds: f64 = model.per_byte_seconds,
+        per_request_seconds: Option<f64> = model.per_request_seconds,
+        per_byte_seconds: Option<f64> = model.per_byte_seconds,
         confidence: f64 = model.confidence,
         frozen: bool = model.frozen,
     }

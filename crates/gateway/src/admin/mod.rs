@@ -54,7 +54,11 @@ fn route(method: &Method, path: &str, scrape: Scrape, health: Health) -> Respons
     }
     match path {
         "/metrics" => page(StatusCode::OK, EXPOSITION, metrics::render(scrape)),
-        "/status" => page(StatusCode::OK, JSON, document::render(&StatusDocument::new(&scrape.status))),
+        "/status" => page(
+            StatusCode::OK,
+            JSON,
+            document::render(&StatusDocument::new(&scrape.status, scrape.seed_from)),
+        ),
         "/healthz" => match health {
             Health::Running => text(StatusCode::OK, "ok\n"),
             Health::Stalled(since) => text(

@@ -106,6 +106,11 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     if content_type.is_page() && names_its_encoding(&opened[0].file) {
         content_type = content_type.without_charset();
     }
+    if content_type.is_picture() {
+        let mut head = [0; PICTURE_HEAD];
+        let read = opened[0].file.read_at(&mut head, 0).unwrap_or(0);
+        content_type = content_type.of_content(&head[..read]);
+    }
     if content_type.compressible {
         opened.extend(Coding::ALL.into_iter().filter_map(|coding| open_copy(tree, name, coding, stamp)));
     }
@@ -124,6 +129,8 @@ pub(super) fn load(tree: &Tree, name: &[u8], known: Option<&Rc<Resource>>) -> Re
     Ok(Found::File(Rc::new(Resource { variants: variants.collect() })))
 }
 
+/// How many bytes of an image tell its format.
+const PICTURE_HEAD: usize = 16;
 /// How many bytes of a page are searched for its encoding (WHATWG HTML, 13.2.3.2).
 const PRESCAN: usize = 1024;
 

@@ -2,7 +2,10 @@
 //!
 //! The table has the types of files that web sites hold, after the IANA registry and nginx's `mime.types`. Text is
 //! announced as UTF-8, as every tool writes it today. A page that states its encoding itself is served without a charset,
-//! since the header would override the page.
+//! since the header would override the page. A JPEG or WebP that is named as another image is announced as what it is:
+//! `plimsoll adapt` writes photographs so that were PNG or GIF.
+
+use imagesize::ImageType;
 
 /// What the ending of a name says about the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,21 @@ impl ContentType {
     /// The type of a page that states its encoding itself.
     pub(super) fn without_charset(self) -> ContentType {
         ContentType { text: if self.is_page() { "text/html" } else { self.text }, ..self }
+    }
+
+    /// The type of an image with these first bytes, where they say another one than its name.
+    pub(super) fn of_content(self, head: &[u8]) -> ContentType {
+        let text = match imagesize::image_type(head) {
+            Ok(ImageType::Jpeg) => "image/jpeg",
+            Ok(ImageType::Webp) => "image/webp",
+            _ => self.text,
+        };
+        ContentType { text, ..self }
+    }
+
+    /// Whether it is that of an image whose name may be another format's.
+    pub(super) fn is_picture(self) -> bool {
+        matches!(self.text, "image/png" | "image/gif")
     }
 
     pub(super) fn is_page(self) -> bool {

@@ -58,6 +58,12 @@ impl RequestHead {
         Ok(())
     }
 
+    /// What follows the path's question mark.
+    pub fn query<'h>(&self, head: &'h [u8]) -> &'h [u8] {
+        let (path, target) = (self.path.of(head), self.target.of(head));
+        target.get(path.len() + 1..).unwrap_or_default()
+    }
+
     fn read_target(&mut self, head: &[u8], target: Span) -> Result<(), Refusal> {
         let text = target.of(head);
         // Visible ASCII only. Clients never send a fragment: one that is sent is meant to be read in two ways.

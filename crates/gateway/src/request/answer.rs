@@ -39,6 +39,10 @@ impl Connection {
         // A `Retry-After` of at least a second: zero would bring all rejected clients back at once.
         let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
         write_number(out, b"retry-after: ", seconds.max(1));
+        // As draft-ietf-httpapi-ratelimit-headers has it: nothing is left of what the server can do, until then.
+        out.extend_from_slice(b"ratelimit: \"");
+        out.extend_from_slice(reason.as_str().as_bytes());
+        write_number(out, b"\";r=0;t=", seconds.max(1));
         out.extend_from_slice(b"cache-control: no-store\r\ncontent-type: ");
         out.extend_from_slice(rejection.content_type.as_bytes());
         write_number(out, b"\r\ncontent-length: ", rejection.body.len() as u64);

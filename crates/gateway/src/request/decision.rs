@@ -97,6 +97,9 @@ impl RequestView for HeadView<'_> {
         let path = text(self.head.path.of(self.bytes));
         if path.is_empty() { "/" } else { path }
     }
+    fn query(&self) -> &str {
+        text(self.head.query(self.bytes))
+    }
     fn header(&self, name: &str) -> Option<&str> {
         self.head.field(self.bytes, name).and_then(|value| std::str::from_utf8(value).ok())
     }

@@ -163,7 +163,8 @@ fn pin(old: &Settings, new: &mut Settings) -> Vec<&'static str> {
         ("seed", old.hash_seed != new.hash_seed),
     ]);
     new.listen.clone_from(&old.listen);
-    (new.admin, new.threads, new.hash_seed) = (old.admin, old.threads, old.hash_seed);
+    (new.admin, new.threads) = (old.admin, old.threads);
+    (new.hash_seed, new.hash_seed_from) = (old.hash_seed, old.hash_seed_from);
     kept
 }
 

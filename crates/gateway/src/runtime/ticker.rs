@@ -74,7 +74,7 @@ impl Senses {
         (self.cpu, self.at) = (cpu, now);
         let mut readings = Readings { gateway_cpu: Some(cpu / self.cores), ..Readings::default() };
         readings.workers = std::mem::take(&mut *lock(&shared.reported_workers));
-        readings.time_of_day = Some(time_of_day());
+        readings.unix_time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok();
         let tables = shared.tables.current();
         for (plant, row) in tables.plants.iter().enumerate().filter(|(_, row)| row.reported) {
             let utilization = match &row.upstream {
@@ -86,13 +86,6 @@ impl Senses {
         }
         readings
     }
-}
-
-/// The time of day in UTC, so that rates are predicted by the same hour on every machine.
-fn time_of_day() -> Duration {
-    const DAY: u64 = 24 * 3600;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Duration::from_secs(now.as_secs() % DAY)
 }
 
 fn process_cpu() -> Duration {

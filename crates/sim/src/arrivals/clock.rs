@@ -124,6 +124,7 @@ impl<T> Clock<T> {
             notes.first_backwards.get_or_insert((line.number, by));
         }
         self.offset.get_or_insert(line.stamp);
+        notes.began.get_or_insert(line.stamp);
         self.latest = self.latest.max(time);
         self.ready.push_back((self.latest, line.item));
     }

@@ -47,13 +47,23 @@ impl Pages {
 
 impl CompiledPage {
     fn new(page: &workload::Page) -> Self {
-        let (path, after_number) = match page.path.split_once('*') {
+        let (path, query) = page.path.split_once('?').unwrap_or((&page.path, ""));
+        let (path, after_number) = match path.split_once('*') {
             Some((before, after)) => (before.to_owned(), Some(after.to_owned())),
-            None => (page.path.clone(), None),
+            None => (path.to_owned(), None),
         };
+        let query = query.to_owned();
         let (method, host, headers) = (page.method.clone(), page.host.clone(), page.headers.clone());
         CompiledPage {
-            request: Request { method, host, path, headers, service: page.service, ..Request::default() },
+            request: Request {
+                method,
+                host,
+                path,
+                query,
+                headers,
+                service: page.service,
+                ..Request::default()
+            },
             after_number,
             bytes: page.bytes,
             bytes_law: Distribution::new(&page.bytes_law),

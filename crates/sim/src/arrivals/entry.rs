@@ -31,13 +31,13 @@ pub(super) struct Record {
     pub(super) request: Request,
 }
 
-/// The most of a path that is kept, which bounds the memory for what waits. Servers refuse longer ones.
+/// The most of a path or a query that is kept, which bounds the memory for what waits. Servers refuse longer ones.
 const LONGEST_PATH: usize = 4096;
 
 impl Record {
     /// Takes over a line's request.
     pub(super) fn fill(&mut self, entry: &Entry<'_>) {
-        let (host, path) = split_target(entry.target);
+        let (host, path, query) = split_target(entry.target);
         let host = if host.is_empty() { entry.host } else { host };
         self.stamp = entry.stamp;
         let request = &mut self.request;
@@ -46,6 +46,7 @@ impl Record {
         replace(&mut request.host, without_port(host));
         request.host.make_ascii_lowercase();
         replace(&mut request.path, path);
+        replace(&mut request.query, query);
         request.bytes = entry.bytes;
         request.service = entry.service;
         // A log says what a request took, not a mean.
@@ -74,9 +75,8 @@ pub(super) fn split_request(line: &str) -> Option<(&str, &str)> {
         .then_some((method, target))
 }
 
-/// Host (with port) and path of a request's target, the path without its query. The host is empty unless the target is
-/// an absolute URL.
-fn split_target(target: &str) -> (&str, &str) {
+/// Host (with port), path and query of a request's target. The host is empty unless the target is an absolute URL.
+fn split_target(target: &str) -> (&str, &str, &str) {
     let (host, path) = match target.split_once("://") {
         Some((scheme, rest))
             if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") =>
@@ -88,8 +88,9 @@ fn split_target(target: &str) -> (&str, &str) {
         }
         _ => ("", target),
     };
-    let path = &path[..path.find(['?', '#']).unwrap_or(path.len())];
-    (host, if path.is_empty() { "/" } else { path })
+    let target = path.split('#').next().unwrap_or(path);
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    (host, if path.is_empty() { "/" } else { path }, query)
 }
 
 fn without_port(host: &str) -> &str {
@@ -167,15 +168,15 @@ mod tests {
     #[test]
     fn targets() {
         for (target, expected) in [
-            ("/a?b", ("", "/a")),
-            ("/a#b?c", ("", "/a")),
-            ("http://Example.org:8080/a?b", ("Example.org:8080", "/a")),
-            ("HTTPS://example.org", ("example.org", "/")),
-            ("http://example.org?x", ("example.org", "/")),
-            ("http://me:secret@example.org/", ("example.org", "/")),
-            ("/go?to=http://example.org/", ("", "/go")),
-            ("*", ("", "*")),
-            ("example.org:443", ("", "example.org:443")),
+            ("/a?b", ("", "/a", "b")),
+            ("/a#b?c", ("", "/a", "")),
+            ("http://Example.org:8080/a?b", ("Example.org:8080", "/a", "b")),
+            ("HTTPS://example.org", ("example.org", "/", "")),
+            ("http://example.org?x#y", ("example.org", "/", "x")),
+            ("http://me:secret@example.org/", ("example.org", "/", "")),
+            ("/go?to=http://example.org/", ("", "/go", "to=http://example.org/")),
+            ("*", ("", "*", "")),
+            ("example.org:443", ("", "example.org:443", "")),
         ] {
             assert_eq!(split_target(target), expected, "{target}");
         }

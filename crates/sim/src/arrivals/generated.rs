@@ -30,7 +30,7 @@ pub(super) enum When {
     /// A random process.
     Process(Moments),
     /// A count for each interval.
-    Counts(Counts),
+    Counts(Box<Counts>),
 }
 
 /// What they ask for.

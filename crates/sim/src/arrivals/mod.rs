@@ -31,7 +31,7 @@ use content::Pages;
 use counts::Counts;
 use generated::{Generated, What, When};
 use plimsoll_core::random::Random;
-use plimsoll_core::time::Instant;
+use plimsoll_core::time::{Duration, Instant};
 use process::Moments;
 use read_ahead::ReadAhead;
 use replay::ReplayedLog;
@@ -52,8 +52,27 @@ pub(crate) trait Source: Send {
         None
     }
 
+    /// The time of day that its requests came at; `None` where nothing tells it.
+    fn origin(&self) -> Option<TimeOrigin> {
+        None
+    }
+
     /// What was found so far in the logs that it reads: in that of its requests, and in that of their content.
     fn notes(&self) -> Vec<LogNotes>;
+}
+
+/// When a run took place: the time since the Unix epoch at its beginning, and how many of its seconds pass in one of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeOrigin {
+    pub(crate) began: Duration,
+    pub(crate) speed: f64,
+}
+
+impl TimeOrigin {
+    /// The time since the Unix epoch at an instant of the run.
+    pub(crate) fn unix_time(&self, now: Instant) -> Duration {
+        self.began + Duration::from_secs_f64(now.as_secs_f64() * self.speed)
+    }
 }
 
 /// The source of a stream. Its seed is its own: another stream must have another.
@@ -66,7 +85,7 @@ pub(crate) fn source(stream: &Stream, seed: u64) -> io::Result<Box<dyn Source>> 
     let moments = match &stream.arrivals {
         Arrivals::Process { process, rate } => When::Process(Moments::new(*process, rate, times)),
         Arrivals::Counts { input, every, replay } => {
-            When::Counts(Counts::open(input, *every, checked(*replay)?, times)?)
+            When::Counts(Box::new(Counts::open(input, *every, checked(*replay)?, times)?))
         }
         Arrivals::Log { input, format, replay } => {
             let log = ReplayedLog::open(input, format, checked(*replay)?, times)?;

@@ -20,6 +20,8 @@ pub struct LogNotes {
     pub first_backwards: Option<(u64, f64)>,
     /// Times that the log's clock went back for good (two logs in one file, say): from there on it is moved to go on.
     pub restarts: u64,
+    /// The stamp of the first line (us since 1970).
+    pub began: Option<i64>,
     /// Gaps of more than an hour, which are cut to an hour, and how much was cut (s).
     pub gaps: (u64, f64),
     /// Lines alone more than an hour ahead of those around them. They come at the time of the line before.

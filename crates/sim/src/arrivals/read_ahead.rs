@@ -5,7 +5,7 @@
 //! earlier. A batch keeps all text in one string: a processor fetches what another processor wrote quickly only if it
 //! lies in order and is read in one go.
 
-use super::{LogNotes, Source};
+use super::{LogNotes, Source, TimeOrigin};
 use crate::request::{Request, set};
 use plimsoll_core::time::{Duration, Instant};
 use std::io;
@@ -32,21 +32,22 @@ pub(super) struct ReadAhead {
 #[derive(Default)]
 struct Batch {
     rows: Vec<BatchRow>,
-    /// Methods, hosts and paths.
+    /// Methods, hosts, paths and queries.
     text: String,
     /// What comes after the rows: of the last batch its end, or why there is no more.
     end: Option<io::Result<()>>,
     /// The notes at the end of the batch.
     notes: Vec<LogNotes>,
     progress: Option<f64>,
+    origin: Option<TimeOrigin>,
 }
 
 /// A request, but for its text. It has no headers: logs tell none.
 #[derive(Clone, Copy)]
 struct BatchRow {
     due: Instant,
-    /// Lengths of method, host and path.
-    lengths: [u32; 3],
+    /// Lengths of method, host, path and query.
+    lengths: [u32; 4],
     client: IpAddr,
     bytes: u64,
     service: Option<Duration>,
@@ -92,12 +93,12 @@ impl Batch {
                 Err(error) => self.end = Some(Err(error)),
             }
         }
-        (self.notes, self.progress) = (source.notes(), source.progress());
+        (self.notes, self.progress, self.origin) = (source.notes(), source.progress(), source.origin());
     }
 
     fn push(&mut self, due: Instant, request: &Request) {
-        let Request { method, host, path, client, bytes, service, work, .. } = request;
-        let parts = [method, host, path];
+        let Request { method, host, path, query, client, bytes, service, work, .. } = request;
+        let parts = [method, host, path, query];
         parts.iter().for_each(|part| self.text.push_str(part));
         let lengths = parts.map(|part| part.len() as u32);
         let (client, bytes, service, work) = (*client, *bytes, *service, *work);
@@ -109,10 +110,11 @@ impl ReadAhead {
     /// Copies a batch, and gives it back: read in one go, what another processor wrote comes as fast as memory can, and not
     /// line by line whenever a request is due.
     fn take(&mut self, mut full: Batch) {
-        let Batch { rows, text, end, notes, progress } = &mut self.batch;
+        let Batch { rows, text, end, notes, progress, origin } = &mut self.batch;
         rows.clone_from(&full.rows);
         text.clone_from(&full.text);
         (*end, *notes, *progress) = (full.end.take(), std::mem::take(&mut full.notes), full.progress);
+        *origin = full.origin;
         (self.next, self.text) = (0, 0);
         // The reader may have read everything and ended.
         let _ = self.empty.send(full);
@@ -129,24 +131,30 @@ impl Source for ReadAhead {
             self.take(batch);
         }
         let row = &self.batch.rows[self.next];
-        let [method, host, path] = row.lengths.map(|length| length as usize);
+        let [method, host, path, query] = row.lengths.map(|length| length as usize);
         let text = &self.batch.text[self.text..];
         set(&mut request.method, &text[..method]);
         set(&mut request.host, &text[method..method + host]);
         // Mostly another than the last: not worth comparing.
         request.path.clear();
-        request.path.push_str(&text[method + host..method + host + path]);
+        let before = method + host;
+        request.path.push_str(&text[before..before + path]);
+        set(&mut request.query, &text[before + path..before + path + query]);
         request.headers.clear();
         (request.client, request.bytes) = (row.client, row.bytes);
         (request.service, request.work) = (row.service, row.work);
         let due = row.due;
         self.next += 1;
-        self.text += method + host + path;
+        self.text += before + path + query;
         Ok(Some(due))
     }
 
     fn progress(&self) -> Option<f64> {
         self.batch.progress
+    }
+
+    fn origin(&self) -> Option<TimeOrigin> {
+        self.batch.origin
     }
 
     fn notes(&self) -> Vec<LogNotes> {

@@ -11,11 +11,11 @@
 use super::access_log::AccessLog;
 use super::clock::Clock;
 use super::entry::{Record, copied_client};
-use super::{LogNotes, Source};
+use super::{LogNotes, Source, TimeOrigin};
 use crate::request::Request;
 use crate::workload::{Input, LogFormat, Replay};
 use plimsoll_core::random::Random;
-use plimsoll_core::time::Instant;
+use plimsoll_core::time::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
@@ -177,6 +177,13 @@ impl Source for ReplayedLog {
 
     fn progress(&self) -> Option<f64> {
         self.log.progress()
+    }
+
+    fn origin(&self) -> Option<TimeOrigin> {
+        // What was cut of gaps is passed at once.
+        let LogNotes { began, gaps, .. } = self.log.notes;
+        let began = began? as f64 * 1e-6 + gaps.1;
+        (began > 0.0).then(|| TimeOrigin { began: Duration::from_secs_f64(began), speed: self.replay.speed })
     }
 
     fn notes(&self) -> Vec<LogNotes> {

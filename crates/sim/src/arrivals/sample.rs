@@ -67,6 +67,6 @@ impl Sample {
 }
 
 /// Everything in which two requests of a log differ.
-fn key(request: &Request) -> (&str, &str, &str, u64, Option<Duration>) {
-    (&request.method, &request.host, &request.path, request.bytes, request.service)
+fn key(request: &Request) -> (&str, &str, &str, &str, u64, Option<Duration>) {
+    (&request.method, &request.host, &request.path, &request.query, request.bytes, request.service)
 }

@@ -2,14 +2,17 @@
 
 use super::Front;
 use super::aces::{Aces, AcesSettings};
+use super::agent::{AgentFront, AgentSettings};
 use super::form::{AT_LEAST_ONE, DURATION, NUMBER, POSITIVE, RATE, Words, name_of};
 use super::limit::{Aimd, Cac, Gradient, Gradient2, Limited, Limiter, Queue, Rate, Sac, StaticLimit};
+use super::pools::{PoolSettings, Pools};
 use crate::workload::{Plant, Workload};
 use plimsoll_core::promises::Promises;
 use plimsoll_core::time::Duration;
 use std::path::Path;
 
-/// What stands in front of the plants for comparison. The files of `front/limit` and `front/aces` say how each works.
+/// What stands in front of the plants for comparison. The files of `front/limit`, `front/aces` and
+/// `front/pools` say how each works.
 pub struct Comparator(Scheme);
 
 enum Scheme {
@@ -17,6 +20,10 @@ enum Scheme {
     Limit(Box<MakeLimiter>),
     /// The paper AC's own scheme.
     Aces(AcesSettings),
+    /// The agent beside a server, from its own file.
+    Agent(Box<AgentSettings>),
+    /// PR's process pools.
+    Pools(PoolSettings),
 }
 
 /// Makes a limiter from the plant's truth and a seed of its own.
@@ -35,7 +42,7 @@ const LISTEN_QUEUE: u32 = 511;
 
 impl Comparator {
     /// How each is written, and what it does: for a command's help.
-    pub const FORMS: [(&str, &str); 10] = [
+    pub const FORMS: [(&str, &str); 11] = [
         ("none", "everything starts at once"),
         ("tail-drop:511", "reject when so many are in the system"),
         (
@@ -49,6 +56,7 @@ impl Comparator {
             "aces:1ms,period=1s,queue=1000,drop=all",
             "so much estimated work per period and priority, two queues",
         ),
+        ("pools:16,period=1000,gain=1,idle=2", "a pool of processes for each class, by the classes' ratios"),
         ("gradient,update=100ms,probe=60s", "adaptive concurrency as Envoy does it"),
         ("gradient2,initial=20,least=20,most=200,window=1s", "adaptive concurrency as Netflix published it"),
         (
@@ -58,7 +66,8 @@ impl Comparator {
     ];
 
     /// Reads one of [`FORMS`](Comparator::FORMS). What is left out has the default that stands there; `queue` and
-    /// `burst` are 0, `wait` is 60 s, and the unit of `sac` and `aces` is the fixed part of the server's service.
+    /// `burst` are 0, `wait` is 60 s, the unit of `sac` and `aces` is the fixed part of the
+    /// server's service, and `pools` has a process for each worker, 16 before shared cores.
     ///
     /// # Errors
     /// One sentence: what is wrong, and how a comparator is written.
@@ -69,11 +78,16 @@ impl Comparator {
         Ok(Comparator(scheme))
     }
 
+    /// The agent, which has a file of its own instead of a form.
+    pub fn agent(settings: AgentSettings) -> Comparator {
+        Comparator(Scheme::Agent(Box::new(settings)))
+    }
+
     /// Where what its front has [`learned`](Front::learned) is to be written when the run has ended.
     pub fn memory(&self) -> Option<&Path> {
         match &self.0 {
             Scheme::Aces(settings) => settings.trends.as_deref(),
-            Scheme::Limit(_) => None,
+            Scheme::Agent(_) | Scheme::Limit(_) | Scheme::Pools(_) => None,
         }
     }
 
@@ -90,6 +104,8 @@ impl Comparator {
     ) -> Result<Box<dyn Front>, Vec<String>> {
         match &self.0 {
             Scheme::Aces(settings) => Ok(Box::new(Aces::new(settings, promises, workload, seed)?)),
+            Scheme::Agent(settings) => Ok(Box::new(AgentFront::new(settings, promises, workload, seed)?)),
+            Scheme::Pools(settings) => Ok(Box::new(Pools::new(*settings, promises, workload, seed)?)),
             Scheme::Limit(make) => {
                 let seeded = |(number, plant): (u64, &Plant)| {
                     make(plant, seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -132,6 +148,7 @@ fn read(words: &mut Words<'_>) -> Result<Scheme, String> {
             Scheme::limit(move |plant, _| Cac::new(plant.discipline.servers(), period))
         }
         "aces" => Scheme::Aces(AcesSettings::read(words)?),
+        "pools" => Scheme::Pools(PoolSettings::read(words)?),
         "gradient" => {
             let update = words.option("update", POSITIVE, Duration::from_millis(100))?;
             let probe = words.option("probe", POSITIVE, MINUTE)?;
@@ -185,6 +202,8 @@ mod tests {
     fn read_as(text: &str) -> String {
         match parsed(text).0 {
             Scheme::Aces(settings) => format!("{settings:?}"),
+            Scheme::Agent(settings) => format!("{settings:?}"),
+            Scheme::Pools(settings) => format!("{settings:?}"),
             Scheme::Limit(make) => format!("{:?}", make(&workload().plants[0], 7).unwrap()),
         }
     }
@@ -199,6 +218,7 @@ mod tests {
             "sac:10000us",
             "cac",
             "aces:1ms",
+            "pools:16",
             "gradient",
             "gradient2",
             "aimd",
@@ -224,6 +244,10 @@ mod tests {
             ("sac,period=250ms", "sac"),
             ("cac,period=250ms", "cac"),
             ("aces,period=100ms,drop=oldest,trends=week.txt", "aces,period=100ms,drop=oldest"),
+            ("pools:8", "pools"),
+            ("pools,period=600", "pools"),
+            ("pools,gain=0", "pools"),
+            ("pools,idle=0", "pools"),
             ("gradient,update=50ms", "gradient"),
             ("gradient,probe=50ms", "gradient"),
             ("gradient2,least=1", "gradient2"),
@@ -240,7 +264,7 @@ mod tests {
     #[test]
     fn errors_say_what_to_write() {
         let wrong = |text| Comparator::parse(text).err().expect("an error");
-        let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, gradient, gradient2, aimd; \
+        let all = "there are none, tail-drop, concurrency, rate, sac, cac, aces, pools, gradient, gradient2, aimd; \
                    for example concurrency:64,queue=100,wait=1s";
         assert_eq!(wrong("red"), format!("there is no comparator \"red\"; {all}"));
         assert_eq!(wrong(""), format!("there is no comparator \"\"; {all}"));

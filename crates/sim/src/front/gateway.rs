@@ -3,11 +3,12 @@
 use super::slots::Slots;
 use super::{Arriving, Decision, Front, Order, Start};
 use crate::request::Request;
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Arrival, Outcome, Permit, Service, Target, Token, Verdict, Verdicts};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
-use plimsoll_core::time::Instant;
+use plimsoll_core::time::{Duration, Instant};
 use plimsoll_core::{Engine, Lane};
 
 /// The engine, one lane, and the permits of requests under way.
@@ -16,6 +17,8 @@ pub struct Gateway {
     lane: Lane,
     permits: Slots<Option<Permit>>,
     verdicts: Verdicts,
+    /// What the last request that was turned away was told, and its token.
+    told: Vec<(Token, Duration)>,
 }
 
 impl Gateway {
@@ -26,7 +29,17 @@ impl Gateway {
     pub fn new(promises: &Promises, seed: u64) -> Result<Self, Vec<String>> {
         let (engine, mut lanes) = Engine::new(promises, 1, seed)?;
         let Some(lane) = lanes.pop() else { unreachable!("asked for one lane") };
-        Ok(Gateway { engine, lane, permits: Slots::new(), verdicts: Verdicts::new() })
+        Ok(Gateway { engine, lane, permits: Slots::new(), verdicts: Verdicts::new(), told: Vec::new() })
+    }
+
+    /// Takes over what a gateway learned before of how rates go on.
+    pub fn restore_rate_forecasts(&mut self, known: RateForecasts) {
+        self.engine.restore_rate_forecasts(known);
+    }
+
+    /// What it has learned of how rates go on.
+    pub fn rate_forecasts(&self) -> RateForecasts {
+        self.engine.rate_forecasts()
     }
 
     /// Hands on what the engine decided about waiting requests.
@@ -38,14 +51,15 @@ impl Gateway {
     }
 
     fn hand_on_all(&mut self, orders: &mut Vec<Order>) {
-        let Gateway { permits, verdicts, .. } = self;
+        let Gateway { permits, verdicts, told, .. } = self;
         for verdict in verdicts.drain(..) {
             match verdict {
                 Verdict::Start(token, permit) => {
                     orders.push(Order::Start(token, start(&permit)));
                     *permits.at(token) = Some(permit);
                 }
-                Verdict::Drop { token, reason, .. } => {
+                Verdict::Drop { token, reason, retry_after } => {
+                    told.push((token, retry_after));
                     permits.take(token);
                     orders.push(Order::Drop(token, reason));
                 }
@@ -75,10 +89,24 @@ impl Front for Gateway {
                 *self.permits.at(token) = Some(permit);
                 Decision::Wait
             }
-            Arrival::Reject { reason, .. } => Decision::Reject(reason),
+            Arrival::Reject { reason, retry_after } => {
+                self.told.push((token, retry_after));
+                Decision::Reject(reason)
+            }
         };
         self.hand_on(orders);
         decision
+    }
+
+    fn retry_after(&mut self, token: Token) -> Option<Duration> {
+        // What was told is asked for at once, and of few requests at a time.
+        let place = self.told.iter().rposition(|(told, _)| *told == token)?;
+        let (_, retry_after) = self.told.swap_remove(place);
+        // As the gateway writes it.
+        Some(
+            Duration::from_secs(retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0))
+                .max(Duration::from_secs(1)),
+        )
     }
 
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {

@@ -4,13 +4,16 @@
 //! arrival, and an [`Order`] for each request that waited.
 
 mod aces;
+mod agent;
 mod comparator;
 mod form;
 mod full_quality;
 mod gateway;
 mod limit;
+mod pools;
 mod slots;
 
+pub use agent::{AgentSettings, ShownCounters};
 pub use comparator::Comparator;
 pub use gateway::Gateway;
 
@@ -18,7 +21,7 @@ use crate::request::Request;
 use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
 use plimsoll_core::telemetry::Readings;
 use plimsoll_core::telemetry::status::Status;
-use plimsoll_core::time::Instant;
+use plimsoll_core::time::{Duration, Instant};
 
 /// What decides. The run calls it as the gateway calls the engine, and does what it says.
 pub trait Front {
@@ -27,6 +30,11 @@ pub trait Front {
 
     /// Decides on an arrival. Orders for others go to `orders`; the arriving one's own decision is returned.
     fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision;
+
+    /// The `Retry-After` of the rejection that the request got last, in whole seconds. A comparator tells none.
+    fn retry_after(&mut self, _token: Token) -> Option<Duration> {
+        None
+    }
 
     /// The plant is free of a started request, and its response was sent.
     fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>);
@@ -52,6 +60,14 @@ pub trait Front {
         None
     }
 
+    /// A probe to send to a server now; asked for after each tick. Only the agent probes.
+    fn probe(&mut self, _now: Instant) -> Option<ServerProbe> {
+        None
+    }
+
+    /// The probe has ended: answered, or failed.
+    fn probed(&mut self, _now: Instant, _answered: bool) {}
+
     /// What it has learned that a later run can begin with, as text. Only AC's prediction has any.
     fn learned(&self) -> Option<String> {
         None
@@ -68,6 +84,15 @@ pub struct Arriving<'a> {
     /// The request's name from here on, and its slot: the lower 32 bits are small numbers, used again after a
     /// departure.
     pub token: Token,
+}
+
+/// A question to a server that waits in its queue like a request. One is under way at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerProbe {
+    /// Which plant is asked.
+    pub plant: usize,
+    /// One worker's time for the answer.
+    pub service: Duration,
 }
 
 /// What becomes of an arrival.

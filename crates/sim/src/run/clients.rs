@@ -49,8 +49,12 @@ impl ClientTimers {
     /// A client comes again after some time, `mean` on average.
     pub(super) fn returns(&mut self, now: Instant, mean: Duration, again: Again) {
         let after = Duration::try_from_secs_f64(self.random.exponential(mean.as_secs_f64()));
+        self.returns_at(now + after.unwrap_or(Duration::MAX), again);
+    }
+
+    /// A client comes again then.
+    pub(super) fn returns_at(&mut self, at: Instant, again: Again) {
         self.scheduled += 1;
-        let at = now + after.unwrap_or(Duration::MAX);
         self.returning.insert((at, self.scheduled), again);
         self.due = self.due.min(at);
     }

@@ -16,9 +16,9 @@ mod ticks;
 pub use outcome::{Error, Event, Progress, Run, Watch};
 
 use crate::arrivals::{self, Source};
-use crate::front::{Front, Gateway, Order};
+use crate::front::{Front, Gateway, Order, ServerProbe};
 use crate::heavy_hitters::HeavyHitters;
-use crate::plant::Server;
+use crate::plant::{Server, Work};
 use crate::record::Recorder;
 use crate::request::Request;
 use crate::service::ServicePlan;
@@ -78,6 +78,9 @@ struct Visit {
     stream: usize,
     attempt: u32,
 }
+
+/// A probe's number at its server; those of requests are small (`flight.rs`).
+const PROBE: u64 = u64::MAX;
 
 /// Events between two looks of the watcher.
 const LOOK: u32 = 1 << 16;
@@ -245,8 +248,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Sends a probe.
+    fn ask(&mut self, ServerProbe { plant, service }: ServerProbe) {
+        if self.servers[plant].offer(self.now, PROBE, Work { service, bytes: 0 }).is_err() {
+            self.front.probed(self.now, false);
+        }
+    }
+
     fn step_plant(&mut self, plant: usize) {
         let Some(done) = self.servers[plant].step(self.now) else { return };
+        if done.job == PROBE {
+            return self.front.probed(self.now, !done.failed);
+        }
         let token = Token(done.job);
         // A client that has left is not answered.
         let Some(flight) = self.flights.get(token) else { return };

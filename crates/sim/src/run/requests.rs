@@ -8,6 +8,7 @@ use crate::heavy_hitters::Fate;
 use crate::request::Request;
 use crate::service::FullService;
 use plimsoll_core::request::{Outcome, Reason, Target, Token};
+use plimsoll_core::time::Duration;
 
 impl Simulation<'_> {
     pub(super) fn arrive(&mut self, request: &Request, visit: Visit) {
@@ -84,6 +85,7 @@ impl Simulation<'_> {
 
     /// Turns away one that arrives or waits.
     fn refuse(&mut self, token: Token, reason: Reason) {
+        let told = self.front.retry_after(token);
         let Some(flight) = self.flights.end(token) else { return };
         let row = &mut self.recorder.row.classes[usize::from(flight.class)];
         row.reasons[reason as usize] += 1;
@@ -93,18 +95,19 @@ impl Simulation<'_> {
         if !cost.is_zero() && self.setup.promises.plants[plant].same_host {
             self.servers[plant].charge(self.now, cost);
         }
-        self.come_again(flight);
+        self.come_again(flight, told);
     }
 
-    fn come_again(&mut self, flight: EndedFlight) {
+    /// Lets a client come again that may; `told` is when, if it was told.
+    fn come_again(&mut self, flight: EndedFlight, told: Option<Duration>) {
         let stream = usize::from(flight.stream);
         let retry = self.setup.workload.streams[stream].retry;
         if let (Some(request), Some(retry)) = (flight.again, retry) {
-            self.clients.returns(
-                self.now,
-                retry.after,
-                Again { request, stream, attempt: flight.attempt + 1 },
-            );
+            let again = Again { request, stream, attempt: flight.attempt + 1 };
+            match told.filter(|_| retry.obeys) {
+                Some(told) => self.clients.returns_at(self.now + told, again),
+                None => self.clients.returns(self.now, retry.after, again),
+            }
         }
     }
 
@@ -118,7 +121,7 @@ impl Simulation<'_> {
                 self.front.depart(self.now, token, Outcome::Abandoned, &mut self.orders);
                 self.watch.event(self.now, &Event::Ended { token, outcome: Outcome::Abandoned });
                 if let Some(flight) = self.flights.end(token) {
-                    self.come_again(flight);
+                    self.come_again(flight, None);
                 }
                 self.obey();
             }
@@ -136,7 +139,7 @@ impl Simulation<'_> {
         self.front.depart(self.now, token, outcome, &mut self.orders);
         self.watch.event(self.now, &Event::Ended { token, outcome });
         if outcome != Outcome::Completed {
-            self.come_again(flight);
+            self.come_again(flight, None);
         }
         self.obey();
     }

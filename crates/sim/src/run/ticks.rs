@@ -16,7 +16,13 @@ impl Simulation<'_> {
         let arrival = if self.may_return { last } else { due.arrival.0.min(end) };
         loop {
             self.read();
+            let origin = self.streams.iter().find_map(|coming| coming.source.origin());
+            self.readings.unix_time = origin.map(|origin| origin.unix_time(self.now));
             self.tick_due = self.front.tick(self.now, &self.readings, &mut self.orders);
+            if let Some(probe) = self.front.probe(self.now) {
+                self.ask(probe);
+                return self.obey();
+            }
             if !self.orders.is_empty() {
                 return self.obey();
             }

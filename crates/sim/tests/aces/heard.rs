@@ -38,13 +38,13 @@ impl Heard {
     }
 }
 
-#[derive(Default)]
-struct Clocks {
+/// Tells each request to somebody as soon as it is known what became of it.
+struct Clocks<F> {
     open: BTreeMap<u64, Heard>,
-    heard: Vec<Heard>,
+    tell: F,
 }
 
-impl Watch for Clocks {
+impl<F: FnMut(Heard)> Watch for Clocks<F> {
     fn event(&mut self, now: Instant, event: &Event<'_>) {
         let now = now.as_secs_f64();
         let (token, fate) = match *event {
@@ -54,7 +54,7 @@ impl Watch for Clocks {
                 let class = usize::from(class);
                 let heard = Heard { class, arrived: now, ended: now, cost, fate: Fate::Refused };
                 if matches!(decision, Decision::Reject(..)) {
-                    self.heard.push(heard);
+                    (self.tell)(heard);
                 } else {
                     self.open.insert(token.0, heard);
                 }
@@ -67,7 +67,7 @@ impl Watch for Clocks {
             }
         };
         if let Some(heard) = self.open.remove(&token.0) {
-            self.heard.push(Heard { ended: now, fate, ..heard });
+            (self.tell)(Heard { ended: now, fate, ..heard });
         }
     }
 }
@@ -116,10 +116,22 @@ pub(crate) fn listen_to(
     workload: &Workload,
     seed: u64,
 ) -> Vec<Heard> {
-    let mut clocks = Clocks::default();
+    let mut heard = Vec::new();
+    tell(front, promises, workload, seed, |one| heard.push(one));
+    heard
+}
+
+/// The same, of runs that are too long to be kept.
+pub(crate) fn tell(
+    front: &mut dyn Front,
+    promises: &Promises,
+    workload: &Workload,
+    seed: u64,
+    tell: impl FnMut(Heard),
+) {
+    let mut clocks = Clocks { open: BTreeMap::new(), tell };
     let setup = Setup { promises, workload, seed };
     setup.run_with(front, &mut clocks).expect("it runs");
-    clocks.heard
 }
 
 /// What became of those that came between two moments.

@@ -125,7 +125,8 @@ fn under_stress_cac_never_misses_and_aces_seldom() {
         aces.check("work", aces.work, 0.99..=1.01);
         // A fifth of the bound to a third.
         aces.check("mean", aces.mean, 0.17..=0.36);
-        // The paper: below 1 % at 2.5. Ours are those who were carried over and then stood behind all newer ones.
+        // Those who were carried over and then stood behind all newer ones. The paper has less than 1 %, and so have we before
+        // the server that it prints (`printed.rs`): these are before the harder one.
         aces.check("missed", aces.missed, 0.01..=0.03);
         // Quanta that know nothing of the disk admit too much.
         let table = means("aces:1ms", load);
@@ -146,8 +147,10 @@ fn a_full_backup_queue_drops_by_its_policy() {
     });
     all.check("missed", all.missed, 0.27..=0.31);
     costliest.check("missed", costliest.missed, 0.27..=0.31);
-    // Nobody stays who is old: fewer are dropped, and those who stay are later.
-    oldest.check("missed", oldest.missed, 0.25..=0.28);
+    // Room for one is made where one comes: as many are dropped, and those who stay are later.
+    oldest.check("missed", oldest.missed, 0.27..=0.31);
+    within("the longest where all are dropped, s", all.longest, 0.5..=1.0);
+    within("where the others stay, s", costliest.longest, 1.0..=2.0);
 }
 
 /// Two days and a half of it, with a quantum that has the true mean.

@@ -2,6 +2,10 @@
 
 mod bound;
 mod estimates;
+mod found;
+mod locked_out;
+mod long_requests;
+mod premium;
 mod priorities;
 mod scene;
 mod stress;

@@ -7,7 +7,8 @@ use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
 use plimsoll_sim::front::{Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
+    Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version,
+    Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
@@ -182,6 +183,12 @@ impl Scene {
         plant.set_point = 1.0;
         let (site, mode, admission) = (Site::new("site", &["full"]), Mode::Control, Admission::Work);
         Scene { plant, workers, flows, site, faults: Vec::new(), mode, admission, seconds, seed }
+    }
+
+    /// The server takes `factor` times as long between two seconds.
+    pub(crate) fn slow(&mut self, (from, until): (f64, f64), factor: f64) {
+        let [from, until] = [from, until].map(Duration::from_secs_f64);
+        self.faults.push(Fault { from, until, kind: FaultKind::Slower(factor) });
     }
 
     pub(crate) fn promises(&self) -> Promises {

@@ -33,6 +33,8 @@ pub(crate) struct Party {
     /// `None`: that of the party before.
     pub(crate) site: Option<Site>,
     pub(crate) path: &'static str,
+    /// Bytes of a page at full quality.
+    pub(crate) bytes: f64,
     pub(crate) rate: Vec<Phase>,
     pub(crate) process: Process,
 }
@@ -43,7 +45,7 @@ fn seconds(seconds: u64) -> Duration {
 
 impl Party {
     fn new(site: Option<Site>, rate: Vec<Phase>) -> Self {
-        Party { site, path: "/page", rate, process: Process::Poisson }
+        Party { site, path: "/page", bytes: FULL, rate, process: Process::Poisson }
     }
 
     /// Always so many per second.
@@ -132,7 +134,7 @@ impl Shared {
             streams.push(Stream {
                 name: format!("{number}"),
                 arrivals: Arrivals::Process { process: party.process, rate: party.rate.clone() },
-                content: Content::Pages(vec![page(&host, party.path)]),
+                content: Content::Pages(vec![page(&host, party)]),
                 clients: Clients {
                     count: 2000,
                     skew: 1.0,
@@ -163,14 +165,14 @@ impl Shared {
     }
 }
 
-fn page(host: &str, path: &str) -> Page {
+fn page(host: &str, party: &Party) -> Page {
     Page {
         method: "GET".to_owned(),
         host: host.to_owned(),
-        path: path.to_owned(),
+        path: party.path.to_owned(),
         headers: Vec::new(),
         weight: 1.0,
-        bytes: FULL,
+        bytes: party.bytes,
         bytes_law: Law::Deterministic,
         service: None,
         service_law: None,

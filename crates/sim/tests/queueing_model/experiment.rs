@@ -1,14 +1,15 @@
 //! A run of QM 2.3: a queue, a window of its last departures, and the law that sets the workers' speed from it.
 //!
-//! c_a^2 and c_s^2 are measured as the engine measures them, from sums over the window, and so is lambda, which the engine takes from
-//! its monitors. The mean service time is not measured, or the predictor would know a plant that is slower than its model. The
+//! The window is the engine's own, and so are lambda, c_a^2 and c_s^2. The mean service time that it measures is not used, or the
+//! predictor would know a plant that is slower than its model. The
 //! engine's own actuator, a quota, is in the same experiment in `delays.rs`. What is judged is the mean delay of the sliding window,
 //! the paper's user observation window, at every update.
 
-use crate::queue::{Arrivals, Departure, Queue};
-use plimsoll_core::control::{DelayLaw, Feedback, RECENT, Residual, slope};
+use crate::queue::{Arrivals, Queue, UNIT};
+use plimsoll_core::control::{DelayLaw, Feedback, Residual, slope};
 use plimsoll_core::model::Traffic;
-use std::collections::VecDeque;
+use plimsoll_core::telemetry::{ArrivalGaps, DepartureWindow};
+use plimsoll_core::time::Duration;
 
 /// N, departures.
 pub(crate) const WINDOW: usize = 1_000;
@@ -17,16 +18,12 @@ pub(crate) const WANTED: f64 = 2.0;
 /// Windows that are not judged: the first fills, the next two are where the loop is switched on.
 const WARM_UP: usize = 3;
 
-/// A longer pause than so many mean ones counts as that, for lambda and c_a^2 (as in the engine): one of a Pareto with a shape
-/// below 2 would else take a tenth of lambda away for as long as it is in the window, and the queue is empty long before it ends.
-const MOST_GAP: f64 = 20.0;
-/// What c_a^2 and c_s^2 are taken for at most (as in the engine): the measured one of a Pareto with a shape up to 2 never settles.
-const MOST_VARIABILITY: f64 = 8.0;
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Experiment {
     pub(crate) workers: u32,
     pub(crate) arrivals: Arrivals,
+    /// Those of the second half, where they are others (QM Fig. 6d).
+    pub(crate) later: Option<Arrivals>,
     /// Arrivals per worker in the first half, and in the second.
     pub(crate) rates: [f64; 2],
     /// The workers' true speed over what they are told.
@@ -49,6 +46,7 @@ impl Experiment {
         Experiment {
             workers,
             arrivals,
+            later: None,
             rates: [0.65, 0.85],
             plant: 1.0,
             feedback: Feedback::PI,
@@ -72,6 +70,16 @@ impl Experiment {
         Experiment { predicts: false, ..self }
     }
 
+    /// What the first rate takes stays as an offset, which a proportional controller corrects (QM Fig. 6c).
+    pub(crate) fn fixed_offset(self) -> Self {
+        Experiment { predicts: false, feedback: Feedback::P, gains: Some((1.0, 1.0, 0.0)), ..self }
+    }
+
+    /// From these arrivals to others when the rate steps.
+    pub(crate) fn to(self, later: Arrivals) -> Self {
+        Experiment { later: Some(later), ..self }
+    }
+
     pub(crate) fn oracle(self) -> Self {
         Experiment { oracle: true, ..self }
     }
@@ -83,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) error: f64,
     /// Mean change of the speed by the feedback.
     pub(crate) effort: f64,
+    /// Mean error of the window's mean delay, and its variance about that, in each half; of the second from a quarter of it on.
+    pub(crate) halves: [(f64, f64); 2],
 }
 
 /// The mean over so many seeds, none of which had a part in the choice of g, r, g' and the clamps (those were 0 to 40 and 2001 to 2020).
@@ -92,8 +102,16 @@ pub(crate) fn mean(experiment: &Experiment, seeds: u64) -> Outcome {
         let run = run(experiment, seed);
         sum.error += run.error / seeds as f64;
         sum.effort += run.effort / seeds as f64;
+        for (sum, run) in sum.halves.iter_mut().zip(run.halves) {
+            *sum = (sum.0 + run.0 / seeds as f64, sum.1 + run.1 / seeds as f64);
+        }
     }
     sum
+}
+
+/// The traffic in units of time, of requests that are one unit of work.
+fn in_units(traffic: Traffic) -> Traffic {
+    Traffic { rate: UNIT * traffic.rate, service_seconds: 1.0, ..traffic }
 }
 
 fn run(experiment: &Experiment, seed: u64) -> Outcome {
@@ -108,44 +126,73 @@ fn run(experiment: &Experiment, seed: u64) -> Outcome {
         Some((g, r, recent)) => DelayLaw::with_gains(experiment.feedback, g, r).with_recent(recent),
         None => DelayLaw::new(experiment.feedback),
     };
-    let mut window = Window::default();
+    let mut window = DepartureWindow::new(WINDOW as u64, experiment.update as u64);
+    window.observe(queue.counts);
     let (mut outcome, mut updates) = (Outcome::default(), 0.0);
+    let mut halves = Halves::default();
     for departed in 1..=2 * experiment.windows * WINDOW {
         if departed == experiment.windows * WINDOW {
             queue.rate = rates[1];
+            queue.arrivals = experiment.later.unwrap_or(queue.arrivals);
         }
         if experiment.oracle {
             queue.speed = model(&Traffic { rate: queue.rate, ..known }, experiment.workers).0;
         }
-        window.push(queue.departure());
-        if departed % experiment.update != 0 || departed < WINDOW {
+        queue.departure();
+        let Some(seen) = window.observe(queue.counts) else { continue };
+        let traffic = in_units(window.traffic());
+        queue.gaps.set_longest(Duration::from_secs_f64(UNIT * ArrivalGaps::LONGEST / traffic.rate));
+        if departed < WINDOW {
             continue;
         }
         let (feed_forward, gain) =
-            if experiment.predicts { model(&window.traffic(), experiment.workers) } else { fixed };
-        let error = window.delay() - WANTED;
-        let seen = Residual {
+            if experiment.predicts { model(&traffic, experiment.workers) } else { fixed };
+        let error = seen.response / UNIT - WANTED;
+        let residual = Residual {
             feed_forward,
             gain,
             wanted: WANTED,
             error,
-            recent_error: window.recent_delay() - WANTED,
+            recent_error: seen.recent_response / UNIT - WANTED,
             fresh: experiment.update as f64 / WINDOW as f64,
             least: 0.05,
             most: 10.0,
             binding: true,
         };
-        let speed = law.next(&seen);
+        let speed = law.next(&residual);
         if !experiment.oracle {
             queue.speed = speed * experiment.plant;
         }
         if departed > WARM_UP * WINDOW {
             updates += 1.0;
             outcome.error += error * error;
-            outcome.effort += (speed - seen.feed_forward).abs();
+            halves.add(departed as f64 / (experiment.windows * WINDOW) as f64, error);
+            outcome.effort += (speed - residual.feed_forward).abs();
         }
     }
-    Outcome { error: outcome.error / updates, effort: outcome.effort / updates }
+    Outcome {
+        error: outcome.error / updates,
+        effort: outcome.effort / updates,
+        halves: halves.means_and_variances(),
+    }
+}
+
+/// Count, sum and sum of squares of the errors in each half.
+#[derive(Default)]
+struct Halves([(f64, f64, f64); 2]);
+
+impl Halves {
+    /// `part` is 1 where the second half begins, whose first quarter is left out.
+    fn add(&mut self, part: f64, error: f64) {
+        if !(1.0..1.25).contains(&part) {
+            let (count, sum, squares) = &mut self.0[usize::from(part >= 1.0)];
+            (*count, *sum, *squares) = (*count + 1.0, *sum + error, *squares + error * error);
+        }
+    }
+
+    fn means_and_variances(&self) -> [(f64, f64); 2] {
+        self.0.map(|(count, sum, squares)| (sum / count, squares / count - (sum / count).powi(2)))
+    }
 }
 
 /// What the model says: the speed that D_ref takes, and the gain there.
@@ -155,62 +202,4 @@ fn model(traffic: &Traffic, workers: u32) -> (f64, f64) {
         Traffic { service_seconds: 1.0 / speed, ..*traffic }.response_seconds(f64::from(workers))
     };
     (speed, 1.0 / slope(response, speed).abs())
-}
-
-/// Sums and sums of squares of the last [`WINDOW`] departures.
-#[derive(Default)]
-struct Window {
-    last: VecDeque<Departure>,
-    delay: f64,
-    /// The delays of the last [`RECENT`] departures.
-    recent: VecDeque<f64>,
-    gap: [f64; 2],
-    service: [f64; 2],
-}
-
-impl Window {
-    fn push(&mut self, mut departure: Departure) {
-        if self.last.len() > 20 {
-            departure.gap = departure.gap.min(MOST_GAP * self.gap[0] / self.last.len() as f64);
-        }
-        self.recent.push_back(departure.delay);
-        if self.recent.len() as f64 > RECENT * WINDOW as f64 {
-            self.recent.pop_front();
-        }
-        self.add(&departure, 1.0);
-        self.last.push_back(departure);
-        if self.last.len() > WINDOW
-            && let Some(oldest) = self.last.pop_front()
-        {
-            self.add(&oldest, -1.0);
-        }
-    }
-
-    fn add(&mut self, departure: &Departure, sign: f64) {
-        self.delay += sign * departure.delay;
-        for (sums, value) in [(&mut self.gap, departure.gap), (&mut self.service, departure.service)] {
-            sums[0] += sign * value;
-            sums[1] += sign * value * value;
-        }
-    }
-
-    fn delay(&self) -> f64 {
-        self.delay / self.last.len() as f64
-    }
-
-    fn recent_delay(&self) -> f64 {
-        self.recent.iter().sum::<f64>() / self.recent.len() as f64
-    }
-
-    fn traffic(&self) -> Traffic {
-        let count = self.last.len() as f64;
-        let variability =
-            |sums: [f64; 2]| (count * sums[1] / (sums[0] * sums[0]) - 1.0).clamp(0.0, MOST_VARIABILITY);
-        Traffic {
-            rate: count / self.gap[0],
-            service_seconds: 1.0,
-            arrival_variability: variability(self.gap),
-            service_variability: variability(self.service),
-        }
-    }
 }

@@ -14,8 +14,8 @@ pub(crate) struct Identification {
     pub(crate) windows: usize,
 }
 
-/// dD/d mu as found around lambda = 1, mu = 1.5: one worker, Poisson arrivals, D_ref = 2.
-pub(crate) fn slope(run: &Identification, seed: u64) -> f64 {
+/// dD/d mu as found around lambda = 1, mu = 1.5: one worker, Poisson arrivals, D_ref = 2; and the variance of the windows' mean delay.
+pub(crate) fn slope(run: &Identification, seed: u64) -> (f64, f64) {
     let mut signs = Random::new(seed ^ 0x5157);
     let mut queue = Queue::new(seed, 1, Arrivals::Poisson, 1.0);
     queue.speed = 1.5;
@@ -26,12 +26,14 @@ pub(crate) fn slope(run: &Identification, seed: u64) -> f64 {
         .map(|_| {
             let change = if signs.below(2) == 0 { run.excitation } else { -run.excitation };
             queue.speed = 1.5 + change;
-            let sum: f64 = (0..run.window).map(|_| queue.departure().delay).sum();
+            let sum: f64 = (0..run.window).map(|_| queue.departure()).sum();
             (change, sum / run.window as f64)
         })
         .collect();
     let (a, b) = arx(&samples);
-    b / (1.0 - a)
+    let mean = samples.iter().map(|(_, delay)| delay).sum::<f64>() / samples.len() as f64;
+    let squares: f64 = samples.iter().map(|(_, delay)| (delay - mean).powi(2)).sum();
+    (b / (1.0 - a), squares / samples.len() as f64)
 }
 
 /// a and b, means taken away.

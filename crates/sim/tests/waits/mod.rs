@@ -5,9 +5,10 @@ use plimsoll_core::promises::{Class, Condition, Delay, DelayParts, Mode, Plant, 
 use plimsoll_core::request::Outcome;
 use plimsoll_core::telemetry::status::Status;
 use plimsoll_core::time::Instant;
-use plimsoll_sim::front::{Decision, Front, Gateway, Order};
+use plimsoll_sim::front::{Comparator, Decision, Front, Gateway, Order};
 use plimsoll_sim::workload::{
-    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Stream, Version, Workload,
+    Arrivals, Clients, Content, Discipline, Fault, Law, Page, Phase, Process, Retry, Stream, Version,
+    Workload,
 };
 use plimsoll_sim::{Event, Setup, Watch};
 use std::collections::BTreeMap;
@@ -77,6 +78,9 @@ pub(crate) struct Scene {
     /// Sites beside it on the same server, each with its host.
     pub(crate) more_sites: Vec<Site>,
     pub(crate) mode: Mode,
+    /// How clients come again that were turned away, and the `Retry-After` that the operator tells them.
+    pub(crate) retry: Option<Retry>,
+    pub(crate) retry_after: Option<Duration>,
     pub(crate) delay_law: DelayParts,
     pub(crate) seconds: f64,
     pub(crate) seed: u64,
@@ -172,6 +176,8 @@ impl Scene {
             site: Site::new("site", &["full"]),
             more_sites: Vec::new(),
             mode: Mode::Control,
+            retry: None,
+            retry_after: None,
             delay_law: DelayParts::default(),
             seconds,
             seed,
@@ -190,6 +196,7 @@ impl Scene {
         }
         let mut promises = Promises { plants: vec![self.plant.clone()], sites, ..Promises::default() };
         promises.control.mode = self.mode;
+        promises.control.retry_after = self.retry_after;
         promises.control.delay_law = self.delay_law;
         promises
     }
@@ -246,7 +253,7 @@ impl Scene {
             content: Content::Pages(vec![page(flow)]),
             clients: Clients { count: 5000, skew: 1.0, first_address: 0x0a00_0000 + ((number as u32) << 16) },
             patience: None,
-            retry: None,
+            retry: self.retry,
         };
         let plant = plimsoll_sim::workload::Plant {
             law: self.law.clone(),
@@ -273,6 +280,13 @@ impl Scene {
         let promises = self.promises();
         let mut gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");
         self.run_with(&mut gateway)
+    }
+
+    /// With a comparator, written as behind `--against`.
+    pub(crate) fn run_against(&self, text: &str) -> Heard {
+        let comparator = Comparator::parse(text).expect("it is one");
+        let front = comparator.front(&self.promises(), &self.workload(), self.seed);
+        self.run_with(&mut *front.expect("the promises are valid"))
     }
 
     /// With any front.

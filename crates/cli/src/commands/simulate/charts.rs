@@ -3,7 +3,7 @@
 use super::Simulated;
 use super::facts::{RunFacts, SimulationReport, classes, levels_by_name};
 use super::inputs::Contender;
-use super::promises::{DelayFigures, RatioFigures};
+use super::promises::{self, DelayFigures, RatioFigures};
 use crate::output::promised;
 use crate::output::units::short;
 use plimsoll_core::request::{Outcome, Reason};
@@ -71,6 +71,37 @@ pub(super) fn load_line(simulated: &Simulated, report: &SimulationReport) -> Vec
         chart.series(series(&names[class].0, first, |row| row.classes[class].service_level))
     }));
     charts.into_iter().map(Block::Chart).collect()
+}
+
+/// All contenders in one chart: what they answered, and what was late of it where a deadline is promised. A ramp of the load
+/// makes these the curves of throughput and of misses over it.
+pub(super) fn against_each_other(simulated: &Simulated, report: &SimulationReport) -> Vec<Block> {
+    if simulated.runs.len() < 2 {
+        return Vec::new();
+    }
+    let answered = runs(simulated).fold(
+        Chart::over_time("Answered in front of each", "requests/s").from_zero(),
+        |chart, (run, contender)| {
+            let served = |row: &Row| rate(row, |class| class.ended(Outcome::Completed));
+            chart.series(series(short(&contender.name), run, served))
+        },
+    );
+    let deadlines = &report.runs[0].promised.deadlines;
+    let late = Chart::over_time("Late, of what was admitted", "%").from_zero();
+    let late = runs(simulated).fold(late, |chart, (run, contender)| {
+        let names = classes(&contender.promises);
+        let class = |name: &str| names.iter().position(|(own, _)| own == name);
+        let own: Vec<_> =
+            deadlines.iter().filter_map(|one| Some((class(&one.name)?, one.deadline))).collect();
+        let share = |row: &Row| {
+            let of = |(class, deadline): &(usize, _)| promises::deadline(&row.classes[*class], *deadline);
+            let (missed, admitted) =
+                own.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            if admitted > 0 { 100.0 * missed as f64 / admitted as f64 } else { f64::NAN }
+        };
+        chart.series(series(short(&contender.name), run, share))
+    });
+    std::iter::once(answered).chain((!deadlines.is_empty()).then_some(late)).map(Block::Chart).collect()
 }
 
 /// What became of the requests, one chart beside the other at one scale.

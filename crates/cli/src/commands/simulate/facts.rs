@@ -7,6 +7,7 @@ use super::inputs::Contender;
 use super::notes::notes;
 use super::promises::KeptPromises;
 use crate::output::facts::{Facts, Value, figure, hidden, response_times, rounded};
+use crate::output::found_types;
 use crate::output::units::Unit;
 use plimsoll_core::promises::Promises;
 use plimsoll_core::request::{Outcome, Reason};
@@ -19,6 +20,8 @@ pub(crate) struct SimulationReport {
     pub(crate) seed: u64,
     pub(crate) runs: Vec<RunFacts>,
     logs: Vec<Facts>,
+    /// The types that the configuration found, as its sections to paste.
+    pub(crate) found_types: Option<String>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -67,9 +70,16 @@ impl SimulationReport {
             seed: *seed,
             runs: contenders.map(|(run, contender)| RunFacts::of(run, contender)).collect(),
             logs: runs[0].notes.iter().map(|(stream, notes)| log(&streams[*stream].name, notes)).collect(),
+            found_types: found_types(&runs[0]),
             notes: notes(simulated),
         }
     }
+}
+
+fn found_types(run: &Run) -> Option<String> {
+    let sites = run.status.iter().flat_map(|status| &status.sites);
+    let all: Vec<String> = sites.filter_map(found_types::sections).collect();
+    (!all.is_empty()).then(|| all.join("\n"))
 }
 
 impl RunFacts {

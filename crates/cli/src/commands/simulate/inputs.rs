@@ -1,9 +1,12 @@
 //! The command line's files become contenders, which meet the same arrivals at the same servers.
 
+use super::agent;
 use crate::args::SimulateArguments;
 use crate::args::source;
 use crate::output::failure::Failure;
-use plimsoll_config::{ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
+use crate::service::rate_forecast;
+use plimsoll_config::{Configuration, ParsedWorkload, Reading, UntimedPlant, parse_workload_as, replay};
+use plimsoll_core::admission::aces::RateForecasts;
 use plimsoll_core::promises::Promises;
 use plimsoll_sim::front::Comparator;
 use plimsoll_sim::workload::{Arrivals, Content, Input, Replay, Workload};
@@ -24,36 +27,57 @@ pub(crate) struct Inputs {
 pub(crate) struct Contender {
     /// The name that the user typed.
     pub(crate) name: String,
-    /// `None` for a configuration.
+    /// `None` for a configuration; an agent's file is one too.
     pub(crate) comparator: Option<Comparator>,
     pub(crate) promises: Promises,
     pub(crate) workload: Workload,
     /// By class: whether its requests must bring their own service times.
     pub(crate) needs_times: Vec<bool>,
+    /// What a gateway with this configuration has learned of how rates go on.
+    pub(crate) forecasts: RateForecasts,
+}
+
+impl Contender {
+    /// Something else in front of the same servers.
+    fn against(&self, name: &str, comparator: Comparator) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            comparator: Some(comparator),
+            promises: self.promises.clone(),
+            workload: self.workload.clone(),
+            needs_times: self.needs_times.clone(),
+            forecasts: RateForecasts::default(),
+        }
+    }
 }
 
 pub(crate) fn read(arguments: &SimulateArguments) -> Result<Inputs, Failure> {
-    let promises = source::read(&arguments.file)?.promises;
+    let (promises, comparator, forecasts) = match agent::read(&arguments.file).transpose()? {
+        Some(own) => (own.promises(), Some(agent::comparator(&own)), RateForecasts::default()),
+        None => {
+            let configuration = source::read(&arguments.file)?;
+            let forecasts = learned(&configuration)?;
+            (configuration.promises, None, forecasts)
+        }
+    };
     let ParsedWorkload { workload, assumptions, untimed } = understand(arguments, &promises, false)?;
     let needs_times = needs_times(&promises, &untimed);
     let mut contenders = vec![Contender {
         name: arguments.file.display().to_string(),
-        comparator: None,
+        comparator,
         promises,
         workload,
         needs_times,
+        forecasts,
     }];
     for other in &arguments.against {
         let first = &contenders[0];
         let next = match Comparator::parse(other) {
-            Ok(comparator) => Contender {
-                name: other.clone(),
-                comparator: Some(comparator),
-                promises: first.promises.clone(),
-                workload: first.workload.clone(),
-                needs_times: first.needs_times.clone(),
+            Ok(comparator) => first.against(other, comparator),
+            Err(_) if is_file(other) => match agent::read(Path::new(other)).transpose()? {
+                Some(own) => first.against(other, agent::comparator(&own)),
+                None => configured(other, arguments, first, &untimed)?,
             },
-            Err(_) if is_file(other) => configured(other, arguments, first, &untimed)?,
             Err(wrong) => {
                 return Err(Failure::Input(format!(
                     "error: `--against {other}` is neither a file nor a comparator: {wrong}\nSee `plimsoll simulate \
@@ -107,7 +131,9 @@ fn configured(
     first: &Contender,
     untimed: &[UntimedPlant],
 ) -> Result<Contender, Failure> {
-    let promises = source::read(Path::new(name))?.promises;
+    let configuration = source::read(Path::new(name))?;
+    let forecasts = learned(&configuration)?;
+    let promises = configuration.promises;
     let names = |promises: &Promises| {
         let all: Vec<String> = promises.plants.iter().map(|plant| plant.name.clone()).collect();
         all.join(", ")
@@ -123,7 +149,13 @@ fn configured(
     let own = understand(arguments, &promises, true)?.workload;
     let workload = Workload { versions: own.versions, ..first.workload.clone() };
     let needs_times = needs_times(&promises, untimed);
-    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times })
+    Ok(Contender { name: name.to_owned(), comparator: None, promises, workload, needs_times, forecasts })
+}
+
+/// What the file of `trends` keeps. It is only read: a simulation is not what the gateway lives through.
+fn learned(configuration: &Configuration) -> Result<RateForecasts, Failure> {
+    let read = configuration.gateway.trends.as_deref().map(rate_forecast::read);
+    Ok(read.transpose()?.unwrap_or_default())
 }
 
 /// By class: whether no file states the service times of its plant.

@@ -5,6 +5,7 @@
 //!     -> facts (promises, levels, notes) -> JSON, or page (tables, charts) -> text, HTML
 //! ```
 
+mod agent;
 mod charts;
 mod facts;
 mod inputs;
@@ -82,7 +83,11 @@ fn run_one(
     let setup = Setup { promises: &contender.promises, workload, seed };
     let cannot = |wrong: Vec<String>| Failure::Input(format!("{}: {}", contender.name, wrong.join("\n")));
     let mut front: Box<dyn Front> = match &contender.comparator {
-        None => Box::new(Gateway::new(&contender.promises, seed).map_err(cannot)?),
+        None => {
+            let mut gateway = Gateway::new(&contender.promises, seed).map_err(cannot)?;
+            gateway.restore_rate_forecasts(contender.forecasts.clone());
+            Box::new(gateway)
+        }
         Some(comparator) => comparator.front(&contender.promises, workload, seed).map_err(cannot)?,
     };
     let part = (number, inputs.contenders.len());

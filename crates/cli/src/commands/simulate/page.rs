@@ -15,6 +15,7 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
     let mut lead: Vec<_> = first.upstreams.iter().chain([&first.total]).flat_map(Facts::tiles).collect();
     lead.extend(first.promised.tiles());
     let contenders = report.runs.iter().map(|run| &run.promised).zip(&inputs.contenders);
+    let served = charts::against_each_other(simulated, report).into_iter().chain(charts::served(simulated));
     let promised = charts::promised(simulated, report);
     let promised = [Block::Table(promises::table(contenders))].into_iter().chain(promised);
     let section = |title: &str, blocks: Vec<Block>| Section { blocks, ..Section::new(title) };
@@ -23,7 +24,7 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
         section("The load line", charts::load_line(simulated, report)).text(
             "Utilization by the server's own busy time, one value for each control period or several.",
         ),
-        section("What clients got", charts::served(simulated)),
+        section("What clients got", served.collect()),
         section("Response times", charts::response_times(simulated, report)).text(
             "From a request's arrival at the gateway to its last byte from the server, of requests that were served.",
         ),
@@ -32,6 +33,7 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
              kept over a longer time.",
         ),
         Section::new("Classes and paths").table(classes(report)).table(paths(simulated)),
+        Section::new("Types that were found").table(to_paste(report)),
         report.notes.iter().fold(Section::new("What to know beside the figures"), Section::note),
     ];
     sections.retain(|section| {
@@ -51,6 +53,14 @@ pub(crate) fn page(simulated: &Simulated, report: &SimulationReport) -> Page {
         sections,
         footer: format!("plimsoll {} simulate, seed {}", env!("CARGO_PKG_VERSION"), simulated.seed),
     }
+}
+
+/// The types that the configuration found, to be put into its sites.
+fn to_paste(report: &SimulationReport) -> Table {
+    let title = "types that were found, to paste below their [[site]]";
+    let table = Table::new("To paste", [Column::code(title)]);
+    let lines = report.found_types.iter().flat_map(|text| text.lines());
+    lines.fold(table, |table, line| table.row([Cell::from(line)]))
 }
 
 fn comparison(report: &SimulationReport) -> Table {

@@ -38,7 +38,7 @@ pub(crate) struct DeadlineFigures {
     /// `site/class`.
     pub(crate) name: String,
     class: usize,
-    deadline: Duration,
+    pub(crate) deadline: Duration,
     /// Requests that were answered, or dropped after they were admitted.
     admitted: u64,
     /// Admitted requests that were answered late or dropped.
@@ -208,11 +208,16 @@ fn kept(name: String, class: usize, delay: Delay, row: &ClassRow) -> DelayFigure
     }
 }
 
+/// How many were answered late or dropped, of how many that were admitted.
+pub(super) fn deadline(row: &ClassRow, deadline: Duration) -> (u64, u64) {
+    let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
+    let admitted = row.response.count() + dropped.iter().sum::<u64>();
+    (admitted - within(&row.response, deadline), admitted)
+}
+
 impl DeadlineFigures {
     fn of(name: String, class: usize, deadline: Duration, row: &ClassRow) -> Self {
-        let dropped = [Reason::Late, Reason::WaitTimeout].map(|reason| row.reasons[reason as usize]);
-        let admitted = row.response.count() + dropped.iter().sum::<u64>();
-        let missed = admitted - within(&row.response, deadline);
+        let (missed, admitted) = self::deadline(row, deadline);
         DeadlineFigures { name, class, deadline, admitted, missed }
     }
 

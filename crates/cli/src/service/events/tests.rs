@@ -20,6 +20,7 @@ fn loaded(seconds: u64, served: [u64; 2], rejected: u64) -> Status {
         ..ClassStatus::default()
     };
     Status {
+        rekey: None,
         at: Instant::ZERO + Duration::from_secs(seconds),
         mode: Mode::Control,
         period: Duration::from_secs(1),

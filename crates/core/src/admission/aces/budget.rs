@@ -140,7 +140,7 @@ impl Budget {
         }
         let most = self.shares.get(index).map_or(1.0, |share| share.most) * capacity;
         let next = Instant::from_nanos(self.next_ns.load(Ordering::Relaxed));
-        Err((work <= most).then(|| next.since(workers.at).max(Duration::from_micros(1))))
+        Err((work <= most).then(|| next.since(workers.at.unwrap_or(next)).max(Duration::from_micros(1))))
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     }
 
     fn workers(all: u32) -> Workers {
-        let at = Instant::ZERO + Duration::from_millis(400);
+        let at = Some(Instant::ZERO + Duration::from_millis(400));
         Workers { all, idle: true, left: (0.0, 0.0), at, empty: true }
     }
 

@@ -10,6 +10,12 @@
 //! of rates and the experiment three probabilities; the experiment is followed, since its figures are to be repeated. Until
 //! a row has been seen [`TRUSTED`] times the rate is predicted by exponential smoothing.
 //!
+//! Q is adjusted by the difference between what was predicted and what was measured, as the paper says it may be: a
+//! prediction after a step is multiplied by the ratio that least squares find between the rates that followed such predictions and the
+//! predictions themselves. So after a step that was mostly chance the rate is predicted to fall back further than delta.
+//! On recorded counts by minute the error is then 6 % below that of the last value, and 2 % without it; matrices for each hour
+//! of the *week* predict none of them better than those of the day, so there are none (`crates/sim/tests/prediction.rs`).
+//!
 //! The counts are saved as text, for people and for the next run. A full row is halved, so that last month has more weight
 //! than last year.
 
@@ -25,6 +31,8 @@ const STEP: f64 = 0.1;
 const TRUSTED: u32 = 30;
 /// The weight of a new rate in the smoothed one.
 const SMOOTHING: f64 = 0.5;
+/// What a period's adjustment keeps of the earlier ones: a thousand periods, in which chance is small.
+const KEEP: f64 = 0.999;
 /// The weight of a period's mean estimate in the smoothed mean.
 const LATE: f64 = 0.2;
 /// A row is full at this count.
@@ -89,6 +97,26 @@ impl Day {
     }
 }
 
+/// The ratio of measured to predicted rates, by least squares.
+#[derive(Clone, Copy, Debug, Default)]
+struct Adjustment {
+    products: f64,
+    squares: f64,
+    seen: u32,
+}
+
+impl Adjustment {
+    fn learn(&mut self, predicted: f64, measured: f64) {
+        self.products = KEEP * self.products + predicted * measured;
+        self.squares = KEEP * self.squares + predicted * predicted;
+        self.seen = self.seen.saturating_add(1);
+    }
+
+    fn ratio(&self) -> f64 {
+        if self.seen >= TRUSTED && self.squares > 0.0 { self.products / self.squares } else { 1.0 }
+    }
+}
+
 /// Predicts one priority's rate.
 #[derive(Clone, Debug, Default)]
 struct RatePredictor {
@@ -96,6 +124,8 @@ struct RatePredictor {
     /// The rate of the last period, and the step to it.
     last: Option<(f64, Step)>,
     smoothed: Option<f64>,
+    /// By the step before the prediction.
+    adjustments: [Adjustment; 3],
 }
 
 impl RatePredictor {
@@ -103,6 +133,9 @@ impl RatePredictor {
     fn learn(&mut self, hour: usize, rate: f64) {
         let step = match self.last {
             Some((before, last_step)) => {
+                if let Some(predicted) = self.by_chain(hour) {
+                    self.adjustments[last_step as usize].learn(predicted, rate);
+                }
                 let step = Step::of(before, rate);
                 self.day.count(hour, last_step, step);
                 step
@@ -116,10 +149,17 @@ impl RatePredictor {
 
     /// The rate of the period that begins in this hour.
     fn predict(&self, hour: usize) -> f64 {
-        let of_chain = self
-            .last
-            .and_then(|(rate, step)| self.day.drift(hour, step).map(|drift| rate * (1.0 + STEP * drift)));
-        of_chain.or(self.smoothed).unwrap_or(0.0)
+        let adjusted = |rate| {
+            let step = self.last.map_or(Step::Same, |(_, step)| step);
+            rate * self.adjustments[step as usize].ratio()
+        };
+        self.by_chain(hour).map(adjusted).or(self.smoothed).unwrap_or(0.0)
+    }
+
+    /// The same by the matrix alone; `None` until its row is trusted.
+    fn by_chain(&self, hour: usize) -> Option<f64> {
+        let (rate, step) = self.last?;
+        Some(rate * (1.0 + STEP * self.day.drift(hour, step)?))
     }
 }
 
@@ -300,6 +340,17 @@ mod tests {
         assert!((trend.predict(0) - 135.0).abs() < 1e-9, "{}", trend.predict(0));
         trend.learn(0, 100.0);
         assert!((trend.predict(0) - 110.0).abs() < 1e-9, "{}", trend.predict(0));
+    }
+
+    #[test]
+    fn what_swings_further_than_a_step_is_learned_from_the_error() {
+        let mut trend = RatePredictor::default();
+        for turn in 0..8 * TRUSTED {
+            trend.learn(0, if turn % 2 == 0 { 100.0 } else { 150.0 });
+        }
+        assert!((trend.predict(0) - 100.0).abs() < 1e-6, "{}", trend.predict(0));
+        trend.learn(0, 100.0);
+        assert!((trend.predict(0) - 150.0).abs() < 1e-6, "{}", trend.predict(0));
     }
 
     #[test]

@@ -21,6 +21,14 @@ pub(crate) struct Allocation {
     pub(crate) level: f64,
     /// Whether the plant's capacity is not known yet. Then no class is degraded: all have `level`, which is M.
     held: bool,
+    /// Whether some requests are to be rejected, or would be if the capacity was known.
+    pub(crate) rejects: bool,
+    /// The same of the period before.
+    pub(crate) did_reject: bool,
+    /// m of the plant as it would be if the capacity was known.
+    wanted: f64,
+    /// Whether some were to be rejected in the period before too, by a capacity that is known.
+    pub(crate) keeps_rejecting: bool,
     /// m by group, where the plant is shared.
     groups: Vec<f64>,
     /// The same groups' shares.
@@ -33,6 +41,10 @@ impl Allocation {
         Allocation {
             level: plant.top,
             held: false,
+            rejects: false,
+            did_reject: false,
+            wanted: plant.top,
+            keeps_rejecting: false,
             groups: plant.groups.iter().map(|top| *top as f64).collect(),
             shares: alloc::vec![GroupShare::default(); plant.groups.len()],
         }
@@ -53,6 +65,10 @@ impl Allocation {
         if let (LawTarget::Load(load), true) = (target, plant.is_shared) {
             self.share(plant, load, demand);
         }
+        let groups = self.groups.iter().filter(|_| plant.is_shared);
+        (self.did_reject, self.wanted) = (self.rejects, self.level);
+        self.rejects = groups.chain([&self.level]).any(|m| *m < 1.0);
+        self.keeps_rejecting = self.rejects && self.did_reject && capacity_known;
         self.held = !capacity_known;
         if self.held {
             self.level = plant.top;
@@ -87,6 +103,11 @@ impl Allocation {
     /// m of a class, before it is clamped to the class's levels.
     pub(crate) fn level_of(&self, plant: &PlantView, class: &ClassView) -> f64 {
         if plant.is_shared && !self.held { self.groups[class.group] } else { self.level }
+    }
+
+    /// m of a class as it would be if the plant's capacity was known.
+    pub(crate) fn wanted(&self, plant: &PlantView, class: &ClassView) -> f64 {
+        if plant.is_shared { self.groups[class.group] } else { self.wanted }
     }
 
     /// m of a class's group, whether or not the plant's capacity is known; `None` where nothing is shared.

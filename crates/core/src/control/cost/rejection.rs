@@ -1,7 +1,13 @@
 //! The cost c of a rejection, learned from the gateway's own CPU time.
 //!
-//! `CPU = x served + c rejected` is fitted by the recursive least squares of the linear model, with rejections in the place
-//! of bytes.
+//! `CPU = x served + c rejected` is fitted by the recursive least squares of the linear model, with rejections in the
+//! place of bytes, over periods with rejections alone. A request costs more in a calm hour, when caches are cold and what the
+//! process takes without any is shared by few. That cost, times the requests served in a crowd, would leave hardly
+//! anything to rejections.
+//!
+//! The CPU time of a process holds the kernel's work in its calls, but not that of interrupts. c is in seconds of the whole
+//! machine. It is added to a utilization of workers as if they were what the machine's processors do: so it is where
+//! the server's processor is what runs out, and more than it is where the workers mostly wait.
 
 use crate::model::{LinearModel, Served};
 use crate::telemetry::measurement::ClassMeasurement;
@@ -15,11 +21,17 @@ pub(crate) struct RejectionCost {
     pub(crate) promised: Option<f64>,
     last_cpu: Option<Duration>,
     rejected: f64,
+    /// The CPU time per rejection in periods of which rejections were the most: c is not more.
+    most: Option<f64>,
 }
 
 impl RejectionCost {
     /// The linear model divides its second column by this, because it counts bytes in KiB.
     const COLUMN: f64 = 1024.0;
+    /// The weight of a period in the most that c can be.
+    const LATE: f64 = 0.2;
+    /// A period with fewer rejections says nothing of the most.
+    const MANY: f64 = 10.0;
     /// With fewer rejections the noise exceeds the cost.
     const ENOUGH: f64 = 100.0;
 
@@ -31,18 +43,25 @@ impl RejectionCost {
             let rejected = sum(|class| class.window.counts.rejected());
             let served = sum(|class| class.window.started);
             self.rejected += rejected;
-            let work_seconds = cpu.saturating_sub(last).as_secs_f64();
-            let sample = Served { requests: served, bytes: rejected * Self::COLUMN, work_seconds };
-            self.line.learn([sample].into_iter());
+            let used = cpu.saturating_sub(last).as_secs_f64();
+            if rejected > served.max(Self::MANY) {
+                let most = self.most.get_or_insert(used / rejected);
+                *most += Self::LATE * (used / rejected - *most);
+            }
+            if rejected > 0.0 {
+                let bytes = rejected * Self::COLUMN;
+                self.line.learn([Served { requests: served, bytes, work_seconds: used }].into_iter());
+            }
         }
         self.last_cpu = Some(cpu);
     }
 
-    /// c [s of the whole machine]; `None` while it is not known. A rejection never costs more than serving a request does, so a
-    /// larger estimate is noise and is cut.
+    /// c [s of the whole machine]; `None` while it is not known. An estimate that is larger than all that was used for each
+    /// rejection is noise and is cut; where no period tells that, one that is larger than the cost of serving.
     pub(crate) fn per_rejection_seconds(&self) -> Option<f64> {
         let (served, rejected) = self.line.costs();
-        if self.rejected < Self::ENOUGH { self.promised } else { Some((rejected * Self::COLUMN).min(served)) }
+        let known = (rejected * Self::COLUMN).min(self.most.unwrap_or(served));
+        if self.rejected < Self::ENOUGH { self.promised } else { Some(known) }
     }
 }
 
@@ -69,5 +88,25 @@ mod tests {
         }
         let known = cost.per_rejection_seconds().expect("learned");
         assert!((known - 40e-6).abs() < 2e-6, "{known}");
+    }
+    /// A calm hour with few requests, of which each costs more; then a crowd.
+    #[test]
+    fn a_calm_hour_does_not_take_from_the_cost_of_rejections() {
+        let mut cost = RejectionCost::default();
+        let mut class = ClassMeasurement::default();
+        let mut cpu = Duration::ZERO;
+        cost.learn(&[], Some(cpu));
+        for period in 0..60_u64 {
+            let crowd = period >= 30;
+            let (served, rejected) =
+                if crowd { (77 + period % 3, 730 + 10 * (period % 4)) } else { (20 + period % 3, 0) };
+            class.window.started = served;
+            class.window.counts.reasons[Reason::Overload as usize] = rejected;
+            let each = if crowd { 250 } else { 350 };
+            cpu += Duration::from_micros(each * served + 15 * rejected + 2000);
+            cost.learn(core::slice::from_ref(&class), Some(cpu));
+        }
+        let known = cost.per_rejection_seconds().expect("learned");
+        assert!((14e-6..17e-6).contains(&known), "{known}");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) struct BudgetLoop {
 
 /// What a step observes.
 pub(crate) struct BudgetInput<'a> {
-    /// The time since midnight.
-    pub(crate) time_of_day: Duration,
+    /// The time since the Unix epoch, UTC.
+    pub(crate) unix_time: Duration,
     /// The plants with deadlines to keep, by number.
     pub(crate) unfinished: &'a mut dyn Iterator<Item = (usize, &'a UnfinishedWork)>,
 }
@@ -44,9 +44,9 @@ impl Loop for BudgetLoop {
         self.due
     }
 
-    fn step(&mut self, now: Instant, BudgetInput { time_of_day, unfinished }: BudgetInput<'_>) {
+    fn step(&mut self, now: Instant, BudgetInput { unix_time, unfinished }: BudgetInput<'_>) {
         let BudgetLoop { periods, known, .. } = self;
-        let ends = unfinished.map(|(plant, own)| periods[plant].turn(now, time_of_day, own, known));
+        let ends = unfinished.map(|(plant, own)| periods[plant].turn(now, unix_time, own, known));
         self.due = ends.min().map_or(Due::Never, Due::At);
     }
 

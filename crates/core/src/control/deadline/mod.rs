@@ -1,13 +1,19 @@
 //! The loop behind deadlines: learns what admission reads.
 //!
 //! *Observes*: the service times of released requests, by type and level, and the work started at each plant. *Law*: the
-//! cost of each type (`types.rs`), and the part of a plant that higher ranks take (`rates.rs`). *Gives out*: both, in words
+//! cost of each type (`types.rs`, `own_time.rs`), which types there are where none is told (`found.rs`), and the part of a
+//! plant that higher ranks take (`rates.rs`). *Gives out*: all, in words
 //! that admission shares: [`Estimates`] and [`UnfinishedWork`]. A deadline is decided on at the arrival of a request, so
 //! nothing is used up by period or carried over, and AC's backup queue is not needed: its work counts as unfinished.
 //!
 //! `budgets.rs` is another loop: it ends the periods of AC's own admission by budget, which an expert may choose instead.
 
 pub(crate) mod budgets;
+mod crowds;
+mod found;
+mod found_conditions;
+mod learned_type;
+mod own_time;
 mod rates;
 mod types;
 
@@ -15,14 +21,16 @@ use crate::admission::estimates::Estimates;
 use crate::admission::unfinished_work::UnfinishedWork;
 use crate::control::{Due, Loop};
 use crate::promises::registry::Registry;
-use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Site};
+use crate::promises::{DEFAULT_TYPES, Plant, Prefer, Promises, Site};
+use crate::request::shape_table::ShapeTable;
 use crate::request::type_rules::types_of;
 use crate::request::work::DeadlineTerms;
-use crate::telemetry::status::TypeStatus;
-use crate::time::Instant;
-use alloc::{sync::Arc, vec::Vec};
+use crate::telemetry::status::{FoundType, TypeStatus};
+use crate::time::{Duration, Instant};
+use alloc::{string::String, sync::Arc, vec::Vec};
+use found::{FoundTypes, room};
 use rates::PlantRates;
-use types::{PromisedTypes, SiteTypes};
+use types::{PromisePlace, PromisedTypes, SiteTypes};
 
 /// The loop, for all sites and plants with deadlines.
 #[derive(Default)]
@@ -63,10 +71,12 @@ impl Loop for DeadlineLoop {
             if site.plants().any(|plant| keeping[plant]) {
                 let promised = PromisedTypes {
                     site: numbers.site,
-                    types: types_of(site).map(|(name, quantum)| (name.into(), quantum)).collect(),
+                    types: types_with_room(site),
+                    finds: site.types.is_empty(),
                     levels: site.levels.iter().map(|level| level.name.clone()).collect(),
                     unit_us: unit_us(site, &promises.plants[site.plant]),
-                    least_deadline_us: least_deadline_us(site),
+                    places: places_of(site),
+                    longest_us: longest_deadline_us(promises, site),
                 };
                 self.types.push(SiteTypes::new(promised, before));
             }
@@ -87,6 +97,16 @@ impl DeadlineLoop {
         self.of(site).map(|types| types.estimates.clone())
     }
 
+    /// What types are found by, at a site that was told none.
+    pub(crate) fn shapes(&self, site: u16) -> Option<Arc<ShapeTable>> {
+        Some(self.of(site)?.found.as_ref()?.table.clone())
+    }
+
+    /// The types that were found at a site.
+    pub(crate) fn found_types(&self, site: u16) -> Vec<FoundType> {
+        self.of(site).and_then(|types| types.found.as_ref()).map_or_else(Vec::new, FoundTypes::told)
+    }
+
     /// What is known of a site's types.
     pub(crate) fn status(&self, site: u16) -> Vec<TypeStatus> {
         self.of(site).map_or_else(Vec::new, SiteTypes::status)
@@ -98,7 +118,17 @@ pub(crate) fn terms(site: &Site, place: usize, exempt: bool) -> DeadlineTerms {
     let class = site.classes.get(place);
     let deadline = class.and_then(|class| class.deadline).or(site.deadline).filter(|_| !exempt);
     let prefer = class.and_then(|class| class.prefer).unwrap_or(site.prefer);
-    DeadlineTerms { deadline, prefers_delay: prefer == Prefer::Delay }
+    let priority = class.map_or(site.default_priority, |class| class.priority);
+    let own = deadline.map(|deadline| (deadline, priority));
+    let place = places_of(site).iter().position(|known| Some(*known) == own).unwrap_or(0) as u8;
+    DeadlineTerms { deadline, place, prefers_delay: prefer == Prefer::Delay }
+}
+
+/// Names and quanta of a site's types, and where none is told room for those that are found. A type knows its cost when it is
+/// found, so its quantum is not used.
+fn types_with_room(site: &Site) -> Vec<(String, f64)> {
+    let room = room().filter(|_| site.types.is_empty()).map(|name| (name, 1.0));
+    types_of(site).map(|(name, quantum)| (name.into(), quantum)).chain(room).collect()
 }
 
 /// AC's server answers a thousand static requests a second (Table 1).
@@ -112,8 +142,28 @@ fn unit_us(site: &Site, plant: &Plant) -> f64 {
     promised.map_or(STATIC_US, |costs| costs.per_request_seconds * f64::from(plant.workers) * 1e6 / dynamic)
 }
 
-/// The shortest deadline of a site's classes (us).
-fn least_deadline_us(site: &Site) -> f64 {
-    let own = site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline);
-    own.min().map_or(f64::INFINITY, |deadline| deadline.as_secs_f64() * 1e6)
+/// The deadlines of a site's classes.
+fn deadlines(site: &Site) -> impl Iterator<Item = Duration> + '_ {
+    site.classes.iter().filter_map(|class| class.deadline).chain(site.deadline)
+}
+
+/// The different promises of a site's classes, and one for a site without any.
+fn places_of(site: &Site) -> Vec<PromisePlace> {
+    let own =
+        site.classes.iter().filter_map(|class| Some((class.deadline.or(site.deadline)?, class.priority)));
+    let default = site.deadline.map(|deadline| (deadline, site.default_priority));
+    let mut all: Vec<_> = own.chain(default).collect();
+    if all.is_empty() {
+        all.push((Duration::MAX, site.default_priority));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The longest deadline of the sites that share a plant with a site (us).
+fn longest_deadline_us(promises: &Promises, site: &Site) -> u64 {
+    let beside = |other: &&Site| other.plants().any(|plant| site.plants().any(|own| own == plant));
+    let longest = promises.sites.iter().filter(beside).flat_map(deadlines).max();
+    longest.map_or(u64::MAX, |deadline| deadline.as_micros() as u64)
 }

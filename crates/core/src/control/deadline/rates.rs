@@ -1,6 +1,6 @@
 //! The part of a plant that higher ranks take.
 
-use crate::admission::unfinished_work::{HigherRanks, UnfinishedWork};
+use crate::admission::unfinished_work::{HigherRanks, Slot, UnfinishedWork};
 use alloc::vec::Vec;
 use libm::sqrt;
 
@@ -18,6 +18,9 @@ struct SlotRates {
     /// How fast both grow (1/s), as a short and a long mean.
     fast: [f64; 2],
     slow: [f64; 2],
+    /// The refused work (us) at the last step, and the part of the work that is refused.
+    last_refused: u64,
+    refused: f64,
 }
 
 /// The gains of the short and the long mean.
@@ -25,6 +28,10 @@ const FAST: f64 = 0.5;
 const SLOW: f64 = 0.1;
 /// The short mean counts once it is this many deviations above the long one.
 const RISEN: f64 = 2.5;
+/// The part of the workers up to which a plant has some to spare: below it few requests wait.
+const SPARE_BELOW: f64 = 0.7;
+/// The gain of the mean of refusals.
+const REFUSED: f64 = 0.2;
 
 impl PlantRates {
     /// Takes the work started in the last `seconds`, and publishes to each rank the part that higher ranks take. The short mean
@@ -35,14 +42,18 @@ impl PlantRates {
         self.slots.resize(slots.len(), SlotRates::default());
         for ((_, slot), own) in slots.iter().zip(&mut self.slots) {
             let (work, squares) = slot.started();
+            own.follow_refusals(slot, work);
             for (index, now) in [work, squares].into_iter().enumerate() {
                 let rate = now.wrapping_sub(own.last[index]) as f64 / seconds;
                 own.fast[index] += FAST * (rate - own.fast[index]);
                 own.slow[index] += SLOW * (rate - own.slow[index]);
                 own.last[index] = now;
             }
+            slot.set_life(own.slow[1] / own.slow[0].max(1.0) / 2.0);
         }
         let s = f64::from(workers.max(1));
+        let load: f64 = self.slots.iter().map(|own| own.fast[0].max(own.slow[0]) * 1e-6).sum();
+        unfinished.set_spare_workers((SPARE_BELOW * s - load).max(0.0));
         for (rank, slot) in slots {
             let higher = || slots.iter().zip(&self.slots).filter(|((other, _), _)| other < rank);
             let sum = |of: fn(&SlotRates) -> f64| higher().map(|(_, own)| of(own)).sum::<f64>() * 1e-6;
@@ -55,5 +66,19 @@ impl PlantRates {
             let (part, unsure) = if has_risen { (fast, unsure(FAST)) } else { (slow, unsure(SLOW)) };
             slot.set_higher_ranks(&HigherRanks { part: part.min(1.0), noise_us, unsure });
         }
+    }
+}
+
+impl SlotRates {
+    /// Learns which part of the rank's work is refused.
+    fn follow_refusals(&mut self, slot: &Slot, started: u64) {
+        let all = slot.headroom.refused_us();
+        let refused = all.wrapping_sub(self.last_refused) as f64;
+        let admitted = started.wrapping_sub(self.last[0]) as f64;
+        self.last_refused = all;
+        if refused + admitted > 0.0 {
+            self.refused += REFUSED * (refused / (refused + admitted) - self.refused);
+        }
+        slot.headroom.follow(self.refused);
     }
 }

@@ -1,60 +1,58 @@
 //! The costs of one site's types: learned from the requests released, and published for admission.
 //!
-//! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. A type whose estimate
-//! exceeds its deadline in an empty queue would never be admitted, and a wrong estimate would never be corrected: so one of
-//! its requests is admitted now and then, the more seldom the better its cost is known (`TIMES_KNOWN`).
+//! A type that was never seen costs its quantum times the cost per quantum of the types that were seen. What is learned of one
+//! type is in `learned_type.rs`.
 
-use crate::admission::estimates::Estimates;
-use crate::model::{Batch, ServiceTime, SizeLaw, Sized};
+use super::found::{FoundTypes, Regrouped, is_room};
+use crate::admission::estimates::{Alone, Estimates};
+use crate::admission::headroom::Needs;
+use crate::control::deadline::learned_type::{LearnedType, SoonEnough};
+use crate::model::{Moments, ServiceTime};
 use crate::request::work::Cost;
 use crate::telemetry::status::TypeStatus;
+use crate::time::Duration;
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// The types of one site.
 pub(crate) struct SiteTypes {
     /// Its number.
     pub(crate) site: u16,
-    /// Names and quanta.
+    /// Names and quanta; after those that were promised, room for those that are found.
     types: Vec<(String, f64)>,
+    pub(super) found: Option<FoundTypes>,
     levels: Vec<String>,
     /// What a quantum of 1 takes before anything is known (us).
     unit_us: f64,
-    /// The shortest of its classes' deadlines.
-    least_deadline_us: f64,
+    /// The promises of its classes, by place.
+    places: Vec<PromisePlace>,
+    /// The longest deadline beside which its requests stand.
+    longest_us: u64,
+    /// By row and place: the time (s) since a request came.
+    absent: Vec<f64>,
+    /// The time (s) since requests of known size or cost were last forgotten.
+    remembered: f64,
     pub(crate) estimates: Arc<Estimates>,
     /// By row: types by levels, then the same of announced costs.
-    learners: Vec<ServiceTime>,
-    sizes: Vec<SizeLaw>,
-    requests: Vec<u64>,
-    /// The time (s) since a request of the type came.
-    absent: Vec<f64>,
-    /// The part of recent requests that was refused.
-    turned_away: f64,
-    /// The time (s) for which every request of the type was rejected because of its cost.
-    refused: Vec<f64>,
+    rows: Vec<LearnedType>,
 }
 
 /// What is promised of a site's types.
 pub(crate) struct PromisedTypes {
     pub(crate) site: u16,
     pub(crate) types: Vec<(String, f64)>,
+    /// No type was told, so they are found.
+    pub(crate) finds: bool,
     pub(crate) levels: Vec<String>,
     pub(crate) unit_us: f64,
-    pub(crate) least_deadline_us: f64,
+    pub(crate) places: Vec<PromisePlace>,
+    pub(crate) longest_us: u64,
 }
+
+/// A deadline and a priority: what a class was promised.
+pub(crate) type PromisePlace = (Duration, u8);
 
 /// Room is kept for types that had a request in so many seconds.
 const OF_LATE: f64 = 60.0;
-/// A type whose estimate exceeds its deadline in an empty queue is admitted once in this many times its own service time, times
-/// the number of requests that its cost was learned from, but at least once in [`RARELY`] times, which takes one per cent of
-/// a worker.
-const TIMES_KNOWN: f64 = 5.0;
-const RARELY: f64 = 100.0;
-/// Room for the most costly type is kept in proportion to the part of requests that is refused, and in full from this part on.
-/// A queue that seldom overflows loses more by the room than that type gains.
-const REFUSED: f64 = 0.1;
-/// The gain of the running mean of refusals.
-const LOOK: f64 = 0.2;
 /// The real time of an announced second until it is learned, in millionths.
 const AS_ANNOUNCED: f64 = 1e6;
 /// The relative deviation of an announced cost, until it is learned.
@@ -67,24 +65,30 @@ impl SiteTypes {
             known.types == promised.types
                 && known.levels == promised.levels
                 && known.unit_us == promised.unit_us
+                && known.places == promised.places
         };
-        let before = match before {
+        let mut before = match before {
             Some(known) if same(&known) => {
-                return SiteTypes { least_deadline_us: promised.least_deadline_us, ..known };
+                known.estimates.set_longest(promised.longest_us);
+                return SiteTypes { longest_us: promised.longest_us, ..known };
             }
             other => other,
         };
-        let PromisedTypes { site, types, levels, unit_us, least_deadline_us } = promised;
-        let estimates = Arc::new(Estimates::new(types.len(), levels.len()));
+        let PromisedTypes { site, types, finds, levels, unit_us, places, longest_us } = promised;
+        let kept = before.as_mut().and_then(|known| known.found.take_if(|_| finds && known.levels == levels));
+        let keeps = kept.is_some();
+        let found = kept.or_else(|| finds.then(|| FoundTypes::new(levels.len())));
+        let shapes = found.as_ref().map(|found| found.table.clone());
+        let estimates = Arc::new(Estimates::new(types.len(), levels.len(), places.len(), shapes));
+        estimates.set_longest(longest_us);
         let known = |name: &str, level: &str, announced: bool| {
-            let before = before.as_ref()?;
+            let before = before.as_ref().filter(|_| keeps || !is_room(name))?;
             let place = before.types.iter().position(|(known, _)| known == name)?;
             let level = before.levels.iter().position(|known| known == level)?;
             let row = (usize::from(announced) * before.types.len() + place) * before.levels.len() + level;
-            let known = (before.learners[row].clone(), before.sizes[row].clone(), before.requests[row]);
-            Some(known).filter(|(one, ..)| one.is_known())
+            Some(before.rows[row].clone()).filter(|row| row.time.is_known())
         };
-        let (mut learners, mut sizes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows: Vec<LearnedType> = Vec::new();
         for announced in [false, true] {
             for (name, quantum) in &types {
                 for level in &levels {
@@ -93,92 +97,113 @@ impl SiteTypes {
                     } else {
                         ServiceTime::expected(quantum * unit_us)
                     };
-                    let found = known(name, level, announced);
-                    let (learner, size, count) = found.unwrap_or((prior, SizeLaw::default(), 0));
-                    learners.push(learner);
-                    sizes.push(size);
-                    requests.push(count);
+                    rows.push(known(name, level, announced).unwrap_or_else(|| LearnedType::new(prior)));
                 }
             }
         }
-        let absent = requests.iter().map(|count| if *count > 0 { 0.0 } else { OF_LATE }).collect();
-        let refused = alloc::vec![0.0; learners.len()];
+        let absent = rows.iter().map(|row| if row.requests > 0 { 0.0 } else { OF_LATE });
+        let absent = absent.flat_map(|seconds| places.iter().map(move |_| seconds)).collect();
+        let remembered = 0.0;
         let learned = SiteTypes {
-            absent,
-            // Room is kept in full until costs are learned.
-            turned_away: 1.0,
             site,
             types,
+            found,
             levels,
             unit_us,
-            least_deadline_us,
+            places,
+            longest_us,
+            absent,
+            remembered,
             estimates,
-            learners,
-            sizes,
-            requests,
-            refused,
+            rows,
         };
-        learned.publish();
+        (0..learned.rows.len()).for_each(|row| learned.publish(row));
         learned
     }
 
-    fn publish(&self) {
+    /// Whether a row is of announced costs.
+    fn is_announced(&self, row: usize) -> bool {
+        row >= self.types.len() * self.levels.len()
+    }
+
+    /// Publishes the cost of a row, and what its requests need within each promised deadline.
+    fn publish(&self, number: usize) {
         let us = |value: f64| value.clamp(0.0, f64::from(u32::MAX)) as u32;
-        let mut dearest = Cost::default();
-        for (number, (row, learner)) in self.estimates.rows().iter().zip(&self.learners).enumerate() {
-            let cost = Cost { mean_us: us(learner.mean()), deviation_us: us(learner.deviation()) };
-            row.set(cost);
-            row.set_block(self.sizes[number].slope());
-            let announced = number >= self.types.len() * self.levels.len();
-            // No room is kept for a type that would be late even in an empty queue.
-            let fits = f64::from(cost.mean_us) + f64::from(cost.deviation_us) <= self.least_deadline_us;
-            let of_late = self.absent[number] < OF_LATE;
-            if !announced && of_late && fits {
-                dearest = dearest.max(cost);
+        let (row, learned) = (&self.estimates.rows()[number], &self.rows[number]);
+        row.set(Cost { mean_us: us(learned.time.mean()), deviation_us: us(learned.time.deviation()) });
+        row.set_block(learned.size.slope());
+        for (place, (deadline, _)) in self.places.iter().enumerate() {
+            // An announced cost is learned as a part of the announcement, whatever the deadline.
+            let within = if self.is_announced(number) { f64::INFINITY } else { deadline.as_secs_f64() * 1e6 };
+            self.estimates.set_own(number, place, learned.own_time(within));
+        }
+    }
+
+    /// What the costliest types need of which requests with this promise came of late.
+    fn costliest(&self, place: usize) -> Needs {
+        let mut costliest = Needs::default();
+        for row in 0..self.types.len() * self.levels.len() {
+            let own = self.estimates.own(row, place);
+            // No room is kept for a type that would be late even alone.
+            if own.alone == Alone::Likely && self.absent[row * self.places.len() + place] < OF_LATE {
+                costliest = costliest.max(own.needs(self.rows[row].time.mean()));
             }
         }
-        self.estimates.set_costliest(dearest);
+        costliest
     }
 
     /// Learns from the requests released in the last `seconds`.
     pub(crate) fn learn(&mut self, seconds: f64) {
-        let (mut refused, mut served) = (0, 0);
-        for (number, row) in self.estimates.rows().iter().enumerate() {
-            let seen = row.take();
-            self.requests[number] += seen.requests;
-            (refused, served) = (refused + seen.refused, served + seen.requests);
-            let came = seen.refused + seen.requests > 0;
-            self.absent[number] = if came { 0.0 } else { self.absent[number] + seconds };
-            let [blocks, squares, products] = seen.blocks.map(|sum| sum as f64);
-            let size = &mut self.sizes[number];
-            // The sum excludes the time of the blocks.
-            let took = seen.sum_us as f64 + blocks * size.slope();
-            size.learn(&Sized { requests: seen.requests as f64, took, blocks, squares, products });
-            let learner = &mut self.learners[number];
-            learner.learn(&Batch {
-                requests: seen.requests as f64,
-                sum: seen.sum_us as f64,
-                squares: seen.squares_us2 as f64,
-            });
-            if seen.requests > 0 {
-                self.refused[number] = 0.0;
-            } else if seen.too_long {
-                self.refused[number] += seconds;
-                let times = (TIMES_KNOWN * learner.weight()).min(RARELY);
-                if self.refused[number] >= times * learner.mean() * 1e-6 {
-                    self.refused[number] = 0.0;
-                    row.invite();
-                }
+        let (shortest, _) = self.places[0];
+        let deadline_us = shortest.as_secs_f64() * 1e6;
+        for number in 0..self.rows.len() {
+            for place in 0..self.places.len() {
+                let absent = &mut self.absent[number * self.places.len() + place];
+                *absent = if self.estimates.take_came(number, place) { 0.0 } else { *absent + seconds };
+            }
+            // Whether an announced cost is in time depends on what was announced.
+            let deadline_us = if self.is_announced(number) { f64::INFINITY } else { deadline_us };
+            let soon = SoonEnough { deadline_us, longest_us: self.longest_us(number) };
+            if self.rows[number].learn(&self.estimates.rows()[number], seconds, soon) {
+                self.publish(number);
             }
         }
-        if refused + served > 0 {
-            let part = refused as f64 / (refused + served) as f64;
-            self.turned_away += LOOK * (part - self.turned_away);
+        self.remembered += seconds;
+        if self.remembered >= OF_LATE {
+            self.remembered = 0.0;
+            self.estimates.turn();
         }
-        self.estimates.set_headroom((self.turned_away / REFUSED).min(1.0));
+        let regrouped = self.found.as_mut().map_or_else(Vec::new, |found| found.step(seconds));
+        regrouped.iter().for_each(|group| self.regroup(group));
         self.expect();
-        self.publish();
-        self.estimates.fade();
+        (0..self.places.len()).for_each(|place| self.estimates.set_costliest(place, self.costliest(place)));
+    }
+
+    /// The longest time that the estimate of a row counts.
+    fn longest_us(&self, row: usize) -> f64 {
+        if self.is_announced(row) { f64::INFINITY } else { self.longest_us as f64 }
+    }
+
+    /// Takes what the requests of a type took that are now together.
+    fn regroup(&mut self, Regrouped { number, parent, ratio, moments }: &Regrouped) {
+        for level in 0..self.levels.len() {
+            let [row, parent] = [number, parent].map(|place| place * self.levels.len() + level);
+            let longest = self.longest_us(row);
+            let known = moments.get(level).and_then(Moments::time);
+            let requests = moments.get(level).map_or(0.0, |moments| moments.n);
+            if row == parent && known.is_none() {
+                continue;
+            }
+            let time = match known {
+                Some((mean, variation)) => ServiceTime::found(mean.min(longest), variation, requests),
+                None => ServiceTime::expected(ratio * self.rows[parent].time.mean()),
+            };
+            let size = self.rows[parent].size.clone();
+            self.rows[row] = LearnedType::new(time).after(size, requests as u64);
+            let absent = if known.is_some() { 0.0 } else { OF_LATE };
+            self.absent[row * self.places.len()..][..self.places.len()].fill(absent);
+            self.publish(row);
+        }
     }
 
     /// Sets the cost of each type that was never seen to its quantum times the cost per quantum of the types that were seen.
@@ -186,18 +211,20 @@ impl SiteTypes {
         let levels = self.levels.len();
         for level in 0..levels {
             let rows = || {
-                self.types.iter().enumerate().map(|(place, (_, quantum))| (*quantum, place * levels + level))
+                let promised = self.types.iter().enumerate().filter(|(_, (name, _))| !is_room(name));
+                promised.map(|(place, (_, quantum))| (*quantum, place * levels + level))
             };
             let (mut work, mut units) = (0.0, 0.0);
-            for (quantum, row) in rows().filter(|(_, row)| self.learners[*row].is_known()) {
+            for (quantum, row) in rows().filter(|(_, row)| self.rows[*row].time.is_known()) {
                 // A bounded weight, so that a frequent type does not decide alone.
-                let n = self.requests[row].min(100) as f64;
-                (work, units) = (work + n * self.learners[row].mean(), units + n * quantum);
+                let n = self.rows[row].requests.min(100) as f64;
+                (work, units) = (work + n * self.rows[row].time.mean(), units + n * quantum);
             }
             if units > 0.0 {
-                let unseen: Vec<_> = rows().filter(|(_, row)| self.requests[*row] == 0).collect();
+                let unseen: Vec<_> = rows().filter(|(_, row)| self.rows[*row].requests == 0).collect();
                 for (quantum, row) in unseen {
-                    self.learners[row] = ServiceTime::expected(quantum * work / units);
+                    self.rows[row].time = ServiceTime::expected(quantum * work / units);
+                    self.publish(row);
                 }
             }
         }
@@ -209,18 +236,24 @@ impl SiteTypes {
         let row = |row: usize| {
             let (place, level) = (row / levels, row % levels);
             let (announced, place) = (place >= self.types.len(), place % self.types.len());
-            let learner = &self.learners[row];
-            let scale = 1e-6;
-            TypeStatus {
-                name: self.types[place].0.clone(),
+            let (learned, scale) = (&self.rows[row], 1e-6);
+            Some(TypeStatus {
+                name: self.name(place)?.into(),
                 level: self.levels[level].clone(),
                 announced,
-                requests: self.requests[row],
-                mean: learner.mean() * scale,
-                deviation: learner.deviation() * scale,
-                block: self.sizes[row].slope() * scale,
-            }
+                requests: learned.requests,
+                mean: learned.mean_us(self.longest_us(row)) * scale,
+                deviation: learned.time.deviation() * scale,
+                block: learned.size.slope() * scale,
+            })
         };
-        (0..self.learners.len()).map(row).filter(|status| !status.announced || status.requests > 0).collect()
+        let all = (0..self.rows.len()).filter_map(row);
+        all.filter(|status| !status.announced || status.requests > 0).collect()
+    }
+
+    /// The name of a type, if there is one with this number.
+    fn name(&self, number: usize) -> Option<&str> {
+        let promised = self.types[number].0.as_str();
+        if is_room(promised) { self.found.as_ref()?.name(number) } else { Some(promised) }
     }
 }

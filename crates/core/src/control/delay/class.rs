@@ -1,21 +1,28 @@
 //! One class of the delay loop: predicts the workers that its delay takes, and corrects the prediction by the law.
 
+use super::contention::{Contended, ContendedWindow};
 use super::law::{DelayLaw, Feedback, Residual};
 use super::reduction::{ClassState, SetPointReduction};
-use super::{DelayPromise, LEAST, WaitBounds};
-use crate::control::departures::{DepartureInput, UPDATE, WINDOW};
+use super::{DelayPromise, LEAST, RankClaims, WaitBounds};
+use crate::control::departures::{DepartureInput, UPDATE};
 use crate::model::Traffic;
-use crate::promises::DelayParts;
-use crate::telemetry::departure_window::{Seen, Window};
+use crate::promises::{Delay, DelayParts};
+use crate::scheduling::rank::Rank;
+use crate::telemetry::ArrivalGaps;
+use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
 use crate::telemetry::status::ResponseStatus;
 use crate::time::{Duration, Instant};
 use libm::{log, sqrt};
 
-/// The fewest departures whose mean or share is evidence of a miss.
+/// The fewest departures whose mean is evidence of a miss.
 const EVIDENCE: f64 = 100.0;
 /// A promise counts as missed beyond this multiple of the promised mean, or of the share that may be late.
 const MISSED_MEAN: f64 = 1.1;
 const MISSED_SHARE: f64 = 1.3;
+/// The part of a class's requests that may fail or be turned away, however short the mean of its answers is.
+const MOST_LOST: f64 = 0.01;
+/// Lower classes yield to what a promise is missed by beyond this part of the way to a miss; below that it may be chance.
+const CHANCE: f64 = 0.5;
 /// Where the recent mean response time is above this part of a percentile's target, late requests are on their way.
 const NEARLY_LATE: f64 = 0.75;
 /// The least quota, as a multiple of the class's load.
@@ -29,10 +36,6 @@ const MOST_ERROR: f64 = 8.0;
 /// bursts and lent workers make the real slope smaller than the model's at D_ref.
 const SHARE_GAIN: f64 = 2.0;
 const SHARE_ZERO: f64 = 0.5;
-/// The longest gap between arrivals, in mean gaps; a longer gap counts as this. The queue is empty long before such a gap
-/// ends, so its square in c_a^2 stands for no wait. Poisson arrivals have no gap that long; in a Pareto process with a shape
-/// below 2 such gaps make up the variance.
-const MOST_GAP: f64 = 20.0;
 /// A lower class with less than this part of the class's rate has nothing to yield.
 const SILENT: f64 = 0.01;
 /// After the time of this many updates without departures a class has no traffic any more.
@@ -45,7 +48,10 @@ pub(super) struct DelayClass {
     /// The prediction and its gain when the first window was full, where feedback runs alone.
     offset: Option<(f64, f64)>,
     law: DelayLaw,
-    window: Window,
+    window: DepartureWindow,
+    contended: ContendedWindow,
+    /// Whether requests of other classes waited at the last update.
+    contended_before: bool,
     /// Workers that the law asks for, and the least it may ask for.
     wanted: f64,
     least: f64,
@@ -58,6 +64,8 @@ pub(super) struct DelayClass {
     reduction: SetPointReduction,
     /// The time of the last update.
     updated: Instant,
+    /// Whether the class has no traffic: none was seen yet, or none for the time of [`SILENT_UPDATES`].
+    silent: bool,
     /// Whether no lower class could yield. Then late requests of the class are rejected instead of started.
     lowest: bool,
     pub(super) status: ResponseStatus,
@@ -87,11 +95,12 @@ impl DelayClass {
             Some(_) => DelayLaw::with_gains(feedback, SHARE_GAIN, SHARE_ZERO),
         };
         DelayClass {
-            promise,
             parts,
             offset: None,
             law,
-            window: Window::new(WINDOW, UPDATE),
+            window: DepartureWindow::new(promise.delay.window() as u64, UPDATE),
+            contended: ContendedWindow::default(),
+            contended_before: false,
             wanted: f64::INFINITY,
             least: LEAST,
             waits: None,
@@ -100,14 +109,17 @@ impl DelayClass {
             possible: false,
             reduction: SetPointReduction::default(),
             updated: Instant::default(),
+            silent: true,
             lowest: false,
             status: ResponseStatus::default(),
+            promise,
         }
     }
 
-    /// Whether the class was promised the same before.
+    /// Whether the class was promised the same before, at the same plant: another one has other service times.
     pub(super) fn is_promised(&self, promise: &DelayPromise, parts: DelayParts) -> bool {
-        (self.promise.class, self.promise.delay, self.parts) == (promise.class, promise.delay, parts)
+        let terms = |of: &DelayPromise| (of.class, of.plant, of.delay);
+        (terms(&self.promise), self.parts) == (terms(promise), parts)
     }
 
     /// The same class, where its rank or the classes below it have changed.
@@ -115,9 +127,24 @@ impl DelayClass {
         DelayClass { promise, ..self }
     }
 
-    /// Workers that the promise takes; infinite before anything is known.
-    pub(super) fn wanted(&self) -> f64 {
-        self.wanted
+    /// The plant, and the rank there.
+    pub(super) fn place(&self) -> (usize, Rank) {
+        (self.promise.plant, self.promise.rank)
+    }
+
+    /// The workers that the promise takes, which others leave to the class: next to none while it has no traffic.
+    pub(super) fn claimed(&self) -> f64 {
+        if self.silent { LEAST } else { self.wanted }
+    }
+
+    /// The part of them that the class's work takes alone.
+    pub(super) fn least_claimed(&self) -> f64 {
+        if self.silent { LEAST } else { self.least }
+    }
+
+    /// Its workers. A class without traffic keeps a quota for its return, of workers that others are given too.
+    pub(super) fn quota(&self, claims: &RankClaims) -> f64 {
+        if self.silent { self.wanted.min(claims.spare) } else { claims.quota(self.wanted, self.least) }
     }
 
     pub(super) fn waits(&self) -> Option<WaitBounds> {
@@ -141,26 +168,35 @@ impl DelayClass {
     /// Renews the window and what the law asks for, if an update is due.
     pub(super) fn update(&mut self, now: Instant, input: &DepartureInput<'_>, workers: f64) -> Option<Seen> {
         let class = self.promise.class;
-        let seen = self.window.observe(now, input.lanes, class)?;
+        let seen = self.window.observe(DepartureCounts::of(now, input.lanes, class))?;
         let rate = |class: usize| input.monitors.rate(class);
         self.lowest = self.promise.below.iter().all(|other| rate(*other) <= SILENT * rate(class));
-        let traffic = Traffic {
-            rate: rate(class).max(1e-9),
-            service_seconds: seen.service.max(1e-9),
-            arrival_variability: seen.arrival_variability,
-            service_variability: seen.service_variability,
-        };
-        (self.rate, self.load) = (traffic.rate, traffic.load() / workers);
-        self.least = (LEAST_SPARE * traffic.load()).clamp(LEAST, workers);
-        let residual = self.residual(&seen, &traffic, workers);
+        let known = self.window.traffic();
+        let traffic =
+            Traffic { rate: known.rate.max(1e-9), service_seconds: known.service_seconds.max(1e-9), ..known };
+        let load = traffic.load().min(self.window.load());
+        (self.rate, self.load) = (traffic.rate, load / workers);
+        self.least = (LEAST_SPARE * load).clamp(LEAST, workers);
+        let waits = (input.contended)(self.promise.plant, class);
+        let binding = core::mem::replace(&mut self.contended_before, waits) || waits;
+        if binding {
+            self.contended.add(now, &seen, self.promise.delay.window());
+        }
+        self.contended.expire(now);
+        let residual = Residual { binding, ..self.residual(&seen, &traffic, workers) };
         self.wanted = self.law.next(&residual);
-        self.waits = Some(self.wait_bounds(&seen));
+        self.silent = false;
+        self.waits = Some(self.wait_bounds(&seen, &traffic));
         Some(seen)
     }
 
     /// What the law sees: the prediction for this traffic, in workers, and the relative errors of the window.
     fn residual(&mut self, seen: &Seen, traffic: &Traffic, workers: f64) -> Residual {
         let target = self.promise.delay.target.as_secs_f64();
+        let contended = self.contended.seen();
+        let error = |reached: fn(&Contended) -> f64, promised: f64| {
+            contended.map_or(0.0, |known| reached(&known) / promised - 1.0)
+        };
         let (feed_forward, gain, error, recent_error) = match self.late() {
             None => {
                 self.possible = traffic.response_seconds(workers) <= target;
@@ -168,8 +204,9 @@ impl DelayClass {
                 (
                     servers,
                     gain(servers, |s| traffic.response_seconds(s) / target),
-                    seen.response / target - 1.0,
-                    seen.recent_response / target - 1.0,
+                    // Where requests are dropped, the mean of the others says too little.
+                    error(|known| known.response, target).max(error(|known| known.dropped, MOST_LOST)),
+                    error(|known| known.recent_response, target),
                 )
             }
             Some(late) => {
@@ -181,7 +218,7 @@ impl DelayClass {
                 (
                     servers,
                     gain(servers, |s| traffic.late_share(s, target) / late),
-                    seen.late / late - 1.0,
+                    error(|known| known.late, late),
                     0.0,
                 )
             }
@@ -193,17 +230,19 @@ impl DelayClass {
             wanted: 1.0,
             error: error.clamp(-1.0, MOST_ERROR),
             recent_error: recent_error.clamp(-1.0, MOST_ERROR),
-            fresh: seen.fresh / WINDOW as f64,
+            fresh: seen.fresh / self.promise.delay.window(),
             least: self.least,
             most: workers,
-            // Idle workers are lent, so a quota that does not limit goes down to its least.
             binding: true,
         }
     }
 
     /// The prediction; where feedback runs alone, the one of the first full window.
     fn around(&mut self, seen: &Seen, predicted: (f64, f64)) -> (f64, f64) {
-        if self.parts == DelayParts::Feedback && self.offset.is_none() && seen.departures >= WINDOW as f64 {
+        if self.parts == DelayParts::Feedback
+            && self.offset.is_none()
+            && seen.departures >= self.promise.delay.window()
+        {
             self.offset = Some(predicted);
         }
         self.offset.unwrap_or(predicted)
@@ -211,12 +250,13 @@ impl DelayClass {
 
     /// Under a percentile target a request becomes urgent when its slack falls to the service-time allowance. In the lowest
     /// class, while more are late than may be, a request that could be in time only by luck is dropped instead of started.
-    fn wait_bounds(&self, seen: &Seen) -> WaitBounds {
+    fn wait_bounds(&self, seen: &Seen, traffic: &Traffic) -> WaitBounds {
         let target = self.promise.delay.target.as_secs_f64();
-        let deviation = seen.service * sqrt(seen.service_variability);
+        let Traffic { service_seconds: service, service_variability, .. } = *traffic;
+        let deviation = service * sqrt(service_variability);
         let left = |deviations: f64| {
-            let wait = (target - seen.service - deviations * deviation).max(0.1 * target);
-            let known = self.promise.delay.percentile.filter(|_| seen.service > 0.0);
+            let wait = (target - service - deviations * deviation).max(0.1 * target);
+            let known = self.promise.delay.percentile.filter(|_| service > 1e-9);
             known.map(|_| Duration::from_secs_f64(wait))
         };
         // The rarer a request may be late, the sooner it becomes urgent: the service-time allowance is the mean at one in
@@ -224,7 +264,7 @@ impl DelayClass {
         let within = self.late().map_or(0.0, |late| (1.5 * (log(1.0 / late) - 3.0)).max(0.0));
         let is_overloaded = self.error(seen) > 0.0 || seen.recent_response > NEARLY_LATE * target;
         WaitBounds {
-            most_gap: Duration::from_secs_f64((MOST_GAP / self.rate).min(1e6)),
+            longest_gap: Duration::from_secs_f64((ArrivalGaps::LONGEST / self.rate).min(1e6)),
             urgent: left(within),
             bound: left(3.0).filter(|_| self.lowest && is_overloaded),
         }
@@ -243,25 +283,47 @@ impl DelayClass {
         self.status.at_limit = given.quota <= self.least || has_all;
         let Some(seen) = seen else {
             if now.since(self.updated).as_secs_f64() * self.rate > SILENT_UPDATES * UPDATE as f64 {
-                self.reduction.value = 0.0;
+                self.silent = true;
+                self.reduction = SetPointReduction::default();
+            }
+            if now.since(self.updated) > Delay::EXPIRY {
+                self.status =
+                    ResponseStatus { missed: false, response: 0.0, late: 0.0, lost: 0.0, ..self.status };
             }
             return;
         };
-        let (error, is_evidence) = (self.error(seen), seen.departures >= EVIDENCE);
+        let (error, is_evidence) = (self.error(seen), self.is_evidence(seen));
         let most = if self.promise.delay.percentile.is_none() { MISSED_MEAN } else { MISSED_SHARE };
-        self.status.missed = 1.0 + error > most && is_evidence;
-        (self.status.response, self.status.late) = (seen.response, seen.late);
+        self.status.missed = (1.0 + error > most && is_evidence) || self.loses(seen);
+        (self.status.response, self.status.late, self.status.lost) = (seen.response, seen.late, seen.lost);
         self.reduction.step(&ClassState {
             fresh: seen.fresh,
+            window: self.promise.delay.window(),
             rate: self.rate,
             load: self.load,
-            error,
+            error: if error > 0.0 { (error - CHANCE * (most - 1.0)).max(0.0) } else { error },
             idle: (!has_all).then_some(1.0 - self.wanted / given.workers),
             others_can_yield: self.possible && !self.lowest && is_evidence,
             taken: given.taken,
             set_point: given.set_point,
         });
         self.updated = now;
+    }
+
+    /// Whether the window tells a miss from chance: it holds a hundred departures, and of a percentile ten that were late, or
+    /// as many as ten may be late of.
+    fn is_evidence(&self, seen: &Seen) -> bool {
+        let tells = |late: f64| seen.departures * late.max(seen.late) >= Delay::TELLING;
+        seen.departures >= EVIDENCE && self.late().is_none_or(tells)
+    }
+
+    /// Whether more of the class's requests fail or are turned away than may be: a hundredth, and of a percentile as many as
+    /// may be late.
+    fn loses(&self, seen: &Seen) -> bool {
+        let may = self.late().unwrap_or(0.0).max(MOST_LOST);
+        let (served, lost) = (1.0 - seen.lost, seen.lost);
+        let count = if served > 0.0 { seen.departures * lost / served } else { f64::INFINITY };
+        lost > MISSED_SHARE * may && count >= Delay::TELLING
     }
 
     /// The part of the promise by which it is missed.
@@ -288,8 +350,6 @@ fn gain(servers: f64, reached: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::promises::Delay;
-    use crate::scheduling::rank::Rank;
     use alloc::vec::Vec;
 
     /// A class that was promised 100 ms, with no class below.
@@ -305,7 +365,7 @@ mod tests {
         let mut at = |departures: u64, predicted| {
             one.around(&Seen { departures: departures as f64, ..Seen::default() }, (predicted, 0.1))
         };
-        [at(WINDOW - 1, 3.0), at(WINDOW, 4.0), at(WINDOW, 6.0)]
+        [at(999, 3.0), at(1000, 4.0), at(1000, 6.0)]
     }
 
     #[test]
@@ -332,5 +392,13 @@ mod tests {
         assert!(one.set_point_reduction() > 0.0, "a second without departures is a pause");
         one.judge(at(12), None, &given);
         assert_eq!(one.set_point_reduction(), 0.0);
+    }
+
+    #[test]
+    fn a_class_is_the_same_only_at_the_same_plant() {
+        let one = promised(DelayParts::Both);
+        let same = one.promise.clone();
+        assert!(one.is_promised(&same, DelayParts::Both));
+        assert!(!one.is_promised(&DelayPromise { plant: 1, ..same }, DelayParts::Both));
     }
 }

@@ -4,10 +4,11 @@
 //! around the prediction of `class.rs`. *Gives out*: the quota of each class and how long its requests may wait; by how
 //! much the set point of a plant is to be reduced (`reduction.rs`), where a delay cannot be kept otherwise.
 //!
-//! Each class is given as many workers as its law asks for, the highest rank first, while there are any. If that does not
-//! keep a promise, the reduced set point makes the utilization loop degrade and then reject the lowest classes.
+//! Each class is given as many workers as its law asks for, the highest rank first, while there are any; classes of one rank
+//! divide what is short. A class without traffic keeps no workers from the others. If that does not keep a promise, the reduced set point makes the utilization loop degrade and then reject the lowest classes.
 
 mod class;
+mod contention;
 pub(crate) mod law;
 mod reduction;
 
@@ -48,8 +49,8 @@ pub(crate) struct ClassQuota {
 /// How long requests of a class wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct WaitBounds {
-    /// A longer gap between two arrivals counts as this one.
-    pub(crate) most_gap: Duration,
+    /// The longest gap between two arrivals of one busy time.
+    pub(crate) longest_gap: Duration,
     /// A request that has waited this long comes before all others.
     pub(crate) urgent: Option<Duration>,
     /// A request that has waited this long is rejected instead of started.
@@ -76,8 +77,32 @@ struct Spare {
     plant: Option<usize>,
     /// Workers that no higher class asks for.
     workers: f64,
-    /// The share of all workers that the work of this class and the higher ones takes.
+    /// The share of all workers that the work of the classes of this rank and the higher ones takes.
     taken: f64,
+}
+
+/// What the classes of one rank ask for, and what there is for them.
+#[derive(Clone, Copy, Debug, Default)]
+struct RankClaims {
+    spare: f64,
+    /// The sum of what they ask for.
+    asked: f64,
+    /// The sum of the least that each needs for its work.
+    least: f64,
+}
+
+impl RankClaims {
+    /// The workers of a class that asks for `asked` and needs `least`. If all ask for more than there is, each is given its
+    /// least, and the rest in proportion to what it asks beyond, so that the order of declaration decides nothing.
+    fn quota(&self, asked: f64, least: f64) -> f64 {
+        if self.asked <= self.spare {
+            asked
+        } else if self.least >= self.spare {
+            least * self.spare / self.least
+        } else {
+            least + (asked - least) * (self.spare - self.least) / (self.asked - self.least)
+        }
+    }
 }
 
 impl Loop for DelayLoop {
@@ -95,19 +120,27 @@ impl Loop for DelayLoop {
         }
         self.quotas.clear();
         let mut spare = Spare::default();
-        for one in &mut self.classes {
-            let plant = one.promise.plant;
+        for equals in self.classes.chunk_by_mut(|one, next| one.place() == next.place()) {
+            let plant = equals[0].promise.plant;
             let workers = f64::from((input.workers)(plant));
             if spare.plant != Some(plant) {
                 spare = Spare { plant: Some(plant), workers, taken: 0.0 };
             }
-            let seen = one.update(now, &input, workers);
-            let quota = one.wanted().min(spare.workers.max(LEAST));
-            spare.workers -= quota;
-            spare.taken += one.share();
-            let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
-            one.judge(now, seen.as_ref(), &given);
-            self.quotas.push(ClassQuota { class: one.promise.class, workers: quota, waits: one.waits() });
+            let seen: Vec<_> = equals.iter_mut().map(|one| one.update(now, &input, workers)).collect();
+            let sum = |of: fn(&DelayClass) -> f64| equals.iter().map(of).sum::<f64>();
+            let claims = RankClaims {
+                spare: spare.workers.max(LEAST),
+                asked: sum(DelayClass::claimed),
+                least: sum(DelayClass::least_claimed),
+            };
+            spare.workers = (spare.workers - claims.asked).max(0.0);
+            spare.taken += sum(DelayClass::share);
+            for (one, seen) in equals.iter_mut().zip(&seen) {
+                let quota = one.quota(&claims);
+                let given = Given { quota, workers, taken: spare.taken, set_point: (input.set_point)(plant) };
+                one.judge(now, seen.as_ref(), &given);
+                self.quotas.push(ClassQuota { class: one.promise.class, workers: quota, waits: one.waits() });
+            }
         }
         let rates = self.classes.iter().map(|one| input.monitors.rate(one.promise.class));
         self.due = next_due(now, rates);

@@ -5,8 +5,6 @@
 //! point. It leaves room for the work of all classes with a delay, or they would be degraded themselves. While some workers
 //! are left to ask for, no other class is in the way, and the reduction fades.
 
-use crate::control::departures::WINDOW;
-
 /// What an error of 1 adds over a window, or over the time in which the levels follow if that is longer.
 const GAIN: f64 = 1.0;
 const FOLLOWED_SECONDS: f64 = 5.0;
@@ -31,6 +29,8 @@ pub(super) struct SetPointReduction {
 pub(super) struct ClassState {
     /// Departures since the last time.
     pub(super) fresh: f64,
+    /// N: departures of the window.
+    pub(super) window: f64,
     /// Departures per second.
     pub(super) rate: f64,
     /// The share of the workers that the class's work takes.
@@ -50,7 +50,7 @@ pub(super) struct ClassState {
 impl SetPointReduction {
     pub(super) fn step(&mut self, seen: &ClassState) {
         let followed = seen.fresh / (FOLLOWED_SECONDS * seen.rate);
-        let windows = (seen.fresh / WINDOW as f64).min(followed);
+        let windows = (seen.fresh / seen.window).min(followed);
         self.share += if self.share > 0.0 { windows * (seen.load - self.share) } else { seen.load };
         let error = seen.error.clamp(-1.0, 1.0);
         let in_the_way = seen.idle.is_none() && seen.others_can_yield;
@@ -74,6 +74,7 @@ mod tests {
     fn after(one: &mut SetPointReduction, idle: Option<f64>, error: f64, seconds: u32, others: bool) -> f64 {
         let seen = ClassState {
             fresh: 10.0,
+            window: 1000.0,
             rate: 200.0,
             load: 0.5,
             error,

@@ -154,16 +154,17 @@ fn mean_normalized(reached: &[Reached]) -> f64 {
 
 /// What the departures since the last time add to the integral parts; `window` is the length of the long window. Errors are
 /// not logarithms, and are in units of a mean that moves slowly, so that the means over all requests have the ratio: each
-/// minute counts in proportion to its requests and their response times.
+/// minute counts in proportion to its requests and their response times. A class that nothing is known of has no part in it.
 fn steps(reached: &[Reached], unit: f64, window: f64) -> Vec<f64> {
     let mean = mean_normalized(reached);
-    if unit <= 0.0 || reached.iter().any(|one| one.long <= 0.0) {
+    let is_known = |one: &&Reached| one.long > 0.0;
+    if unit <= 0.0 {
         return alloc::vec![0.0; reached.len()];
     }
     let step = |one: &Reached| (one.fresh.1 / one.delta - one.fresh.0 * mean) / unit / window;
-    let steps: Vec<f64> = reached.iter().map(step).collect();
-    let common = steps.iter().sum::<f64>() / steps.len() as f64;
-    steps.iter().map(|step| step - common).collect()
+    let known = reached.iter().filter(is_known);
+    let common = known.clone().map(step).sum::<f64>() / known.count() as f64;
+    reached.iter().map(|one| if is_known(&one) { step(one) - common } else { 0.0 }).collect()
 }
 
 #[cfg(test)]
@@ -208,6 +209,16 @@ mod tests {
         let (kept, start) = favour(&law.next(&reached([0.1, 0.3]), 1000.0));
         assert!((0.2..3.0).contains(&kept) && fabs(start) < 1e-9, "{kept}, {start}");
         assert!(favour(&law.next(&reached([0.05, 0.3]), 1000.0)).1 < 0.0);
+    }
+
+    #[test]
+    fn a_class_that_nothing_is_known_of_does_not_stop_the_others() {
+        let mut law = RatioLaw::new(3, true);
+        let [first, second] = reached([0.1, 0.11]);
+        let all = [first, second, Reached { delta: 2.0, ..Reached::default() }];
+        let turns = (0..2000).map(|_| law.next(&all, 1000.0)).last().expect("some");
+        assert!(favour(&turns).0 > 1.0 && law.is_infeasible() && turns[1].hold > 0.0, "{turns:?}");
+        assert_eq!(turns[2], Turn { weight: 0.5, start: 0.0, hold: 0.0 });
     }
 
     #[test]

@@ -8,7 +8,8 @@ pub(crate) mod law;
 
 use crate::control::departures::{DepartureInput, WINDOW, first_due, next_due};
 use crate::control::{Due, Loop};
-use crate::telemetry::departure_window::{Seen, Window};
+use crate::promises::Delay;
+use crate::telemetry::departure_window::{DepartureCounts, DepartureWindow, Seen};
 use crate::telemetry::status::ResponseStatus;
 use crate::time::Instant;
 use alloc::vec::Vec;
@@ -52,8 +53,10 @@ struct SiteRatios {
 
 struct Member {
     promise: RatioPromise,
-    window: Window,
+    window: DepartureWindow,
     seen: Seen,
+    /// When it was last seen.
+    updated: Instant,
     /// Departures and the sum of their response times (s), over the last [`SHORT`] or so of the site.
     short: (f64, f64),
     turn: Turn,
@@ -126,7 +129,7 @@ impl RatioLoop {
         let turn = |member: &Member| ClassTurn {
             class: member.promise.class,
             turn: member.turn,
-            service: member.seen.service,
+            service: member.window.service_seconds(),
         };
         self.turns.clear();
         self.turns.extend(self.sites.iter().flat_map(|site| &site.members).map(turn));
@@ -138,11 +141,25 @@ impl Member {
     fn new(promise: RatioPromise) -> Self {
         Member {
             promise,
-            window: Window::new(WINDOW, 1),
+            window: DepartureWindow::new(WINDOW, 1),
             seen: Seen::default(),
+            updated: Instant::default(),
             short: (0.0, 0.0),
             turn: Turn { weight: 1.0 / promise.delta, start: 0.0, hold: 0.0 },
             status: ResponseStatus::default(),
+        }
+    }
+
+    /// Looks at the departures since the last time. Of a class without any for so long nothing is known any more.
+    fn observe(&mut self, now: Instant, input: &DepartureInput<'_>) {
+        match self.window.observe(DepartureCounts::of(now, input.lanes, self.promise.class)) {
+            Some(seen) => (self.seen, self.updated) = (seen, now),
+            None if now.since(self.updated) > Delay::EXPIRY => {
+                (self.seen, self.short) = (Seen::default(), (0.0, 0.0));
+                self.status =
+                    ResponseStatus { response: 0.0, infeasible: false, ratio_reached: None, ..self.status };
+            }
+            None => (self.seen.fresh_answers, self.seen.fresh_sum) = (0.0, 0.0),
         }
     }
 }
@@ -158,18 +175,15 @@ impl SiteRatios {
     fn step(&mut self, now: Instant, input: &DepartureInput<'_>) {
         let mut fresh = 0.0_f64;
         for member in &mut self.members {
-            member.seen = match member.window.observe(now, input.lanes, member.promise.class) {
-                Some(seen) => seen,
-                None => Seen { fresh: 0.0, fresh_sum: 0.0, ..member.seen },
-            };
-            fresh += member.seen.fresh;
+            member.observe(now, input);
+            fresh += member.seen.fresh_answers;
         }
         if fresh == 0.0 {
             return;
         }
         let kept = (1.0 - fresh / SHORT).max(0.0);
         for Member { short, seen, .. } in &mut self.members {
-            *short = (short.0 * kept + seen.fresh, short.1 * kept + seen.fresh_sum);
+            *short = (short.0 * kept + seen.fresh_answers, short.1 * kept + seen.fresh_sum);
         }
         let all: f64 = self.members.iter().map(|member| member.short.0).sum();
         let reached = |member: &Member| Reached {
@@ -177,7 +191,7 @@ impl SiteRatios {
             short: member.short.1 / member.short.0.max(1e-9),
             long: member.seen.response,
             share: member.short.0 / all,
-            fresh: (member.seen.fresh, member.seen.fresh_sum),
+            fresh: (member.seen.fresh_answers, member.seen.fresh_sum),
         };
         let reached: Vec<_> = self.members.iter().map(reached).collect();
         let normalized: f64 = reached.iter().map(|one| one.share * one.long / one.delta).sum();
@@ -211,19 +225,51 @@ mod tests {
         RatioPromise { class, site: 0, delta, strict: false }
     }
 
-    /// One step after each class has had ten departures that took so long (s).
+    /// One step after each class has had ten departures that took so long (s); `at` is in tenths of a second.
     fn step(one: &mut RatioLoop, lane: &Arc<LaneCounters>, at: u64, responses: [f64; 2]) -> [ClassTurn; 2] {
         for (class, response) in lane.classes.iter().zip(responses) {
             class.arrivals.add(10);
             class.released.add(10);
-            class.response_ns.add((response * 1e10) as u64);
+            class.timing.answered.add(10);
+            class.timing.answer_ns.add((response * 1e10) as u64);
         }
+        idle(one, lane, at)
+    }
+
+    /// One step without departures.
+    fn idle(one: &mut RatioLoop, lane: &Arc<LaneCounters>, at: u64) -> [ClassTurn; 2] {
         let mut monitors = Monitors::default();
         (0..2).for_each(|_| monitors.push(1));
         let lanes = core::slice::from_ref(lane);
-        let input = DepartureInput { lanes, monitors: &monitors, workers: &|_| 4, set_point: &|_| 0.85 };
+        let input = DepartureInput {
+            lanes,
+            monitors: &monitors,
+            workers: &|_| 4,
+            set_point: &|_| 0.85,
+            contended: &|_, _| true,
+        };
         let turns = one.step(Instant::ZERO + Duration::from_millis(100 * at), input);
         [turns[0], turns[1]]
+    }
+
+    #[test]
+    fn what_a_class_reached_is_forgotten_after_ten_minutes_without_traffic() {
+        let lane = Arc::new(LaneCounters::default().grown(2, 1));
+        let mut one = RatioLoop::default();
+        one.reload(alloc::vec![promise(0, 1.0), promise(1, 3.0)]);
+        (1..=600).for_each(|at| {
+            step(&mut one, &lane, at, [0.3, 0.3]);
+        });
+        let known = |one: &RatioLoop| {
+            one.status()
+                .map(|(_, own)| (own.response > 0.0, own.ratio_reached.is_some(), own.infeasible))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(known(&one), [(true, true, true); 2]);
+        idle(&mut one, &lane, 6_600);
+        assert_eq!(known(&one), [(true, true, true); 2]);
+        idle(&mut one, &lane, 6_601);
+        assert_eq!(known(&one), [(false, false, false); 2]);
     }
 
     #[test]

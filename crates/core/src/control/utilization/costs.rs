@@ -160,14 +160,28 @@ impl RequestCosts<'_> {
         self.learned.at(class, level)
     }
 
-    /// A site's costs for the capacity plan: from the linear models of its classes, weighted by their rates, once these are
-    /// confident at the contract's page size; else as promised; else the mean cost of a response at full quality.
+    /// A site's costs for the capacity plan; `None` while nothing that was seen tells what the contract asks for.
     pub(crate) fn known(
         &self,
         plant: &PlantView,
         site: &SiteView,
         rate: impl Fn(usize) -> f64,
     ) -> Option<Known> {
+        self.assumed(plant, site, rate).and_then(|(known, told)| told.then_some(known))
+    }
+
+    /// A site's costs to share the plant by, and whether they are known: from the linear models of its classes, weighted by
+    /// their rates, once these are confident at the contract's page size; else as promised; else from the mean cost of a response
+    /// at full quality. As a, b >= 0, the cost of other sizes differs by no larger part than the size does. For pages of about
+    /// the contract's size the most that this allows is taken as known. For others the least is taken, if the site has
+    /// lighter levels: it is then degraded as soon as it exceeds its bandwidth, and the lighter pages tell a from b. A
+    /// site that could only be rejected keeps the rate that was promised.
+    pub(crate) fn assumed(
+        &self,
+        plant: &PlantView,
+        site: &SiteView,
+        rate: impl Fn(usize) -> f64,
+    ) -> Option<(Known, bool)> {
         let own = plant.classes[site.classes.clone()].iter().filter(|class| !class.exempt);
         let weight = |class: &ClassView| rate(class.class).max(1e-6);
         let mut full_bytes = WeightedMean::default();
@@ -194,14 +208,21 @@ impl RequestCosts<'_> {
             per_rejection_seconds: self.rejection,
         };
         if let (Some(a), Some(b)) = (a.value(), b.value()) {
-            return Some(Known { costs: costs(a, b), full_bytes });
+            return Some((Known { costs: costs(a, b), full_bytes }, true));
         }
         if let Some(promised) = site.promised_costs {
-            return Some(Known { full_bytes, ..promised });
+            return Some((Known { full_bytes, ..promised }, true));
         }
+        let can_teach = own.clone().any(|class| class.top > 1);
         let mut whole = WeightedMean::default();
         own.for_each(|class| whole.add(weight(class), self.at(class, class.top)));
-        Some(Known { costs: costs(whole.value()?, 0.0), full_bytes })
+        let alike = (bytes - full_bytes).abs() <= (1.0 - SURE) * full_bytes;
+        let part = match bytes / full_bytes {
+            part if alike => part.max(1.0),
+            part if can_teach => part.min(1.0),
+            _ => 1.0,
+        };
+        Some((Known { costs: costs(part * whole.value()?, 0.0), full_bytes }, alike))
     }
 }
 
@@ -332,5 +353,30 @@ mod tests {
         own.sites[0].promised_costs = Some(Known { costs, full_bytes: 0.0 });
         let promised = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0).expect("promised");
         assert_eq!((promised.costs.per_request_seconds, promised.full_bytes), (0.5, mean.full_bytes));
+    }
+
+    #[test]
+    fn a_contract_for_pages_that_were_never_seen_is_unknown_to_the_plan() {
+        let mut own = plant(alloc::vec![class(0, 1)]);
+        // Pages of 1,000 bytes were seen.
+        let learned = [learned(&[0.08])];
+        let model = CostModel::new(&own);
+        for (bytes_each, cost, told) in
+            [(1000.0, 0.02, true), (1100.0, 0.022, true), (500.0, 0.02, false), (4000.0, 0.02, false)]
+        {
+            own.classes[0].top = 1;
+            own.sites[0].guarantee = Some(promises::Guarantee::new(10.0, 10.0 * bytes_each));
+            let (known, is_told) =
+                model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
+            assert!(close(known.costs.per_request_seconds, cost) && is_told == told, "{bytes_each}");
+            let planned = model.costs(&learned).known(&own, &own.sites[0], |_| 10.0);
+            assert_eq!(planned.is_some(), told, "{bytes_each}");
+            // What can be degraded is, until its lighter pages have told more.
+            own.classes[0] = class(0, 2);
+            let learned = [self::learned(&[0.0, 0.08])];
+            let (assumed, _) = model.costs(&learned).assumed(&own, &own.sites[0], |_| 10.0).expect("seen");
+            let least = if bytes_each == 500.0 { 0.01 } else { cost };
+            assert!(close(assumed.costs.per_request_seconds, least), "{bytes_each}: {assumed:?}");
+        }
     }
 }

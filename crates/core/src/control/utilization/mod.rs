@@ -18,12 +18,14 @@ pub(crate) mod laws;
 mod levels;
 pub(crate) mod offered;
 mod reload;
+mod returns;
 mod sense;
 mod served;
 mod status;
 pub mod tuning;
 pub(crate) mod view;
 
+use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
 use crate::control::{Due, Loop};
@@ -32,17 +34,21 @@ use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
 use alloc::{boxed::Box, vec::Vec};
-use costs::{CostModel, idles};
+use costs::{CostModel, RequestCosts, idles};
 use laws::{Law, Observation};
 use levels::Levels;
 use offered::PlantDemand;
 pub(crate) use reload::PlantReload;
+use returns::{ReturningClients, TurnedAway};
 use sense::Sensed;
 use served::ServedLoad;
-use view::PlantView;
+use view::{ClassView, PlantView};
 
 /// The backlog, in periods of work, that the law disregards where the queue itself rejects requests that would be late.
 const WAITS_IN_TIME: f64 = 0.25;
+
+/// The longest wait without a promise while requests are rejected, or one service where that is longer.
+const MOST_WAIT: Duration = Duration::from_millis(500);
 
 /// The loop of one plant.
 pub(crate) struct UtilizationLoop {
@@ -57,6 +63,9 @@ pub(crate) struct UtilizationLoop {
     served: ServedLoad,
     allocation: Allocation,
     levels: Levels,
+    returning: ReturningClients,
+    /// When requests that are turned away in the next period may come again.
+    pub(crate) returns: ReturnTimes,
     /// Whether the costs were forgotten in this period.
     forgotten: bool,
     status: PlantStatus,
@@ -78,6 +87,8 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) set_point_reduction: f64,
     /// Whether the queue itself rejects requests that would be late.
     pub(crate) sheds: bool,
+    /// As in [`Observation`].
+    pub(crate) best_effort_waits: bool,
 }
 
 impl Loop for UtilizationLoop {
@@ -106,7 +117,7 @@ impl Loop for UtilizationLoop {
         let overridden = sensed.too_slow && controls;
         let (target, terms) = self.law.target(&Observation {
             set_point: self.set_point,
-            capacity: plant.capacity(self.mode) * (1.0 - input.set_point_reduction),
+            capacity: plant.capacity(self.mode).map(|all| all * (1.0 - input.set_point_reduction)),
             measured: if overridden { 1.0 } else { sensed.utilization },
             served: served.total,
             overridden,
@@ -116,12 +127,22 @@ impl Loop for UtilizationLoop {
             ordinary_backlog: if self.set_point >= 1.0 && input.sheds { WAITS_IN_TIME } else { 0.0 },
             wait_periods: input.max_wait.as_secs_f64() / measured.nominal_seconds,
             service_periods: sensed.service_time.as_secs_f64() / measured.nominal_seconds,
+            best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
             unconfirmed: plant.classes.iter().any(|class| measured.classes[class.class].rose),
         });
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);
         let allocation = self.allocation.allocate(plant, &target, demand, known);
         let levels = self.levels.set(plant, allocation, measured);
+
+        let turned_away = plant.turned_away(measured, &costs);
+        self.returns = self.returning.step(&TurnedAway {
+            seconds: measured.seconds,
+            set_point: self.set_point,
+            arriving: demand.whole.offered(1.0, 0.0),
+            turned_away,
+            waiting: demand.whole.backlog(1.0) * measured.nominal_seconds,
+        });
 
         self.sensed = sensed;
         status::write(&mut self.status, &sensed, allocation);
@@ -141,6 +162,23 @@ impl Loop for UtilizationLoop {
 }
 
 impl UtilizationLoop {
+    /// Whether the queue is to know whose requests are rejected for the load: some are or were in the period before.
+    pub(crate) fn tells_the_queue(&self) -> bool {
+        self.allocation.rejects || self.allocation.did_reject
+    }
+
+    /// The classes whose requests are rejected for the load; none where a ratio needs the order of arrival. They would be
+    /// rejected if the capacity was known, where it is not: then more waits than can be served in time, too.
+    pub(crate) fn rejected(&self) -> impl Iterator<Item = usize> {
+        let own = self.view.owned().filter(|class| !class.exempt && !self.view.has_ratio());
+        own.filter(|class| self.allocation.wanted(&self.view, class) < 1.0).map(|class| class.class)
+    }
+
+    /// How long such requests wait at most if they have no promise. A first period may be a burst that the queue takes up.
+    pub(crate) fn most_wait(&self) -> Option<Duration> {
+        self.allocation.keeps_rejecting.then_some(MOST_WAIT.max(self.sensed.service_time))
+    }
+
     /// Whether every class has its highest level.
     pub(crate) fn is_at_top(&self) -> bool {
         self.allocation.is_at_top(&self.view)
@@ -160,11 +198,12 @@ impl UtilizationLoop {
     pub(crate) fn end_idle(&mut self, periods: u32) {
         self.law.idle(periods, self.set_point);
         self.levels.idle(periods);
+        self.returning = ReturningClients::default();
     }
 
-    /// Mean service time of the last period.
+    /// Mean service time of the last period, or for how long a busy plant has released nothing.
     pub(crate) fn service_time(&self) -> Duration {
-        self.sensed.service_time
+        self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
     }
 
     /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
@@ -174,6 +213,18 @@ impl UtilizationLoop {
             class.levels_here().for_each(|level| forget(class.class, level));
         }
         self.forgotten = true;
+    }
+}
+
+impl PlantView {
+    /// The load, at the lowest level, of the requests that were turned away in the period.
+    fn turned_away(&self, measured: &Measurement<'_>, costs: &RequestCosts<'_>) -> f64 {
+        let own = self.classes.iter().enumerate().filter(|(_, class)| class.owns_actuator && class.here[1]);
+        let active = own.filter(|(_, class)| measured.classes[class.class].active);
+        let load = |(place, class): (usize, &ClassView)| {
+            measured.classes[class.class].window.counts.rejected() as f64 * costs.priced(place, 1)
+        };
+        active.map(load).sum::<f64>() / measured.seconds
     }
 }
 

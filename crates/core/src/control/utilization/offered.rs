@@ -19,9 +19,9 @@ pub(crate) struct PlantDemand {
     pub(crate) groups: Vec<Demand>,
     /// By site: the load of requests inside a contract and of exempt ones, which are served at full quality.
     pub(crate) fixed: Vec<LoadParts>,
-    /// By site: U* of the contract by the costs known now.
+    /// By site: U* of the contract by the costs known now; `None` while nothing tells it.
     pub(crate) promised: Vec<Option<f64>>,
-    /// The same, or the last value while no cost is known; 0 without a contract.
+    /// The same, or by the costs that are assumed, or the last value while no cost is known; 0 without a contract.
     pub(crate) claimed: Vec<f64>,
     /// The load of classes whose service level the loops of other plants move.
     pub(crate) foreign: LoadParts,
@@ -57,10 +57,12 @@ impl PlantDemand {
             }
             for (place, site) in plant.sites.iter().enumerate() {
                 let rate = |class: usize| measured.classes[class].rate;
-                let promised = (site.guarantee.as_ref())
-                    .and_then(|contract| Some(utilization(contract, &costs.known(plant, site, rate)?)));
-                self.promised[place] = promised;
-                self.claimed[place] = promised.unwrap_or(self.claimed[place]);
+                let found = (site.guarantee.as_ref()).and_then(|contract| {
+                    let (costs, told) = costs.assumed(plant, site, rate)?;
+                    Some((utilization(contract, &costs), told))
+                });
+                self.promised[place] = found.and_then(|(load, told)| told.then_some(load));
+                self.claimed[place] = found.map_or(self.claimed[place], |(load, _)| load);
             }
             self.whole = self.together(plant);
         } else {

@@ -5,9 +5,11 @@ use super::costs::CostModel;
 use super::laws;
 use super::levels::Levels;
 use super::offered::PlantDemand;
+use super::returns::ReturningClients;
 use super::sense::Sensed;
 use super::served::ServedLoad;
 use super::view::{ClassView, PlantView};
+use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::promises::Promises;
 use crate::promises::registry::Registry;
@@ -29,8 +31,8 @@ impl UtilizationLoop {
     /// The loop of plant `number`, with every class at its highest level.
     pub(crate) fn new(registry: &Registry, number: usize) -> Self {
         let control = &registry.promises.control;
-        let (law, can_share) = laws::build(&control.law);
-        let view = PlantView::new(registry, number, can_share);
+        let law = laws::build(&control.law);
+        let view = PlantView::new(registry, number);
         let promised = &view.promised;
         let status = PlantStatus {
             name: promised.name.clone(),
@@ -49,6 +51,8 @@ impl UtilizationLoop {
             served: ServedLoad::default(),
             allocation: Allocation::top(&view),
             levels: Levels::new(&view),
+            returning: ReturningClients::default(),
+            returns: ReturnTimes::default(),
             forgotten: false,
             status,
             sites: site_statuses(&view, number),
@@ -60,11 +64,10 @@ impl UtilizationLoop {
     pub(super) fn take_over(&mut self, promises: &PlantReload<'_>) {
         let &PlantReload { was, registry, number, m } = promises;
         let control = &registry.promises.control;
-        let (fresh_law, can_share) = laws::build(&control.law);
         if was.control.law != control.law {
-            self.law = fresh_law;
+            self.law = laws::build(&control.law);
         }
-        let view = PlantView::new(registry, number, can_share);
+        let view = PlantView::new(registry, number);
         self.levels.reload(&self.view, &view);
         self.allocation = self.moved(&view, m);
         let (old, new) = (&was.plants[number], &view.promised);
@@ -85,6 +88,8 @@ impl UtilizationLoop {
             before.top as f64 == old_top && view.owned().any(|class| class.class == before.class)
         };
         let mut moved = Allocation::top(view);
+        // The queue was told of the requests that were rejected until now. So it is told in the next period that none are.
+        moved.rejects = self.allocation.rejects;
         moved.level = match self.view.owned().find(stays) {
             _ if present >= old_top => new_top,
             Some(class) => m(class.class, present).min(new_top),

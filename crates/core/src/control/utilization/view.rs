@@ -49,6 +49,7 @@ pub(crate) struct SiteView {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) guarantee: Option<Guarantee>,
+    pub(crate) has_ratio: bool,
     /// Its costs as promised.
     pub(crate) promised_costs: Option<Known>,
     /// Its share of the excess, by weight.
@@ -65,8 +66,8 @@ pub(crate) struct SiteView {
 const UNKNOWN_COST_RATIO: f64 = 0.1;
 
 impl PlantView {
-    /// The view of plant `number`; `can_share` says whether the law's target can be shared out.
-    pub(crate) fn new(registry: &Registry, number: usize, can_share: bool) -> Self {
+    /// The view of plant `number`.
+    pub(crate) fn new(registry: &Registry, number: usize) -> Self {
         let promises = &registry.promises;
         let (mut classes, mut keys) = (Vec::new(), Vec::new());
         for member in registry.classes() {
@@ -110,19 +111,25 @@ impl PlantView {
             classes,
             top,
             groups: groups.iter().map(|(site, _)| promises.sites[*site].levels.len()).collect(),
-            is_shared: can_share && (groups.len() > 1 || has_contract),
+            is_shared: groups.len() > 1 || has_contract,
             sites,
         }
     }
 
     /// The load up to which no request is rejected: all of the workers' time, where the engine lets no more requests in
-    /// than there are workers, so that it sees the whole queue. Contracts need the room above the set point.
-    pub(crate) fn capacity(&self, mode: Mode) -> f64 {
+    /// than there are workers, so that it sees the whole queue. `None` elsewhere, where contracts need the room above the
+    /// set point, and at a set point of 1 beside ratios, which are the less feasible the less room there is.
+    pub(crate) fn capacity(&self, mode: Mode) -> Option<f64> {
         let plant = &self.promised;
         let holds_queue = plant.find_workers.is_some() || plant.max_connections <= plant.workers;
         let sees_queue = mode == Mode::Control && plant.sense == Sense::Gap && holds_queue;
         let has_contract = self.sites.iter().any(|site| site.guarantee.is_some());
-        if sees_queue && !has_contract { 1.0 } else { plant.set_point }
+        (sees_queue && !has_contract && !(self.has_ratio() && plant.set_point >= 1.0)).then_some(1.0)
+    }
+
+    /// Whether classes of a site have a ratio. It divides a queue, so there must be one, in the order of arrival.
+    pub(crate) fn has_ratio(&self) -> bool {
+        self.sites.iter().any(|site| site.has_ratio)
     }
 
     /// The classes whose service level the loop moves.
@@ -146,6 +153,7 @@ fn site_views(
         number,
         name: site.name.clone(),
         guarantee: site.guarantee,
+        has_ratio: site.default_ratio.is_some() || site.classes.iter().any(|class| class.ratio.is_some()),
         promised_costs: promised_costs(promises, site),
         weight: site.weight,
         shares_excess: site.share_excess,
@@ -207,6 +215,7 @@ pub(crate) mod by_hand {
             number: class.site,
             name: String::new(),
             guarantee: None,
+            has_ratio: false,
             promised_costs: None,
             weight: 1.0,
             shares_excess: true,

@@ -7,6 +7,7 @@
 use super::place::Placed;
 use super::start::{Start, reason, start};
 use super::{Lane, unreserve};
+use crate::actuator::level_of_client::turned;
 use crate::actuator::service_level::FRACTION_ONE;
 use crate::admission::contract_token_bucket::TokenBucket;
 use crate::admission::deadline::{self, Candidate};
@@ -35,10 +36,10 @@ struct GivenLevel {
     level: u8,
 }
 
-/// Why a request is turned away, and when it may come again.
+/// Why a request is turned away, and how long until admission might let it in.
 struct Refusal {
     reason: Reason,
-    retry_after: Duration,
+    at_least: Option<Duration>,
 }
 
 impl Lane {
@@ -51,7 +52,7 @@ impl Lane {
         let given = self.give_level(now, &target);
         let mut permit = permit(&self.published, now, given.query, given.level);
         if let Err(refusal) = self.admit(&target, given, &mut permit) {
-            return self.reject(&target, refusal);
+            return self.reject(&target, &permit, refusal);
         }
         match self.place(now, (&target, token, given.query.standing), &mut permit, verdicts) {
             Placed::Entered(change) => {
@@ -60,7 +61,9 @@ impl Lane {
                 if target.exempt { Arrival::Exempt(permit) } else { Arrival::Serve(permit) }
             }
             Placed::Waiting => Arrival::Wait(permit),
-            Placed::Overflow => self.reject(&target, self.refusal(Reason::QueueFull)),
+            Placed::Overflow => {
+                self.reject(&target, &permit, Refusal { reason: Reason::QueueFull, at_least: None })
+            }
         }
     }
 
@@ -96,7 +99,7 @@ impl Lane {
     /// Admits a request, or refuses it: because its level is 0, or because it would miss its deadline.
     fn admit(&self, target: &Target, given: GivenLevel, permit: &mut Permit) -> Result<(), Refusal> {
         if given.level == 0 && self.published.mode == Mode::Control {
-            return Err(self.refusal(Reason::Overload));
+            return Err(Refusal { reason: Reason::Overload, at_least: None });
         }
         if self.published.plants[permit.plant()].has_deadlines {
             self.admit_by_deadline(target, given.query.standing, permit)?;
@@ -117,8 +120,8 @@ impl Lane {
         let class = &published.classes[usize::from(target.class)];
         let plant = &published.plants[permit.plant()];
         let (Some(estimates), true) = (&class.estimates, published.mode != Mode::Off) else { return Ok(()) };
-        let Target { request_type, announced_us, blocks, exempt, .. } = *target;
-        let features = CostFeatures { request_type, announced_us, blocks };
+        let Target { request_type, announced_us, blocks, shape, exempt, .. } = *target;
+        let features = CostFeatures { request_type, announced_us, blocks, shape };
         let (arrived, level) = (permit.arrived, permit.level);
         let candidate = Candidate { arrived, rank: class.rank(standing), features, level, exempt };
         let at_plant = (&plant.unfinished, plant.workers(Some(arrived)));
@@ -132,18 +135,16 @@ impl Lane {
             }
             Err(late) => {
                 unreserve(plant, permit.work);
-                let retry_after = late.retry_after.unwrap_or(published.retry_after);
-                Err(Refusal { reason: Reason::Deadline, retry_after })
+                Err(Refusal { reason: Reason::Deadline, at_least: late.retry_after })
             }
         }
     }
 
-    fn refusal(&self, reason: Reason) -> Refusal {
-        Refusal { reason, retry_after: self.published.retry_after }
-    }
-
     /// Accounts a request that is turned away.
-    fn reject(&self, target: &Target, Refusal { reason, retry_after }: Refusal) -> Arrival {
+    fn reject(&self, target: &Target, permit: &Permit, refusal: Refusal) -> Arrival {
+        let Refusal { reason, at_least } = refusal;
+        let request = (permit.arrived, target.client);
+        let retry_after = self.published.retry_after(permit.plant(), request, at_least);
         let counters = &self.counters.classes[usize::from(target.class)];
         counters.reasons[reason as usize].add(1);
         counters.unserved.add(1);
@@ -177,7 +178,8 @@ pub(super) fn level_of_request(published: &PublishedState, query: LevelQuery, ra
         return class.top_level;
     }
     let by_chance = class.choice == Choice::Random || class.words.is_heavy(query.client);
-    let hash = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { query.client };
+    let turn = published.turn.load(Ordering::Relaxed);
+    let hash = if by_chance { random.bits() & (FRACTION_ONE - 1) } else { turned(query.client, turn) };
     class.words.service_level.get().level_of_client(hash).min(class.top_level)
 }
 
@@ -193,6 +195,7 @@ pub(super) fn permit(published: &PublishedState, arrived: Instant, query: LevelQ
         stage: Stage::InService,
         metered: class.contract.is_some() && query.standing != Standing::Exempt,
         counted: class.quota.is_some() && query.standing != Standing::Exempt,
+        failed: false,
         work: None,
         generation: published.generation,
         in_service_at_start: 0,

@@ -15,7 +15,7 @@ impl Lane {
     /// Answers requests that have waited too long; returns when the next one will have. For `tick`.
     pub(crate) fn expire(&mut self, now: Instant, plant: usize, verdicts: &mut Verdicts) -> Instant {
         let PublishedPlant { gate, queue, .. } = &self.published.plants[plant];
-        gate.expire(now, queue.max_wait, |waiting| {
+        gate.expire(now, queue.longest_wait(), |waiting| {
             let reason = if waiting.latest_start <= now { Reason::Late } else { Reason::WaitTimeout };
             verdicts.push(drop_waiting(&self.published, &self.counters, &waiting, plant, reason));
         })
@@ -30,14 +30,13 @@ pub(super) fn drop_waiting(
     plant: usize,
     reason: Reason,
 ) -> Verdict {
+    let number = plant;
     let plant = &published.plants[plant];
     unreserve(plant, waiting.work);
     let counters = &counters.classes[usize::from(waiting.class)];
     counters.reasons[reason as usize].add(1);
     counters.unserved.add(1);
-    let retry_after = match reason {
-        Reason::Late => plant.unfinished.wait_of(waiting.rank, plant.workers(None)),
-        _ => published.retry_after,
-    };
+    let wait = (reason == Reason::Late).then(|| plant.unfinished.wait_of(waiting.rank, plant.workers(None)));
+    let retry_after = published.retry_after(number, (waiting.arrived, waiting.client), wait);
     Verdict::Drop { token: waiting.token, reason, retry_after }
 }

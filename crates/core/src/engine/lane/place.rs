@@ -29,19 +29,31 @@ impl Lane {
         permit: &mut Permit,
         verdicts: &mut Verdicts,
     ) -> Placed {
-        let limit = self.limit_at_arrival(now, request.0, permit.plant());
-        match self.published.plants[permit.plant()].gate.enter(now, limit) {
+        let limit = self.limit_at_arrival(request.0, permit.plant());
+        let placed = match self.published.plants[permit.plant()].gate.enter(now, limit) {
             Some(change) => Placed::Entered(change),
             None => self.place_in_queue((now, limit), request, permit, verdicts),
+        };
+        if permit.counted && !matches!(placed, Placed::Overflow) {
+            self.count_gap(now, request.0);
         }
+        placed
+    }
+
+    /// Counts the arrival of an admitted request in a class that was promised a delay or a ratio.
+    #[inline(never)]
+    fn count_gap(&self, now: Instant, target: &Target) {
+        let class = usize::from(target.class);
+        let Some(quota) = &self.published.classes[class].quota else { return };
+        let gap = quota.gaps.arrive(now, quota.in_service() == 0);
+        self.counters.classes[class].timing.arrive(gap);
     }
 
     /// The number of requests in service below which an arriving request may start at once. It is 0 for a class whose
     /// requests a strict ratio holds, since none of them starts before it has waited.
-    fn limit_at_arrival(&self, now: Instant, target: &Target, plant: usize) -> u32 {
+    fn limit_at_arrival(&self, target: &Target, plant: usize) -> u32 {
         let limit = limit(&self.published, plant);
         let Some(quota) = &self.published.classes[usize::from(target.class)].quota else { return limit };
-        self.counters.classes[usize::from(target.class)].timing.arrive(quota.arrive(now));
         if quota.hold_ns() > 0 && !target.exempt { 0 } else { limit }
     }
 
@@ -57,8 +69,9 @@ impl Lane {
         let plant = &self.published.plants[permit.plant()];
         let (rank, work) = (class.rank(standing), permit.work);
         let latest_start = work.map_or(Instant::FAR, |work| work.latest_start(now, &class.terms));
-        let Target { class, client, .. } = *target;
-        let waiting = Waiting { token, class, client, standing, rank, arrived: now, work, latest_start };
+        let Target { site, class, client, .. } = *target;
+        let waiting =
+            Waiting { token, site, class, client, standing, rank, arrived: now, work, latest_start };
         match plant.gate.enter_or_wait(now, limit, plant.queue.max_waiting, waiting) {
             Entry::Entered(change) => Placed::Entered(change),
             Entry::Waits { ticket, displaced } => {

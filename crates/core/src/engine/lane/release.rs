@@ -12,10 +12,11 @@ impl Lane {
     pub fn sent(&mut self, permit: &Permit, bytes: u64) {
         self.follow_permit(permit);
         self.counters.classes[usize::from(permit.class)].bytes.add(bytes);
+        let class = &self.published.classes[usize::from(permit.class)];
         if permit.metered
-            && let Some(contract) = &self.published.classes[usize::from(permit.class)].contract
+            && let Some(contract) = &class.contract
         {
-            contract.sent(bytes);
+            contract.sent(class.words.asked_bytes(permit.level, bytes));
         }
     }
 
@@ -33,7 +34,8 @@ impl Lane {
         let class = &self.counters.classes[usize::from(permit.class)];
         self.count_release(now, permit, class, change.before);
         if permit.counted {
-            self.leave_quota(now, permit);
+            permit.failed = !service.representative && service.response_bytes > 0;
+            self.leave_quota(now, permit, service);
         }
         if permit.work.is_some() {
             self.finish_work(now, permit, service, change.before);
@@ -56,7 +58,12 @@ impl Lane {
             Stage::InService => self.release(now, &mut permit, Service::default(), verdicts),
             Stage::Released => {}
         }
-        self.counters.classes[usize::from(permit.class)].outcomes[outcome as usize].add(1);
+        let class = &self.counters.classes[usize::from(permit.class)];
+        class.outcomes[outcome as usize].add(1);
+        let has_failed = outcome == Outcome::Failed || (outcome == Outcome::Completed && permit.failed);
+        if permit.counted && has_failed {
+            class.timing.failed.add(1);
+        }
     }
 
     /// Accounts a request whose client left while it waited.
@@ -86,12 +93,15 @@ impl Lane {
 
     /// Counts the end of service in a class that was promised a delay or a ratio.
     #[inline(never)]
-    fn leave_quota(&self, now: Instant, permit: &Permit) {
+    fn leave_quota(&self, now: Instant, permit: &Permit, service: Service) {
         let Some(quota) = &self.published.classes[usize::from(permit.class)].quota else { return };
         quota.leave();
-        let late = now.nanos_since(permit.arrived) > quota.target_ns;
         let timing = &self.counters.classes[usize::from(permit.class)].timing;
-        timing.release(now.nanos_since(permit.started), late);
+        timing.release(now.nanos_since(permit.started));
+        if service.representative {
+            let response_ns = now.nanos_since(permit.arrived);
+            timing.answer(response_ns, response_ns > quota.target_ns);
+        }
     }
 
     /// Ends the reserved work of a request, where deadlines are promised, and teaches the estimates what it took.

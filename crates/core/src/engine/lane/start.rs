@@ -27,8 +27,8 @@ pub(super) fn start(published: &PublishedState, counters: &LaneCounters, permit:
     permit.started = start.now;
     permit.in_service_at_start = start.change.after;
     account_busy_time(published, counters, permit.plant(), start.change);
-    if let Some(work) = &permit.work {
-        published.plants[permit.plant()].unfinished.start(start.now, work);
+    if let Some(work) = &mut permit.work {
+        published.plants[usize::from(permit.plant)].unfinished.start(start.now, work);
     }
     if permit.counted
         && let Some(quota) = &published.classes[usize::from(permit.class)].quota

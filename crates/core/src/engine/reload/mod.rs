@@ -96,7 +96,7 @@ impl Engine {
         (self.reloaded, self.idle.may_be_idle) = (true, false);
         self.timers.reload(control.period);
         let look_every = &mut self.timers.look_every;
-        *look_every = plants.iter().map(|p| (p.queue.max_wait / 2).max(SHORTEST_LOOK)).collect();
+        *look_every = plants.iter().map(|p| (p.queue.longest_wait() / 2).max(SHORTEST_LOOK)).collect();
         for member in self.registry.classes() {
             let Some(deadline) = terms(member.site, member.index, member.exempt).deadline else { continue };
             for plant in member.site.plants() {

@@ -16,6 +16,7 @@ use crate::scheduling::gate::{Gate, MOST_IN_SERVICE};
 use crate::scheduling::quota::{Quota, TurnRule};
 use crate::scheduling::rank::Rank;
 use alloc::{sync::Arc, vec::Vec};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 impl Engine {
     /// The next generation for all lanes.
@@ -31,6 +32,7 @@ impl Engine {
                 gate,
                 capacity: capacity(plant, known),
                 queue: plant.queue,
+                returns: known.map_or_else(Arc::default, |known| known.returns.clone()),
                 has_deadlines: promises.has_deadlines(number),
                 unfinished,
             }
@@ -60,9 +62,10 @@ impl Engine {
         }
         let next = PublishedState {
             generation: before.generation.wrapping_add(1),
-            rules: Classifier::of(&self.registry, self.seed),
+            rules: Classifier::of(&self.registry, self.seed, |site| self.loops.deadlines.shapes(site)),
             mode: promises.control.mode,
             retry_after: promises.control.retry_after,
+            turn: AtomicU64::new(before.turn.load(Relaxed)),
             classes,
             plants: promises.plants.iter().enumerate().map(plant).collect(),
             lanes: self.sensors.counters.clone(),
@@ -108,7 +111,7 @@ impl Engine {
             contract: None,
             ranks: [Rank::EXEMPT; 2],
             quota: None,
-            terms: DeadlineTerms { deadline: None, prefers_delay: false },
+            terms: DeadlineTerms::NONE,
             estimates: None,
         }
     }
@@ -159,4 +162,57 @@ fn capacity(plant: &Plant, before: Option<&PublishedPlant>) -> Arc<Capacity> {
     }
     let (workers, limit) = known.map_or((plant.workers, plant.workers), |c| (c.workers(), c.limit()));
     Arc::new(Capacity::new(fit(workers), fit(limit), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::promises::{Delay, Promises};
+    use crate::request::{Arrival, Outcome, Service, Target, Token, Verdicts};
+    use crate::time::{Duration, Instant};
+
+    /// A lane reads a reload at its next call only, which may be the end of a request from before it.
+    #[test]
+    fn a_new_target_keeps_the_count_of_requests_in_service() {
+        let promises = |target| Promises {
+            plants: alloc::vec![Plant::new("app", 8)],
+            sites: alloc::vec![Site {
+                default_delay: Some(Delay { target: Duration::from_millis(target), percentile: None }),
+                ..Site::new("shop", &["full"])
+            }],
+            ..Promises::default()
+        };
+        let (mut engine, mut lanes) = Engine::new(&promises(200), 8, 42).expect("valid promises");
+        let shop = engine.registry.classes().find(|member| !member.exempt).expect("the default class");
+        let class = shop.class as u16;
+        let target = Target {
+            class,
+            site: 0,
+            client: 7,
+            exempt: false,
+            request_type: 0,
+            announced_us: 0,
+            blocks: 0,
+            shape: 0,
+        };
+        let mut verdicts = Verdicts::new();
+        let now = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut held = Vec::new();
+        for lane in &mut lanes {
+            let Arrival::Serve(permit) = lane.arrive(now(1), target, Token(0), &mut verdicts) else {
+                panic!("a worker is free")
+            };
+            held.push(permit);
+        }
+        let in_service = |engine: &Engine| {
+            engine.published().classes[usize::from(class)].quota.as_ref().expect("a delay").in_service()
+        };
+        engine.reload(&promises(150)).expect("valid promises");
+        assert_eq!(in_service(&engine), 8);
+        for (lane, mut permit) in lanes.iter_mut().zip(held) {
+            lane.release(now(100), &mut permit, Service::default(), &mut verdicts);
+            lane.depart(now(100), permit, Outcome::Completed, &mut verdicts);
+        }
+        assert_eq!(in_service(&engine), 0);
+    }
 }

@@ -6,6 +6,7 @@ use crate::admin::document::mode_word;
 use crate::runtime::lock;
 use crate::runtime::reload::Reloads;
 use crate::runtime::worker::Shared;
+use crate::settings::SeedSource;
 use plimsoll_core::Engine;
 use plimsoll_core::promises::Mode;
 use plimsoll_core::request::{Outcome, Reason};
@@ -18,6 +19,7 @@ pub(in crate::admin) struct Scrape {
     pub(in crate::admin) status: Status,
     pub(in crate::admin) reloads: Reloads,
     pub(in crate::admin) log_lines_dropped: u64,
+    pub(in crate::admin) seed_from: SeedSource,
 }
 
 impl Scrape {
@@ -26,6 +28,7 @@ impl Scrape {
             status: lock(engine).status(),
             reloads: *lock(&shared.reloads),
             log_lines_dropped: owner.map_or(0, |owner| owner.log_lines_dropped()),
+            seed_from: shared.tables.current().settings.hash_seed_from,
         }
     }
 }
@@ -126,6 +129,8 @@ metrics! {
         Classes(|own| own.response.map(|held| held.response));
     "plimsoll_late_ratio", "Part of the requests in the window that took longer than was promised.",
         Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.late));
+    "plimsoll_lost_ratio", "Part of the requests in the window that failed or were turned away.",
+        Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.lost));
     "plimsoll_promise_missed", "1 while the promised delay is not kept.",
         Classes(|own| own.response.filter(|held| held.quota.is_some()).map(|held| held.missed));
     "plimsoll_quota_at_limit", "1 while the quota is at an end of its range.",

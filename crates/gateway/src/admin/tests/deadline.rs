@@ -1,7 +1,8 @@
 //! Deadlines in the document and in the metrics.
 
 use super::*;
-use plimsoll_core::telemetry::status::{DeadlineStatus, TypeStatus};
+use plimsoll_core::promises::Condition;
+use plimsoll_core::telemetry::status::{DeadlineStatus, FoundType, TypeStatus};
 
 fn promised() -> Status {
     let mut status = sample();
@@ -17,6 +18,13 @@ fn promised() -> Status {
         deviation: 0.0625,
         block: 0.5,
     };
+    let condition = Condition {
+        paths: vec!["/report".to_owned(), "/report/*".to_owned()],
+        query: vec!["deep".to_owned()],
+        ..Condition::default()
+    };
+    status.sites[0].found_types =
+        vec![FoundType { name: "report".to_owned(), within: "dynamic".to_owned(), condition }];
     status.sites[0].types = vec![own.clone(), TypeStatus { announced: true, mean: 2.0, ..own }];
     status
 }
@@ -28,6 +36,8 @@ fn the_document_says_what_types_cost_and_what_would_be_waited() {
         "\"unfinished_seconds\":1.5,",
         "\"types\":[{\"name\":\"report\",\"level\":\"full\",\"announced\":false,\"requests\":70,\
          \"mean_seconds\":0.125,\"deviation_seconds\":0.0625,\"block_seconds\":0.5},{",
+        "\"found_types\":[{\"name\":\"report\",\"within\":\"dynamic\",\"path\":[\"/report\",\"/report/*\"],\"method\":[],\
+         \"query\":[\"deep\"]}]",
         "\"deadline\":{\"deadline_seconds\":1.0,\"expected_wait_seconds\":0.25,\"missed\":3},",
     ] {
         assert!(text.contains(part), "{part} is not in {text}");

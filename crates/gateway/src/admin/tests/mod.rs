@@ -9,6 +9,7 @@ use super::metrics::Scrape;
 use super::operator::Pulse;
 use super::*;
 use crate::runtime::reload::Reloads;
+use crate::settings::SeedSource;
 use plimsoll_core::promises::plan::{ContractRow, PlantPlan};
 use plimsoll_core::promises::{Guarantee, MAX_LEVELS, Mode};
 use plimsoll_core::request::Outcome;
@@ -35,8 +36,8 @@ fn sample() -> Status {
         request_rate: 50.0,
         bandwidth: 1e6,
         model: ModelStatus {
-            per_request_seconds: 0.005,
-            per_byte_seconds: 1e-9,
+            per_request_seconds: Some(0.005),
+            per_byte_seconds: Some(1e-9),
             confidence: 0.9,
             frozen: false,
         },
@@ -58,6 +59,7 @@ fn sample() -> Status {
         at: plimsoll_core::time::Instant::from_nanos(12_500_000_000),
         mode: Mode::Control,
         period: Duration::from_secs(1),
+        rekey: Some(Duration::from_secs(86_400)),
         plants: vec![sample_plant()],
         sites: vec![SiteStatus {
             name: "shop".to_owned(),
@@ -66,6 +68,7 @@ fn sample() -> Status {
             utilization: 0.5,
             guaranteed_share: 0.75,
             types: Vec::new(),
+            found_types: Vec::new(),
         }],
         plan: vec![sample_plan()],
         classes: vec![class, odd],
@@ -109,7 +112,7 @@ fn sample_plan() -> PlantPlan {
 }
 
 fn scrape(status: Status) -> Scrape {
-    Scrape { status, reloads: Reloads::default(), log_lines_dropped: 0 }
+    Scrape { status, reloads: Reloads::default(), log_lines_dropped: 0, seed_from: SeedSource::Kept }
 }
 
 /// The text of `/metrics`.
@@ -119,7 +122,7 @@ fn render_metrics(status: &Status) -> String {
 
 /// The text of `/status`, in one line.
 fn status_line(status: &Status) -> String {
-    serde_json::to_string(&StatusDocument::new(status)).unwrap()
+    serde_json::to_string(&StatusDocument::new(status, SeedSource::Kept)).unwrap()
 }
 
 fn ask(method: Method, path: &str) -> Response<String> {
@@ -174,11 +177,12 @@ fn the_status_document() {
     let status = Status { classes: sample().classes[..1].to_vec(), ..sample() };
     let expected = r#"{
 "at_seconds":12.5,"mode":"control","period_seconds":1.0,"rejection_cost_seconds":null,
+"clients":{"seed":"kept","rekey_seconds":86400.0},
 "upstreams":[{"name":"origin","workers":8,"workers_found":null,"limit":8,
 "utilization":{"set_point":0.85,"measured":0.84,"model":0.83,"offered":2.5},
 "level":1.25,"trim":-0.01,"pressure":0.125,"response_time_override":false,"in_service":7,"waiting":3,"unfinished_seconds":null,
 "service_time_seconds":0.04}],
-"sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[]}],
+"sites":[{"name":"shop","upstream":"origin","utilization":0.5,"utilization_promised":0.375,"guaranteed_share":0.75,"types":[],"found_types":[]}],
 "plan":[{"upstream":"origin","ceiling":0.85,"sum":0.375,"reserve":0.0,"verdict":"fits",
 "guarantees":[{"site":"shop","utilization":0.375}],"delays":[]}],
 "classes":[{"site":"shop","class":"default","upstream":"origin","level":1.25,"level_of_contract":1.125,
@@ -191,7 +195,7 @@ fn the_status_document() {
 "reasons":{"full":20,"guaranteed":0,"degraded":60,"exempt":0,"overload":10,"queue-full":0,"wait-timeout":0,"deadline":0,"late":0,"client-left":0,"no-site":0},
 "outcomes":{"completed":70,"failed":0,"abandoned":0}}]}"#;
     assert_eq!(status_line(&status), expected.replace('\n', ""));
-    let text = document::render(&StatusDocument::new(&status));
+    let text = document::render(&StatusDocument::new(&status, SeedSource::Kept));
     assert!(text.starts_with("{\n  \"at_seconds\": 12.5,\n") && text.ends_with("\n}\n"));
 }
 
@@ -202,7 +206,7 @@ fn a_status_before_the_first_tick_renders() {
     status.classes[0].levels = vec![String::new(); MAX_LEVELS];
     status.plants[0].utilization_offered = f64::NAN;
     exposition::lint(&render_metrics(&status)).unwrap();
-    assert!(document::render(&StatusDocument::new(&status)).contains("\"offered\": null"));
+    assert!(document::render(&StatusDocument::new(&status, SeedSource::Kept)).contains("\"offered\": null"));
     let nothing = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (plants, sites, plan, classes) = nothing;
     let empty = Status { plants, sites, plan, classes, ..sample() };

@@ -22,6 +22,21 @@ fn a_small_file_from_memory_with_its_headers() {
 }
 
 #[test]
+fn a_photograph_under_the_name_of_another_format_has_its_own_type() {
+    let place = Place::new();
+    place.write("root/a.gif", [&b"\xff\xd8\xff\xe0\0\x10JFIF\0"[..], &[0; 20]].concat());
+    place.write("root/b.png", [&b"RIFF\x20\0\0\0WEBPVP8 "[..], &[0; 20]].concat());
+    place.write("root/c.gif", [&b"GIF89a"[..], &[0; 20]].concat());
+    place.write("root/d.png", "");
+    let mut server = place.server();
+    for (path, expected) in
+        [("/a.gif", "image/jpeg"), ("/b.png", "image/webp"), ("/c.gif", "image/gif"), ("/d.png", "image/png")]
+    {
+        assert_eq!(server.get(path).header("content-type"), Some(expected), "{path}");
+    }
+}
+
+#[test]
 fn a_large_file_from_disk() {
     let place = Place::new();
     place.write("root/video.mp4", large());

@@ -2,7 +2,7 @@
 
 use super::quanta::Quanta;
 use super::queues::{Place, Queues, Waiter};
-use super::settings::AcesSettings;
+use super::settings::{AcesSettings, BudgetReading};
 use crate::request::Request;
 use plimsoll_core::admission::aces::{Account, HOURS, RateForecast, RateForecasts, RequestedWork, left};
 use plimsoll_core::promises::Share;
@@ -21,6 +21,7 @@ pub(super) struct PlantAdmission {
     hour_ns: u64,
     quanta: Quanta,
     shares: Vec<Share>,
+    budget: BudgetReading,
     /// The number of the period that lasts.
     period: u64,
     /// Accounts by rank of priority, like all that follows.
@@ -44,10 +45,11 @@ struct InService {
 }
 
 /// What becomes of one that is admitted.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(super) enum Admitted {
     Starts,
-    Waits,
+    /// These are dropped from the backup queue for it.
+    Waits(Vec<Waiter>),
 }
 
 impl PlantAdmission {
@@ -59,6 +61,7 @@ impl PlantAdmission {
             hour_ns: ns(settings.hour),
             quanta: Quanta { unit_seconds: unit.as_secs_f64(), processes: settings.processes },
             shares: settings.shares.clone(),
+            budget: settings.budget,
             period: 0,
             accounts: vec![Account::default(); priorities],
             demands: vec![Demand::default(); priorities],
@@ -87,13 +90,11 @@ impl PlantAdmission {
         Instant::from_nanos(self.period_ns.saturating_mul(self.period + 1))
     }
 
-    /// Begins the periods up to now. Returned are the requests that are dropped for them.
-    pub(super) fn advance(&mut self, now: Instant) -> Vec<Waiter> {
-        let mut dropped = Vec::new();
+    /// Begins the periods up to now.
+    pub(super) fn advance(&mut self, now: Instant) {
         while now >= self.next_period() {
-            dropped.append(&mut self.turn());
+            self.turn();
         }
-        dropped
     }
 
     fn hour(&self) -> usize {
@@ -107,15 +108,22 @@ impl PlantAdmission {
     /// What may be admitted of a priority now.
     fn left(&self, place: usize) -> f64 {
         let capacity = f64::from(self.servers) * self.period_seconds();
-        left(capacity, self.accounts.iter().copied(), &self.shares, place) + ROUNDING
+        let accounts = self.accounts.iter().enumerate().map(|(rank, account)| match self.budget {
+            BudgetReading::Corrected => *account,
+            BudgetReading::Printed => {
+                let used = if rank == place { account.used } else { 0.0 };
+                Account { predicted: account.predicted, used, carried: 0.0 }
+            }
+        });
+        left(capacity, accounts, &self.shares, place) + ROUNDING
     }
 
     /// A period ends, and the next one begins.
-    fn turn(&mut self) -> Vec<Waiter> {
+    fn turn(&mut self) {
         let ended = self.hour();
         self.period += 1;
         let (begun, seconds) = (self.hour(), self.period_seconds());
-        let dropped = self.queues.turn();
+        self.queues.turn();
         for (account, demand) in self.accounts.iter_mut().zip(&mut self.demands) {
             let asked = std::mem::take(&mut demand.asked);
             let predicted = demand.forecast.turn(&asked, seconds, (ended, begun));
@@ -129,7 +137,6 @@ impl PlantAdmission {
             let spent = start.since(serving.started).as_secs_f64();
             self.accounts[serving.place].carried += (serving.waiter.estimate - spent).max(0.0);
         }
-        dropped
     }
 
     /// Admits a request, or says why not.
@@ -146,18 +153,15 @@ impl PlantAdmission {
         if estimate > self.left(place.0) {
             return Err(Reason::Overload);
         }
-        let starts = self.in_service.len() < self.servers as usize && self.queues.is_empty();
-        if !starts && self.queues.is_full() {
-            return Err(Reason::QueueFull);
-        }
-        self.accounts[place.0].used += estimate;
         let waiter = Waiter { token, level, estimate, period: self.period };
-        if starts {
+        if self.in_service.len() < self.servers as usize && self.queues.is_empty() {
+            self.accounts[place.0].used += estimate;
             self.in_service.push(InService { place: place.0, waiter, started: now });
             return Ok(Admitted::Starts);
         }
-        self.queues.push(place, waiter);
-        Ok(Admitted::Waits)
+        let dropped = self.queues.push(place, waiter).ok_or(Reason::QueueFull)?;
+        self.accounts[place.0].used += estimate;
+        Ok(Admitted::Waits(dropped))
     }
 
     /// Starts the next one, if a worker is free.
@@ -170,13 +174,14 @@ impl PlantAdmission {
         Some(waiter)
     }
 
-    /// A worker is free again. What it truly took takes the place of the estimate, if this period is charged for it.
+    /// A worker is free again. By the corrected reading what it truly took takes the place of the estimate, if this period is
+    /// charged for it.
     pub(super) fn end(&mut self, now: Instant, token: Token) {
         let Some(found) = self.in_service.iter().position(|serving| serving.waiter.token == token) else {
             return;
         };
         let InService { place, waiter, started } = self.in_service.swap_remove(found);
-        if waiter.period == self.period {
+        if self.budget == BudgetReading::Corrected && waiter.period == self.period {
             let used = &mut self.accounts[place].used;
             *used = (*used + now.since(started).as_secs_f64() - waiter.estimate).max(0.0);
         }
@@ -223,11 +228,11 @@ mod tests {
     fn a_period_admits_its_work_and_not_more() {
         let mut admission = admission(&AcesSettings::default(), 1);
         assert_eq!(offer(&mut admission, 0.0, 0, 0..500), 100);
-        assert!(admission.advance(at(1.0)).is_empty());
+        admission.advance(at(1.0));
         // All was carried over but what the one in service has done.
         assert_eq!(offer(&mut admission, 1.0, 0, 500..600), 1);
         serve(&mut admission, 1.0, 0.01, 60);
-        assert!(admission.advance(at(2.0)).is_empty());
+        admission.advance(at(2.0));
         assert!((admission.accounts[0].carried - 0.4).abs() < 1e-9);
         // A request of a hundred quanta does not fit in what is left, sixty of a single one do.
         assert!(admission.admit(at(2.0), &page("/v.mpg"), (0, 700), (Token(700), 1)).is_err());
@@ -263,11 +268,29 @@ mod tests {
         let mut admission = admission(&settings, 1);
         // One in service, twenty wait.
         assert_eq!(offer(&mut admission, 0.0, 0, 0..50), 21);
-        assert_eq!(admission.admit(at(0.5), &page("/"), (0, 60), (Token(60), 1)), Err(Reason::QueueFull));
-        assert!(admission.advance(at(1.0)).is_empty());
-        assert_eq!(offer(&mut admission, 1.0, 0, 100..110), 10);
-        assert_eq!(admission.advance(at(2.0)).len(), 20);
-        assert_eq!(admission.queues.waiting().count(), 10);
+        let one = |admission: &mut PlantAdmission, now, token| {
+            admission.admit(at(now), &page("/"), (0, token), (Token(token), 1))
+        };
+        assert_eq!(one(&mut admission, 0.5, 60), Err(Reason::QueueFull));
+        admission.advance(at(1.0));
+        let Ok(Admitted::Waits(dropped)) = one(&mut admission, 1.0, 100) else { panic!() };
+        assert_eq!(dropped.len(), 20);
+        assert_eq!(offer(&mut admission, 1.0, 0, 101..150), 19);
+    }
+
+    #[test]
+    fn as_printed_every_period_begins_with_all() {
+        let settings = AcesSettings { budget: BudgetReading::Printed, ..AcesSettings::default() };
+        let mut admission = admission(&settings, 2);
+        assert_eq!(offer(&mut admission, 0.0, 0, 0..70), 70);
+        // Each takes half of its estimate, which changes nothing.
+        serve(&mut admission, 0.0, 0.005, 20);
+        assert_eq!(offer(&mut admission, 0.3, 0, 100..500), 30);
+        admission.advance(at(1.0));
+        // A higher priority that used more than was predicted takes no more than that.
+        admission.accounts[0].predicted = 0.4;
+        assert_eq!(offer(&mut admission, 1.0, 0, 500..900), 100);
+        assert_eq!(offer(&mut admission, 1.0, 1, 900..999), 60);
     }
 
     #[test]

@@ -96,19 +96,14 @@ impl Aces {
         Ok(Aces { full, places, plants, slots: Slots::new(), arrivals: 0 })
     }
 
-    /// Begins new periods, and drops the requests for which that leaves no room.
-    fn advance(&mut self, now: Instant, orders: &mut Vec<Order>) {
-        for plant in 0..self.plants.len() {
-            for dropped in self.plants[plant].advance(now) {
-                *self.slots.at(dropped.token) = AcesStage::Free;
-                orders.push(Order::Drop(dropped.token, Reason::QueueFull));
-            }
-        }
+    /// Begins new periods.
+    fn advance(&mut self, now: Instant) {
+        self.plants.iter_mut().for_each(|plant| plant.advance(now));
     }
 
     /// A worker is free.
     fn leave(&mut self, now: Instant, plant: usize, token: Token, orders: &mut Vec<Order>) {
-        self.advance(now, orders);
+        self.advance(now);
         self.plants[plant].end(now, token);
         while let Some(waiter) = self.plants[plant].start_next(now) {
             *self.slots.at(waiter.token) = AcesStage::InService { plant };
@@ -152,7 +147,7 @@ impl Front for Aces {
         if target.exempt {
             return Decision::Start(start);
         }
-        self.advance(now, orders);
+        self.advance(now);
         self.arrivals += 1;
         let place = (self.places[usize::from(target.class)], self.arrivals);
         match self.plants[plant].admit(now, request, place, (token, level)) {
@@ -160,7 +155,11 @@ impl Front for Aces {
                 *self.slots.at(token) = AcesStage::InService { plant };
                 Decision::Start(start)
             }
-            Ok(Admitted::Waits) => {
+            Ok(Admitted::Waits(dropped)) => {
+                for dropped in dropped {
+                    *self.slots.at(dropped.token) = AcesStage::Free;
+                    orders.push(Order::Drop(dropped.token, Reason::QueueFull));
+                }
                 *self.slots.at(token) = AcesStage::Waiting { plant, place };
                 Decision::Wait
             }
@@ -183,8 +182,8 @@ impl Front for Aces {
         }
     }
 
-    fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
-        self.advance(now, orders);
+    fn tick(&mut self, now: Instant, _readings: &Readings, _orders: &mut Vec<Order>) -> Instant {
+        self.advance(now);
         self.plants.iter().map(PlantAdmission::next_period).min().unwrap_or(Instant::FAR)
     }
 

@@ -3,8 +3,9 @@
 //! Requests that a period admitted wait in the primary queue; those that the period left unfinished go to the backup
 //! queue when the next one begins. In each queue, higher priorities come first, and equal ones in order of arrival. The
 //! backup is served only while the primary is empty: new requests never wait for what an earlier period admitted too
-//! much. When the backup would hold more than it may, room is made: by clearing it, as the paper does, or more gently
-//! ("other methods [...] can be explored").
+//! much. Both queues together hold so many requests (table 1: "total queue length"). When they are full, room is made in the
+//! backup: by clearing it, as the paper does, or more gently ("other methods [...] can be explored"); if it is empty, whoever
+//! comes is turned away.
 
 use plimsoll_core::request::Token;
 use std::collections::BTreeMap;
@@ -12,12 +13,12 @@ use std::collections::BTreeMap;
 /// Which requests are dropped when the backup queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::front) enum DropPolicy {
-    /// All requests in the queue.
+    /// All of its requests.
     #[default]
     All,
-    /// Those that have waited longest, until the others have room.
+    /// The one that has waited longest.
     Oldest,
-    /// Those that are estimated to take longest, until the others have room.
+    /// The one that is estimated to take longest.
     Costliest,
 }
 
@@ -45,21 +46,27 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Empty queues that hold at most `most` requests each.
+    /// Empty queues that hold at most `most` requests together.
     pub(super) fn new(most: usize, policy: DropPolicy) -> Self {
         Queues { primary: BTreeMap::new(), backup: BTreeMap::new(), most, policy }
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.primary.len() >= self.most
+    fn is_full(&self) -> bool {
+        self.primary.len() + self.backup.len() >= self.most
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.primary.is_empty() && self.backup.is_empty()
     }
 
-    pub(super) fn push(&mut self, place: Place, waiter: Waiter) {
+    /// Takes in a request, and returns those that are dropped for it; `None` if there is no room for it.
+    pub(super) fn push(&mut self, place: Place, waiter: Waiter) -> Option<Vec<Waiter>> {
+        let dropped = if self.is_full() { self.make_room() } else { Vec::new() };
+        if self.is_full() {
+            return None;
+        }
         self.primary.insert(place, waiter);
+        Some(dropped)
     }
 
     /// The next to be served.
@@ -79,31 +86,23 @@ impl Queues {
         self.primary.iter().chain(&self.backup)
     }
 
-    /// Begins a period: the primary's requests go to the backup. Returned are the requests that are dropped for them.
-    pub(super) fn turn(&mut self) -> Vec<Waiter> {
-        let dropped = match (self.primary.len() + self.backup.len()).checked_sub(self.most) {
-            None | Some(0) => Vec::new(),
-            Some(over) => self.make_room(over),
-        };
+    /// Begins a period: the primary's requests go to the backup.
+    pub(super) fn turn(&mut self) {
         self.backup.append(&mut self.primary);
-        dropped
     }
 
-    fn make_room(&mut self, over: usize) -> Vec<Waiter> {
-        if self.policy == DropPolicy::All {
-            return std::mem::take(&mut self.backup).into_values().collect();
-        }
-        // The primary holds at most what the backup may, so that those to drop are all in the backup where the oldest go.
-        let mut all: Vec<(Place, f64)> = match self.policy {
+    fn make_room(&mut self) -> Vec<Waiter> {
+        let one = match self.policy {
+            DropPolicy::All => return std::mem::take(&mut self.backup).into_values().collect(),
+            DropPolicy::Oldest => self.backup.keys().min_by_key(|(_, arrival)| *arrival).copied(),
             DropPolicy::Costliest => {
-                self.waiting().map(|(place, waiter)| (*place, waiter.estimate)).collect()
+                let costlier = |one: &(&Place, &Waiter), other: &(&Place, &Waiter)| {
+                    one.1.estimate.total_cmp(&other.1.estimate).then(one.0.cmp(other.0))
+                };
+                self.backup.iter().max_by(costlier).map(|(place, _)| *place)
             }
-            _ => self.backup.keys().map(|place| (*place, -(place.1 as f64))).collect(),
         };
-        all.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(other.cmp(one)));
-        let of =
-            |place: &(Place, f64)| self.backup.remove(&place.0).or_else(|| self.primary.remove(&place.0));
-        all.iter().take(over).filter_map(of).collect()
+        one.and_then(|place| self.backup.remove(&place)).into_iter().collect()
     }
 }
 
@@ -123,11 +122,11 @@ mod tests {
     fn queues(most: usize, policy: DropPolicy) -> Queues {
         let mut queues = Queues::new(most, policy);
         for token in 0..4 {
-            queues.push((usize::from(token == 0), token), waiter(token));
+            assert!(queues.push((usize::from(token == 0), token), waiter(token)).is_some());
         }
-        assert!(queues.turn().is_empty());
+        queues.turn();
         for token in 4..7 {
-            queues.push((usize::from(token == 4), token), waiter(token));
+            assert!(queues.push((usize::from(token == 4), token), waiter(token)).is_some());
         }
         queues
     }
@@ -150,21 +149,29 @@ mod tests {
     fn nobody_is_dropped_while_there_is_room() {
         for policy in [DropPolicy::All, DropPolicy::Oldest, DropPolicy::Costliest] {
             let mut queues = queues(7, policy);
-            assert!(queues.turn().is_empty());
+            queues.turn();
             assert_eq!(order(queues), [1, 2, 3, 5, 6, 0, 4]);
         }
     }
 
     #[test]
-    fn a_full_backup_is_cleared_or_relieved() {
+    fn full_queues_make_room_in_the_backup() {
         let dropped = |policy| {
-            let mut queues = queues(5, policy);
-            let dropped = tokens(&queues.turn());
+            let mut queues = queues(7, policy);
+            let dropped = queues.push((0, 7), waiter(7)).map(|dropped| tokens(&dropped));
             (dropped, order(queues))
         };
-        assert_eq!(dropped(DropPolicy::All), (vec![1, 2, 3, 0], vec![5, 6, 4]));
-        assert_eq!(dropped(DropPolicy::Oldest), (vec![0, 1], vec![2, 3, 5, 6, 4]));
-        // Estimates by token: 1, 3, 5, 2, 4, 1, 3.
-        assert_eq!(dropped(DropPolicy::Costliest), (vec![2, 4], vec![1, 3, 5, 6, 0]));
+        assert_eq!(dropped(DropPolicy::All), (Some(vec![1, 2, 3, 0]), vec![5, 6, 7, 4]));
+        assert_eq!(dropped(DropPolicy::Oldest), (Some(vec![0]), vec![5, 6, 7, 4, 1, 2, 3]));
+        // Estimates by token: 1, 3, 5, 2.
+        assert_eq!(dropped(DropPolicy::Costliest), (Some(vec![2]), vec![5, 6, 7, 4, 1, 3, 0]));
+    }
+
+    #[test]
+    fn without_a_backup_there_is_no_room_to_make() {
+        let mut queues = Queues::new(1, DropPolicy::All);
+        assert_eq!(queues.push((0, 0), waiter(0)), Some(vec![]));
+        assert_eq!(queues.push((0, 1), waiter(1)), None);
+        assert_eq!(order(queues), [0]);
     }
 }

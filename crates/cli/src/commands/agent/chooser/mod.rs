@@ -39,7 +39,7 @@ pub(super) fn chooser(agent: &Agent) -> Box<dyn Chooser> {
     let trees = Trees { full: agent.full.clone(), degraded: agent.degraded.clone() };
     match &agent.chooser {
         Configured::Link(path) => Box::new(Link::new(path.clone(), trees)),
-        Configured::Nginx(nginx) => Box::new(NginxSplit { nginx: nginx.clone(), trees }),
+        Configured::Nginx(nginx) => Box::new(NginxSplit::new(nginx.clone(), trees)),
         Configured::Apache(map) => Box::new(ApacheMap { map: map.clone(), trees }),
     }
 }

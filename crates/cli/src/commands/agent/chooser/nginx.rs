@@ -3,10 +3,12 @@
 //! A signal to the process that the pid file names makes nginx read its configuration again; then nginx starts new workers
 //! and lets the old ones finish. A hash below the fraction is also below a larger fraction, so no client loses quality when
 //! the fraction rises. The hash is MurmurHash2: it is uniform, but a client that knew the key could choose its group.
-//! Therefore the key is derived from the seed, and the seed itself is not written.
+//! Therefore the key is derived from the seed, and the seed itself is not written. Where no seed is told the key is drawn, and the
+//! file that nginx reads keeps it.
 
 use super::{Chooser, FIRST_LINE, Trees, fraction_of, writable};
 use crate::output::failure::replace;
+use crate::service::client_seed::drawn;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use plimsoll_config::Nginx;
@@ -23,9 +25,19 @@ const STEPS: f64 = 10_000.0;
 pub(super) struct NginxSplit {
     pub(super) nginx: Nginx,
     pub(super) trees: Trees,
+    key: u64,
 }
 
 impl NginxSplit {
+    pub(super) fn new(nginx: Nginx, trees: Trees) -> Self {
+        let kept = || kept_key(&fs::read_to_string(&nginx.file).ok()?);
+        let key = match nginx.seed {
+            Some(seed) => Random::new(seed).bits(),
+            None => kept().unwrap_or_else(drawn),
+        };
+        NginxSplit { nginx, trees, key }
+    }
+
     fn reload(&self) -> io::Result<()> {
         kill(self.pid()?, Signal::SIGHUP).map_err(|error| {
             io::Error::other(format!("cannot signal nginx ({}): {error}", self.nginx.pid.display()))
@@ -69,12 +81,17 @@ fn includes(dump: &str, file: &Path) -> bool {
         .any(|name| Path::new(name) == file || (real(file).is_some() && real(Path::new(name)) == real(file)))
 }
 
+/// The key in a file that the agent wrote.
+fn kept_key(text: &str) -> Option<u64> {
+    let (before, _) = text.lines().nth(1)?.rsplit_once("\" $")?;
+    u64::from_str_radix(before.rsplit_once('|')?.1, 16).ok()
+}
+
 /// The file's text, and the fraction rounded to steps.
-fn text(fraction: f64, nginx: &Nginx, trees: &Trees) -> (String, f64) {
+fn text(fraction: f64, NginxSplit { nginx, trees, key }: &NginxSplit) -> (String, f64) {
     let steps = (fraction * STEPS).round();
     let fraction = steps / STEPS;
-    let Nginx { variable, client, seed, .. } = nginx;
-    let key = Random::new(*seed).bits();
+    let Nginx { variable, client, .. } = nginx;
     let Trees { full, degraded } = trees;
     let chosen = match steps {
         // nginx refuses 0 % and 100 %.
@@ -121,7 +138,7 @@ impl Chooser for NginxSplit {
 
     fn set(&mut self, fraction: f64) -> io::Result<f64> {
         let before = fs::read_to_string(&self.nginx.file).ok();
-        let (text, fraction) = text(fraction, &self.nginx, &self.trees);
+        let (text, fraction) = text(fraction, self);
         replace(&self.nginx.file, &text)?;
         if let Err(error) = self.reload() {
             // The file must state what nginx does, because `present` reads it.
@@ -146,7 +163,7 @@ mod tests {
             pid: folder.join("nginx.pid"),
             program: "/no/such/nginx".into(),
             configuration: None,
-            seed: 7,
+            seed: Some(7),
         }
     }
 
@@ -157,7 +174,8 @@ mod tests {
     #[test]
     fn what_nginx_reads() {
         let folder = tempfile::tempdir().unwrap();
-        let (written, fraction) = text(0.123_456, &nginx(folder.path()), &trees());
+        let split = NginxSplit::new(nginx(folder.path()), trees());
+        let (written, fraction) = text(0.123_456, &split);
         assert_eq!(fraction, 0.1235);
         let lines: Vec<&str> = written.lines().map(str::trim).collect();
         assert!(
@@ -167,7 +185,7 @@ mod tests {
         assert_eq!(lines[2..], ["12.35% \"/srv/full\";", "* \"/srv/light\";", "}"]);
         assert!(!written.contains("|0000000000000007\""), "the seed itself");
         for (fraction, tree) in [(0.0, "/srv/light"), (1.0, "/srv/full"), (0.00001, "/srv/light")] {
-            let (written, _) = text(fraction, &nginx(folder.path()), &trees());
+            let (written, _) = text(fraction, &split);
             assert!(
                 written.contains(&format!("\n    * \"{tree}\";\n}}")) && !written.contains('%'),
                 "{written}"
@@ -176,10 +194,22 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_was_drawn_is_kept_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let drawn = || NginxSplit::new(Nginx { seed: None, ..nginx(folder.path()) }, trees());
+        let (first, second) = (drawn(), drawn());
+        assert_ne!(first.key, second.key);
+        fs::write(&first.nginx.file, text(0.5, &first).0).unwrap();
+        assert_eq!(drawn().key, first.key);
+        let told = NginxSplit::new(nginx(folder.path()), trees());
+        assert_eq!(told.key, Random::new(7).bits(), "a seed that is told counts");
+    }
+
+    #[test]
     fn without_a_reload_the_file_stays_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let mut split = NginxSplit { nginx: nginx(folder.path()), trees: trees() };
-        let (first, _) = text(1.0, &split.nginx, &split.trees);
+        let mut split = NginxSplit::new(nginx(folder.path()), trees());
+        let (first, _) = text(1.0, &split);
         fs::write(&split.nginx.file, &first).unwrap();
         assert!(split.set(0.5).is_err_and(|error| error.to_string().contains("nginx.pid")));
         assert_eq!(split.present(), Ok(Some(1.0)));

@@ -120,17 +120,17 @@ impl FeedForward {
     /// Follows the arriving load at the lowest level: slowly, and at once when it steps far above the capacity.
     fn follow_load(&mut self, seen: &Observation<'_>) {
         let arriving = seen.demand.offered(1.0, 0.0);
-        let steps = !seen.steady && arriving > FAR_ABOVE * seen.capacity;
+        let steps = !seen.steady && arriving > FAR_ABOVE * seen.capacity.unwrap_or(seen.set_point);
         self.sustained += (arriving - self.sustained) * if steps { 1.0 } else { FOLLOWS };
     }
 
     /// Whether the plant carries the arriving load at the lowest level, and its queue takes up what is above the mean: then
     /// no request needs to be rejected. A bias below zero says that the plant carries less than the model has it.
     fn is_carried(&self, seen: &Observation<'_>) -> bool {
-        let capacity = seen.capacity + self.bias.min(0.0);
+        let Some(capacity) = seen.capacity.filter(|_| self.quiet > QUIET) else { return false };
+        let capacity = capacity + self.bias.min(0.0);
         let queue = ABSORBED.max(seen.service_periods) - seen.demand.backlog(1.0);
-        let is_known = self.quiet > QUIET && seen.capacity > seen.set_point;
-        is_known && self.sustained <= capacity && seen.demand.offered(1.0, 0.0) <= capacity + queue
+        self.sustained <= capacity && seen.demand.offered(1.0, 0.0) <= capacity + queue
     }
 }
 
@@ -153,11 +153,14 @@ impl Law for FeedForward {
         let beyond = if seen.ordinary_backlog > 0.0 { BEYOND } else { 0.0 };
         let carried = self.is_carried(seen);
         let line = (seen.set_point + self.bias + self.proportional + beyond).max(0.0);
+        let load = if carried { line.max(demand.offered(1.0, 0.0)) } else { line };
+        let is_shed = seen.best_effort_waits && demand.offered(1.0, 0.0) > load;
+        let drains = backlog > 0.0 && !is_shed;
         let target = LoadTarget {
-            load: if carried { line.max(demand.offered(1.0, 0.0)) } else { line },
-            drain: if backlog > 0.0 { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
+            load,
+            drain: if drains { 1.0 / (DRAIN_SERVICES * seen.service_periods).max(1.0) } else { 0.0 },
             room: 1.0,
-            backlog: backlog > 0.0,
+            backlog: drains,
             calm: seen.measured < seen.set_point - CALM && waiting <= 0.0,
             carried,
             unconfirmed: seen.unconfirmed,
@@ -192,7 +195,7 @@ mod tests {
     fn seen(demand: &Demand, measured: f64) -> Observation<'_> {
         Observation {
             set_point: 0.85,
-            capacity: 1.0,
+            capacity: Some(1.0),
             measured,
             served: measured,
             overridden: false,
@@ -202,6 +205,7 @@ mod tests {
             wait_periods: 10.0,
             service_periods: 0.01,
             unconfirmed: false,
+            best_effort_waits: false,
             ordinary_backlog: 0.0,
         }
     }

@@ -20,8 +20,9 @@ use paper::PaperPi;
 pub struct Observation<'a> {
     /// U*.
     pub set_point: f64,
-    /// The load up to which no request is rejected: 1 where the whole queue is seen, less where a promise needs the room.
-    pub capacity: f64,
+    /// The load up to which no request is rejected; `None` where that is the set point, since the queue is not seen or a
+    /// promise needs the room.
+    pub capacity: Option<f64>,
     /// Measured utilization of the period, in [0, 1]; 1 when the response-time override holds.
     pub measured: f64,
     /// R times the cost at the levels given in the period, without backlog. Unclipped.
@@ -41,6 +42,9 @@ pub struct Observation<'a> {
     /// The backlog that needs no draining, in periods of work, where the queue itself rejects requests that would be late;
     /// else 0.
     pub ordinary_backlog: f64,
+    /// Whether most waiting requests have no promise of their own, and the queue itself answers those that wait too long. Then
+    /// what waits is no reason to reject what comes.
+    pub best_effort_waits: bool,
     /// Whether a rate rose by a step in the period's last sample, so that no second sample has confirmed it.
     pub unconfirmed: bool,
 }
@@ -50,7 +54,8 @@ pub struct Observation<'a> {
 pub enum LawTarget {
     /// An offered load, which is shared out among sites and priorities.
     Load(LoadTarget),
-    /// One service level m for all classes of the plant.
+    /// One service level m for all classes of the plant. A law that gives it cannot share a plant, so its promises are
+    /// refused where several levels are needed ([`what_divides`](promises::Promises::what_divides)).
     Level(f64),
 }
 
@@ -79,8 +84,16 @@ pub struct LoadTarget {
 impl LoadTarget {
     /// This load, and nothing that waits or is special.
     pub(crate) const fn plain(load: f64) -> Self {
-        let (backlog, calm, carried, unconfirmed) = (false, false, false, false);
-        LoadTarget { load, drain: 0.0, room: 1.0, backlog, calm, carried, unconfirmed, wait_periods: 10.0 }
+        LoadTarget {
+            load,
+            drain: 0.0,
+            room: 1.0,
+            backlog: false,
+            calm: false,
+            carried: false,
+            unconfirmed: false,
+            wait_periods: 10.0,
+        }
     }
 }
 
@@ -104,10 +117,10 @@ pub trait Law: Send {
     fn idle(&mut self, periods: u32, set_point: f64);
 }
 
-/// Builds the law that is promised. The flag says whether its target is a load, which can be shared out among sites.
-pub(super) fn build(promised: &promises::UtilizationLaw) -> (Box<dyn Law>, bool) {
+/// Builds the law that is promised.
+pub(super) fn build(promised: &promises::UtilizationLaw) -> Box<dyn Law> {
     match promised {
-        promises::UtilizationLaw::FeedForward => (Box::new(FeedForward::default()), true),
-        promises::UtilizationLaw::Paper { gain_margin } => (Box::new(PaperPi::new(*gain_margin)), false),
+        promises::UtilizationLaw::FeedForward => Box::new(FeedForward::default()),
+        promises::UtilizationLaw::Paper { gain_margin } => Box::new(PaperPi::new(*gain_margin)),
     }
 }

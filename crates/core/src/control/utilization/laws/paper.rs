@@ -71,7 +71,7 @@ mod tests {
             let served = demand.offered(m, 0.0);
             utilization.push(served.min(1.0));
             let seen = Observation {
-                capacity: 1.0,
+                capacity: None,
                 set_point: 0.58,
                 measured: served.min(1.0),
                 served,
@@ -82,6 +82,7 @@ mod tests {
                 wait_periods: 10.0,
                 service_periods: 0.01,
                 unconfirmed: false,
+                best_effort_waits: false,
                 ordinary_backlog: 0.0,
             };
             let (LawTarget::Level(next), _) = law.target(&seen) else { panic!("the law sets m") };

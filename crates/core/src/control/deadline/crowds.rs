@@ -1,0 +1,80 @@
+//! Prefixes below which there are too many different segments to tell all of them apart: names of users, titles of
+//! articles, or what a scanner guesses.
+//!
+//! The prefix with the most different segments is crowded, then the next, until half of the table would be free. Below a
+//! crowded prefix only its most frequent segments are told apart. So a table of bounded size keeps what is asked for
+//! often, whatever else is asked for.
+
+use super::found::LearnedShape;
+use crate::request::shape::{Crowds, DEPTH, ROOT, any_below};
+use crate::request::shape_table::{MOST_CROWDED, MOST_TOLD, SHAPES};
+use alloc::{collections::BTreeMap, vec::Vec};
+
+/// The crowded prefixes, and the prefixes one segment longer that stay apart.
+#[derive(Debug, Default)]
+pub(super) struct Crowded {
+    pub(super) prefixes: Vec<u32>,
+    pub(super) told: Vec<u32>,
+}
+
+/// The segments that stay apart below a crowded prefix: the most frequent ones, if each has this part of its requests.
+const STAY: usize = MOST_TOLD / MOST_CROWDED;
+const FREQUENT: f64 = 1.0 / 64.0;
+/// Fewer segments are no crowd.
+const CROWD: usize = 8;
+
+impl Crowded {
+    /// Adds prefixes until half of the table would be free.
+    pub(super) fn grow(&mut self, shapes: &[LearnedShape]) {
+        // By prefix: its segments and their requests.
+        let mut below: BTreeMap<u32, BTreeMap<u32, f64>> = BTreeMap::new();
+        let known = || shapes.iter().filter(|shape| shape.key != 0);
+        for shape in known() {
+            let mut parent = ROOT;
+            for token in shape.text.tokens[..DEPTH].iter().take_while(|token| **token != 0) {
+                *below.entry(parent).or_default().entry(*token).or_default() += shape.requests();
+                parent = *token;
+            }
+        }
+        below.retain(|prefix, segments| segments.len() >= CROWD && !self.prefixes.contains(prefix));
+        let mut prefixes: Vec<_> = below.into_iter().collect();
+        prefixes.sort_by_key(|(_, segments)| core::cmp::Reverse(segments.len()));
+        let mut left = known().count();
+        for (prefix, segments) in prefixes.into_iter().take(MOST_CROWDED - self.prefixes.len()) {
+            if left <= SHAPES / 2 {
+                break;
+            }
+            left = left.saturating_sub(segments.len());
+            let all: f64 = segments.values().sum();
+            let is_frequent =
+                |(token, part): &(u32, f64)| *part >= FREQUENT * all.max(1.0) && *token != any_below(prefix);
+            let mut frequent: Vec<(u32, f64)> = segments.into_iter().filter(is_frequent).collect();
+            frequent.sort_by(|a, b| b.1.total_cmp(&a.1));
+            self.told.extend(frequent.iter().take(STAY).map(|(token, _)| *token));
+            self.prefixes.push(prefix);
+        }
+    }
+
+    /// Forgets the prefixes below which no type is told by what follows the crowd, so that a segment that has become
+    /// frequent is told apart.
+    pub(super) fn shrink(&mut self, is_needed: impl Fn(u32) -> bool) {
+        self.prefixes.retain(|prefix| is_needed(*prefix));
+        if self.prefixes.is_empty() {
+            self.told.clear();
+        }
+    }
+}
+
+/// Takes out the shapes that have other tokens now: their slots, and what they are now.
+pub(super) fn thinned(shapes: &mut [LearnedShape], crowds: &impl Crowds) -> Vec<(usize, LearnedShape)> {
+    let mut changed = Vec::new();
+    for (slot, shape) in shapes.iter_mut().enumerate().filter(|(_, shape)| shape.key != 0) {
+        let tokens = shape.text.parts().tokens(crowds);
+        if tokens != shape.text.tokens {
+            let mut own = core::mem::take(shape);
+            own.text.follow(tokens);
+            changed.push((slot, own));
+        }
+    }
+    changed
+}

@@ -1,0 +1,116 @@
+//! The forecast of when there will be room for requests that are turned away.
+//!
+//! Clients that come again are a queue outside of the server, of V seconds of its whole time. It drains by the room that those
+//! leave who come for the first time:
+//!
+//! ```text
+//! latest = soonest + V / room,    room = 0.8 (U* - (X - what comes again)),    V' = turned away - what comes again
+//! ```
+//!
+//! X is the arriving load at the lowest level. Requests are told times spread evenly up to the latest, so of V the part
+//! T / (the latest that was told) comes again in a period. The soonest is when what waits inside has been served. A load that is not over leaves
+//! no room. It is taken to leave a part of it, since nobody knows when it ends, and the latest is bounded.
+
+use crate::actuator::return_time::ReturnTimes;
+use crate::time::Duration;
+
+/// The least room that is forecast, as a part of the set point. A crowd mostly leaves more when it is over.
+const LEAST_ROOM: f64 = 0.2;
+/// The part of the room that clients who come again are to fill, since rates vary.
+const FILLED: f64 = 0.8;
+/// The longest that a request is told to stay away (s): no load is known that far ahead. Ten seconds at three times the set point
+/// are made up for in that time by a server that is half empty.
+const LONGEST: f64 = 120.0;
+
+/// What the forecast observes in a period.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TurnedAway {
+    /// The length of a period (s).
+    pub(super) seconds: f64,
+    /// U*.
+    pub(super) set_point: f64,
+    /// The arriving load at the lowest level, those who come again among it.
+    pub(super) arriving: f64,
+    /// The part of it that was turned away.
+    pub(super) turned_away: f64,
+    /// What waits inside, in seconds of the plant's whole time.
+    pub(super) waiting: f64,
+}
+
+/// The queue of clients outside.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReturningClients {
+    /// V (s).
+    outside: f64,
+    /// The time within which all of them come again (s).
+    window: f64,
+}
+
+impl ReturningClients {
+    pub(super) fn step(&mut self, seen: &TurnedAway) -> ReturnTimes {
+        // If fewer arrive than should have come again, fewer are outside.
+        let window = self.window.max(seen.seconds);
+        let outside = self.outside.min(seen.arriving * window);
+        // The product of a quotient may be too large by rounding.
+        let returned = (outside * seen.seconds / window).min(outside);
+        self.outside = outside - returned + seen.turned_away * seen.seconds;
+        let first_time = seen.arriving - returned / seen.seconds;
+        let room = FILLED * (seen.set_point - first_time).max(LEAST_ROOM * seen.set_point);
+        // Those who will be turned away until the next step are told the same.
+        let next = (seen.arriving - seen.set_point).max(0.0) * seen.seconds;
+        let soonest = (seen.waiting / seen.set_point).min(LONGEST);
+        let latest = (soonest + (self.outside + next) / room).min(LONGEST);
+        self.window = latest.max(self.window - seen.seconds);
+        ReturnTimes { soonest: Duration::from_secs_f64(soonest), latest: Duration::from_secs_f64(latest) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// Ten seconds at three times the set point, then calm at a half; all who are turned away come again when they were told.
+    /// The load by second.
+    fn loads(obeys: bool) -> Vec<f64> {
+        let mut clients = ReturningClients::default();
+        let mut coming = [0.0; 300];
+        let mut loads = Vec::new();
+        for second in 0..120 {
+            let first_time = if second < 10 { 3.0 } else { 0.5 };
+            let arriving: f64 = first_time + coming[second];
+            let turned_away = (arriving - 1.0).max(0.0);
+            loads.push(arriving);
+            let seen = TurnedAway { seconds: 1.0, set_point: 1.0, arriving, turned_away, waiting: 0.0 };
+            let told = clients.step(&seen);
+            // The answers of this second were told what was known then; a second later is as good here.
+            let spread = if obeys { told.latest.as_secs_f64().ceil().max(1.0) as usize } else { 1 };
+            (1..=spread).for_each(|after| coming[second + after] += turned_away / spread as f64);
+        }
+        loads
+    }
+
+    #[test]
+    fn clients_that_come_when_told_are_no_second_wave() {
+        let (told, at_once) = (loads(true), loads(false));
+        let most = |loads: &[f64], from: usize| loads[from..].iter().copied().fold(0.0, f64::max);
+        assert!(most(&told, 13) < 1.1, "{told:?}");
+        assert!(most(&at_once, 13) > 3.0, "{at_once:?}");
+    }
+
+    #[test]
+    fn nobody_is_told_to_stay_away_from_a_server_with_room() {
+        let mut clients = ReturningClients::default();
+        let calm =
+            TurnedAway { seconds: 1.0, set_point: 0.85, arriving: 0.5, turned_away: 0.0, waiting: 0.17 };
+        assert_eq!(clients.step(&calm).soonest, Duration::from_millis(200));
+        let flood = TurnedAway { arriving: 30.0, turned_away: 29.0, ..calm };
+        (0..100).for_each(|_| _ = clients.step(&flood));
+        assert_eq!(clients.step(&flood).latest, Duration::from_secs(120));
+        (0..120).for_each(|_| _ = clients.step(&calm));
+        assert!(
+            clients.step(&calm).latest < Duration::from_millis(500),
+            "clients that do not come again are forgotten"
+        );
+    }
+}

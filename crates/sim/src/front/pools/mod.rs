@@ -1,0 +1,358 @@
+//! PR's process pools: ratios of response times by a pool of processes for each class, as Apache with a port for each.
+//!
+//! ```text
+//!           class           limit m mu* + T (+ PID)
+//!  arrive --------> line of a pool --------> so many of its processes, P together --> the plant
+//! ```
+//!
+//! X. Zhou and Y. Cai, "An Integrated Approach with Feedback Control for Robust Proportional Responsiveness Differentiation on
+//! Web Servers". It is here to be compared with: Plimsoll's own law decides who is next each time that a worker is free.
+//!
+//! Every period (Algorithm 1):
+//!
+//! 1. the active processes of each pool are read, `P = sum p_i`. Apache forks a process when a request finds none idle and kills
+//!    idle ones, so that those are active that were at work together at the pool's busiest moment of the period;
+//! 2. mu*: the shares of M/M/1 in small whole numbers (`allocation.rs`);
+//! 3. m: the multiplier with `m sum mu* <= P < (m + 1) sum mu*`, at least 1;
+//! 4. a pool may have `m mu*_i + T` processes: T are tolerated above, or P could never grow. A process that is at work when its
+//!    pool shrinks ends its request first.
+//!
+//! The integrated approach (eq. 7) adds PID's correction, in whole processes; each pool keeps at least one. `gain=0` is the
+//! queueing-theoretical allocation alone.
+//!
+//! A class without a ratio has the largest delta of its plant. Exempt requests pass and are not counted, as before the other
+//! comparators. Nobody is rejected: the paper leaves that to admission control.
+
+mod allocation;
+
+use super::form::{AT_LEAST_ONE, GAIN, NUMBER, Words};
+use super::full_quality::FullQuality;
+use super::slots::Slots;
+use super::{Arriving, Decision, Front, Order, Start};
+use crate::request::Request;
+use crate::service::FullService;
+use crate::workload::{Discipline, Plant, Workload};
+use allocation::{Class, Seen, corrections, normalized, sampling_period, shares};
+use plimsoll_core::promises::{Promises, Site};
+use plimsoll_core::request::{Outcome, Reason, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::time::{Duration, Instant};
+use std::collections::VecDeque;
+
+/// How the pools are set: `pools:16,period=1000,gain=1,idle=2`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PoolSettings {
+    /// The most processes of all pools together (`MaxClients`). `None`: one for each worker; before shared cores 16.
+    processes: Option<u32>,
+    /// Mean requests that are processed in a sampling period.
+    period: u32,
+    /// K_P = K_I = K_D, in processes.
+    gain: f64,
+    /// T.
+    idle: u32,
+}
+
+/// Processes before shared cores, and for each core if there are many. With fewer the allocation alone overshoots close to the
+/// capacity, with more nobody waits for a process: with so many PID came closest to its ratios.
+const SHARED_PROCESSES: u32 = 16;
+const PROCESSES_OF_A_CORE: u32 = 2;
+
+impl PoolSettings {
+    pub(super) fn read(words: &mut Words<'_>) -> Result<PoolSettings, String> {
+        Ok(PoolSettings {
+            processes: words.value(AT_LEAST_ONE)?,
+            period: words.option("period", AT_LEAST_ONE, 1000)?,
+            gain: words.option("gain", GAIN, 1.0)?,
+            idle: words.option("idle", NUMBER, 2)?,
+        })
+    }
+
+    fn processes(&self, plant: &Plant) -> u32 {
+        self.processes.unwrap_or(match plant.discipline {
+            Discipline::Workers(workers) => workers,
+            Discipline::Sharing { cores, .. } => SHARED_PROCESSES.max(PROCESSES_OF_A_CORE * cores),
+        })
+    }
+}
+
+/// Pools in front of the plants.
+pub(super) struct Pools {
+    full: FullQuality,
+    /// By class: the number of its pool at its plant.
+    pools: Vec<usize>,
+    plants: Vec<PlantPools>,
+    slots: Slots<PoolStage>,
+}
+
+struct PlantPools {
+    settings: PoolSettings,
+    servers: u32,
+    most: u32,
+    period: Duration,
+    next: Instant,
+    classes: Vec<Class>,
+    seen: Vec<Seen>,
+    pools: Vec<Pool>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pool {
+    /// The most processes that may be at work.
+    limit: u32,
+    busy: u32,
+    /// The most that were at work together in this period.
+    active: u32,
+    line: VecDeque<(Token, u8)>,
+}
+
+#[derive(Clone, Copy, Default)]
+enum PoolStage {
+    #[default]
+    Free,
+    Waiting {
+        plant: usize,
+        pool: usize,
+        arrived: Instant,
+    },
+    InService {
+        plant: usize,
+        pool: usize,
+        arrived: Instant,
+    },
+}
+
+impl PlantPools {
+    fn new(settings: PoolSettings, plant: &Plant, deltas: Vec<f64>) -> PlantPools {
+        let (servers, most) = (plant.discipline.servers(), settings.processes(plant));
+        let service = if plant.service.is_zero() { Duration::from_millis(10) } else { plant.service };
+        let period = sampling_period(settings.period, service, servers);
+        let classes: Vec<Class> = deltas.into_iter().map(Class::new).collect();
+        let pool = Pool { limit: (most / classes.len() as u32).max(1), ..Pool::default() };
+        let (seen, pools) = (vec![Seen::default(); classes.len()], vec![pool; classes.len()]);
+        PlantPools { settings, servers, most, period, next: Instant::ZERO + period, classes, seen, pools }
+    }
+
+    fn has_room(&self, pool: usize) -> bool {
+        let busy: u32 = self.pools.iter().map(|pool| pool.busy).sum();
+        self.pools[pool].busy < self.pools[pool].limit && busy < self.most
+    }
+
+    fn begin(&mut self, pool: usize) {
+        let pool = &mut self.pools[pool];
+        pool.busy += 1;
+        pool.active = pool.active.max(pool.busy);
+    }
+
+    /// Ends the periods up to now.
+    fn advance(&mut self, now: Instant) {
+        while now >= self.next {
+            self.next += self.period;
+            self.allocate();
+        }
+    }
+
+    fn allocate(&mut self) {
+        let capacity = self.period.as_secs_f64() * f64::from(self.servers);
+        self.classes.iter_mut().zip(&self.seen).for_each(|(class, seen)| class.learn(seen, capacity));
+        let all: u32 = self.pools.iter().map(|pool| pool.active).sum();
+        let normal = normalized(&shares(&self.classes), self.most);
+        let multiplier = (all / normal.iter().sum::<u32>()).max(1);
+        let corrections = corrections(&mut self.classes, &self.seen, self.settings.gain);
+        let most = f64::from(self.most);
+        for ((pool, normal), correction) in self.pools.iter_mut().zip(normal).zip(corrections) {
+            let wanted = f64::from(multiplier * normal + self.settings.idle) + correction;
+            pool.limit = wanted.round().clamp(1.0, most) as u32;
+            pool.active = pool.busy;
+        }
+        self.seen.fill(Seen::default());
+    }
+}
+
+impl Pools {
+    /// Pools in front of these plants.
+    ///
+    /// # Errors
+    /// Promises that contradict each other, or plants that the workload does not describe.
+    pub(super) fn new(
+        settings: PoolSettings,
+        promises: &Promises,
+        workload: &Workload,
+        seed: u64,
+    ) -> Result<Self, Vec<String>> {
+        let full = FullQuality::new(promises, workload, seed)?;
+        let mut deltas: Vec<Vec<Option<f64>>> = vec![Vec::new(); workload.plants.len()];
+        let mut pools = Vec::new();
+        // A site's classes are followed by `default` and `exempt`; the second is never asked for.
+        let own =
+            |site: &Site| site.classes.iter().map(|class| class.ratio).chain([None]).collect::<Vec<_>>();
+        for site in &promises.sites {
+            let at_plant = &mut deltas[site.plant];
+            let own = own(site);
+            pools.extend((0..=own.len()).map(|n| at_plant.len() + n.min(own.len() - 1)));
+            at_plant.extend(own);
+        }
+        let plant = |(plant, deltas): (&Plant, Vec<Option<f64>>)| {
+            let most = deltas.iter().flatten().copied().fold(1.0, f64::max);
+            PlantPools::new(settings, plant, deltas.into_iter().map(|delta| delta.unwrap_or(most)).collect())
+        };
+        let plants = workload.plants.iter().zip(deltas).map(plant).collect();
+        Ok(Pools { full, pools, plants, slots: Slots::new() })
+    }
+
+    /// Starts whoever waits for a process that is idle: the pools in turn, while there are any.
+    fn dispatch(&mut self, plant: usize, orders: &mut Vec<Order>) {
+        loop {
+            let before = orders.len();
+            for pool in 0..self.plants[plant].pools.len() {
+                if !self.plants[plant].has_room(pool) {
+                    continue;
+                }
+                let Some((token, level)) = self.plants[plant].pools[pool].line.pop_front() else { continue };
+                self.plants[plant].begin(pool);
+                if let PoolStage::Waiting { arrived, .. } = *self.slots.at(token) {
+                    *self.slots.at(token) = PoolStage::InService { plant, pool, arrived };
+                }
+                orders.push(Order::Start(token, Start { plant, level, reason: Reason::Full }));
+            }
+            if orders.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// A process is free again.
+    fn leave(
+        &mut self,
+        now: Instant,
+        (plant, pool): (usize, usize),
+        arrived: Instant,
+        orders: &mut Vec<Order>,
+    ) {
+        let own = &mut self.plants[plant];
+        own.advance(now);
+        own.pools[pool].busy -= 1;
+        let seen = &mut own.seen[pool];
+        seen.departures += 1;
+        seen.responses += now.since(arrived).as_secs_f64();
+        self.dispatch(plant, orders);
+    }
+}
+
+impl Front for Pools {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.full.classifier.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, _orders: &mut Vec<Order>) -> Decision {
+        let Arriving { request, target, token } = arrival;
+        let start = self.full.start(&target);
+        let Start { plant, level, .. } = start;
+        if target.exempt {
+            return Decision::Start(start);
+        }
+        let full = FullService::of(request, request.work.unwrap_or(1.0));
+        let work = self.full.plan.work(target.site, start, full).service;
+        let pool = self.pools[usize::from(target.class)];
+        let own = &mut self.plants[plant];
+        own.advance(now);
+        own.seen[pool].arrivals += 1;
+        own.seen[pool].work += work.as_secs_f64();
+        if own.pools[pool].line.is_empty() && own.has_room(pool) {
+            own.begin(pool);
+            *self.slots.at(token) = PoolStage::InService { plant, pool, arrived: now };
+            return Decision::Start(start);
+        }
+        own.pools[pool].line.push_back((token, level));
+        *self.slots.at(token) = PoolStage::Waiting { plant, pool, arrived: now };
+        Decision::Wait
+    }
+
+    fn release(&mut self, now: Instant, token: Token, _service: Service, orders: &mut Vec<Order>) {
+        if let PoolStage::InService { plant, pool, arrived } = *self.slots.at(token) {
+            *self.slots.at(token) = PoolStage::Free;
+            self.leave(now, (plant, pool), arrived, orders);
+        }
+    }
+
+    fn depart(&mut self, now: Instant, token: Token, _outcome: Outcome, orders: &mut Vec<Order>) {
+        match self.slots.take(token) {
+            PoolStage::Free => {}
+            PoolStage::Waiting { plant, pool, .. } => {
+                self.plants[plant].pools[pool].line.retain(|(waiting, _)| *waiting != token);
+            }
+            PoolStage::InService { plant, pool, arrived } => self.leave(now, (plant, pool), arrived, orders),
+        }
+    }
+
+    fn tick(&mut self, now: Instant, _readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        for plant in 0..self.plants.len() {
+            self.plants[plant].advance(now);
+            self.dispatch(plant, orders);
+        }
+        self.plants.iter().map(|plant| plant.next).min().unwrap_or(Instant::FAR)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::limit::tests::at;
+    use crate::front::tests::truth;
+
+    const SETTINGS: PoolSettings = PoolSettings { processes: Some(16), period: 100, gain: 0.0, idle: 2 };
+
+    /// Two classes at 1:2 before a shared core, 10 ms a request: periods of a second.
+    fn plant(settings: PoolSettings) -> PlantPools {
+        let plant = Plant {
+            discipline: Discipline::Sharing { cores: 1, most: 100 },
+            service: Duration::from_millis(10),
+            ..truth()
+        };
+        PlantPools::new(settings, &plant, vec![1.0, 2.0])
+    }
+
+    /// A period in which so many of each class come, as many are answered in this time, and so many are at work at once.
+    fn period(plant: &mut PlantPools, second: f64, classes: [(u32, f64, u32); 2]) -> [u32; 2] {
+        for (n, (arrivals, response, active)) in classes.into_iter().enumerate() {
+            let work = f64::from(arrivals) * 0.01;
+            let responses = f64::from(arrivals) * response;
+            plant.seen[n] = Seen { arrivals, work, departures: arrivals, responses };
+            plant.pools[n].active = active;
+        }
+        plant.advance(at(second));
+        [0, 1].map(|n| plant.pools[n].limit)
+    }
+
+    #[test]
+    fn the_multiplier_follows_the_active_processes() {
+        let mut plant = plant(SETTINGS);
+        assert_eq!(plant.pools[0].limit, 8);
+        // 0.6 and 0.2 of the capacity: shares 0.733 and 0.267, and mu* of 3 and 1.
+        assert_eq!(period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]), [2 * 3 + 2, 2 + 2]);
+        assert_eq!(period(&mut plant, 2.0, [(60, 0.05, 8), (20, 0.1, 4)]), [3 * 3 + 2, 3 + 2]);
+        assert_eq!(period(&mut plant, 3.0, [(60, 0.05, 1), (20, 0.1, 1)]), [3 + 2, 1 + 2]);
+    }
+
+    #[test]
+    fn feedback_gives_processes_to_the_class_that_is_too_slow() {
+        let mut plant = plant(PoolSettings { gain: 1.0, ..SETTINGS });
+        // At the same response times the second is twice too fast: ln 2 from the first, half of it from the mean, P, I and D.
+        assert_eq!(period(&mut plant, 1.0, [(60, 0.1, 6), (20, 0.1, 3)]), [8 + 1, 4 - 1]);
+        // Then it is twice too slow.
+        let [first, second] = period(&mut plant, 2.0, [(60, 0.1, 6), (20, 0.4, 3)]);
+        assert!(first < 9 && second > 3, "{first}, {second}");
+    }
+
+    #[test]
+    fn a_pool_that_shrinks_ends_its_requests_first() {
+        let mut plant = plant(SETTINGS);
+        (0..8).for_each(|_| plant.begin(1));
+        assert!(!plant.has_room(1) && plant.has_room(0));
+        period(&mut plant, 1.0, [(60, 0.05, 6), (20, 0.1, 3)]);
+        assert_eq!((plant.pools[1].limit, plant.pools[1].busy), (4, 8));
+        assert!(!plant.has_room(1));
+        // All pools together have no more than there are.
+        plant.pools[0].busy = 8;
+        assert!(!plant.has_room(0));
+    }
+}

@@ -1,0 +1,48 @@
+//! What spoils an estimate: requests of the same type that have no deadline and take far longer, and a server that was ill.
+//! On a server that idles neither refuses the others for long.
+
+use crate::scene::{Flow, Heard, Kind, Scene, ms};
+use plimsoll_sim::workload::Law;
+
+fn refused(heard: &Heard, seconds: (f64, f64)) -> f64 {
+    1.0 - heard.in_time(0, 1.0, seconds)
+}
+
+/// Articles, of which one in so many is followed by a download that has no deadline. Nothing tells them apart.
+fn beside_downloads(workers: u32, part: f64, seconds: u64, seed: u64) -> Heard {
+    let article = Kind::new("/article/", 1.0, ms(20), Law::Lognormal { variation: 1.0 });
+    let download = Kind::new("/files/", 1.0, ms(1000 * seconds), Law::Exponential);
+    let flows = vec![
+        Flow::new("articles", 0.2, vec![article]),
+        Flow::new("downloads", 0.2 * part, vec![download]).within(None),
+    ];
+    Scene::new(workers, flows, 5000.0, seed).run()
+}
+
+#[test]
+fn downloads_without_a_deadline_refuse_no_article() {
+    for (workers, part, seconds) in [(8, 0.05, 60), (8, 0.3, 20), (4, 0.02, 30)] {
+        for seed in 1..=3 {
+            let heard = beside_downloads(workers, part, seconds, seed);
+            let found = refused(&heard, (0.0, 4990.0));
+            println!("{workers} workers, one in {part}, {seconds} s: {:.3} % not in time", 100.0 * found);
+            assert!(found <= 0.005, "{found}");
+        }
+    }
+}
+
+/// Everything takes two hundred times as long for some minutes, and then no longer.
+#[test]
+fn an_illness_is_forgotten_soon_after_it() {
+    for (workers, rate) in [(8, 1.0), (4, 0.2), (1, 0.2)] {
+        for seed in 1..=3 {
+            let page = Kind::new("/page-*.html", 1.0, ms(20), Law::Exponential);
+            let mut scene = Scene::new(workers, vec![Flow::new("pages", rate, vec![page])], 1500.0, seed);
+            scene.slow((200.0, 800.0), 200.0);
+            let heard = scene.run();
+            let (soon, then) = (refused(&heard, (805.0, 900.0)), refused(&heard, (900.0, 1490.0)));
+            println!("{workers} workers, {rate}/s: {soon:.3} refused soon after, {then:.3} then");
+            assert!(soon <= 0.15 && then <= 0.03, "{soon} {then}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A few requests that take far longer than the others' deadline: each holds one worker, and no other request waits for it.
+
+use crate::scene::{Flow, Heard, Kind, Scene, ms};
+use plimsoll_core::promises::Mode;
+use plimsoll_sim::workload::Law;
+
+/// Pages of 20 ms within 500 ms at this rate, and one download of so many seconds every so many seconds.
+fn scene((workers, pages): (u32, f64), path: &'static str, (long, every): (u64, f64), seed: u64) -> Scene {
+    let page = Kind::new("/page-*.html", 1.0, ms(20), Law::Lognormal { variation: 0.3 });
+    let long = Kind::new(path, 1.0, ms(1000 * long), Law::Deterministic);
+    let flows = vec![
+        Flow::new("pages", pages, vec![page]).within(Some(ms(500))),
+        Flow::new("downloads", 1.0 / every, vec![long]).within(None),
+    ];
+    Scene::new(workers, flows, 120.0, seed)
+}
+
+fn not_in_time(heard: &Heard) -> f64 {
+    1.0 - heard.in_time(0, 0.5, (0.0, 119.0))
+}
+
+/// Nobody is refused who would be in time if nobody decided.
+#[test]
+fn a_download_is_not_everybodys_wait() {
+    for (plant, seeds) in [((8, 200.0), 1..=2), ((8, 300.0), 2..=2), ((4, 90.0), 2..=2), ((2, 25.0), 1..=1)] {
+        for download in [(10, 10.0), (5, 10.0), (10, 60.0)] {
+            for path in ["/file-*.zip", "/film-*.html"] {
+                for seed in seeds.clone() {
+                    let scene = scene(plant, path, download, seed);
+                    let found = not_in_time(&scene.run());
+                    let twin = not_in_time(&Scene { mode: Mode::Off, ..scene }.run());
+                    println!(
+                        "{plant:?}, {download:?} {path}: {:.2} % not in time, {:.2} % without control",
+                        100.0 * found,
+                        100.0 * twin
+                    );
+                    assert!(found <= twin + 0.001, "{found} {twin}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A deadline does not refuse those whom it protects: a request of the highest priority is refused only if it would be
+//! late in front of all lower ones.
+
+use crate::scene::{Flow, Heard, Kind, Scene, ms};
+use plimsoll_core::promises::{Condition, RequestType};
+use plimsoll_sim::workload::Law;
+
+const DEADLINE: f64 = 0.5;
+
+/// An origin of eight workers and requests of 40 ms: 200 a second.
+fn scene(flows: Vec<(&'static str, f64, Kind)>, seconds: f64, seed: u64) -> Scene {
+    let flow = |(name, rate, kind): (&'static str, f64, Kind)| {
+        let priority = if name == "premium" { 1 } else { 2 };
+        Flow::new(name, rate, vec![kind]).priority(priority).within(Some(ms(500)))
+    };
+    Scene::new(8, flows.into_iter().map(flow).collect(), seconds, seed)
+}
+
+fn kind(path: &'static str, service: u64) -> Kind {
+    Kind::new(path, 1.0, ms(service), Law::Exponential)
+}
+
+/// What of the server's capacity was answered in time.
+fn goodput(heard: &Heard, capacity: f64, (from, to): (f64, f64)) -> f64 {
+    let own =
+        |answer: &&crate::scene::Answer| (from..to).contains(&answer.arrived) && answer.is_in_time(DEADLINE);
+    heard.answers.iter().filter(own).count() as f64 / (to - from) / capacity
+}
+
+#[test]
+fn premium_is_kept_when_the_server_slows_to_half() {
+    for seed in 1..=4 {
+        let mut scene = scene(
+            vec![("premium", 50.0, kind("/page", 40)), ("others", 90.0, kind("/list", 40))],
+            80.0,
+            seed,
+        );
+        scene.slow((20.0, 60.0), 2.0);
+        let heard = scene.run();
+        let premium = heard.in_time(0, DEADLINE, (20.0, 60.0));
+        let good = goodput(&heard, 100.0, (22.0, 60.0));
+        let missed = [0, 1].map(|class| heard.missed(class, DEADLINE, (22.0, 60.0)));
+        println!("half: premium {premium:.4}, goodput {good:.3}, missed {missed:.4?}");
+        assert!(premium >= 0.99 && (0.92..=1.0).contains(&good), "{premium} {good}");
+        assert!(missed[0] <= 0.01 && missed[1] <= 0.01, "{missed:?}");
+    }
+}
+
+fn mixed(told: bool, seed: u64) -> Heard {
+    let flows = vec![
+        ("premium", 60.0, kind("/page", 40)),
+        ("others", 120.0, kind("/list", 40)),
+        ("others", 12.0, kind("/report", 400)),
+    ];
+    let mut scene = scene(flows, 70.0, seed);
+    let condition = Condition { paths: vec!["/report*".to_owned()], ..Condition::default() };
+    if told {
+        scene.site.types = vec![RequestType { name: "report".to_owned(), condition, quantum: 100.0 }];
+    }
+    scene.run()
+}
+
+#[test]
+fn premium_is_kept_beside_requests_of_ten_times_its_cost() {
+    for told in [false, true] {
+        for seed in 1..=4 {
+            let heard = mixed(told, seed);
+            let premium = heard.in_time(0, DEADLINE, (10.0, 69.0));
+            let good = goodput(&heard, 200.0, (10.0, 69.0));
+            let missed = [0, 1].map(|class| heard.missed(class, DEADLINE, (10.0, 69.0)));
+            println!("mixed, told {told}: premium {premium:.4}, goodput {good:.3}, missed {missed:.4?}");
+            assert!(premium >= 0.995 && (0.87..=0.95).contains(&good), "{premium} {good}");
+            assert!(missed[0] <= 0.01 && missed[1] <= 0.01, "{missed:?}");
+        }
+    }
+}

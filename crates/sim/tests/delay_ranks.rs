@@ -1,0 +1,91 @@
+//! Which of several classes with a promised delay gets the workers: a class without traffic keeps none from the lower ones,
+//! and classes of equal priority share what is short, whichever was declared first.
+//!
+//! One server of eight workers with exponential service of 40 ms, 200/s, and best effort beyond it.
+
+mod waits;
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+use waits::{Flow, Heard, Scene, mean};
+
+const SEEDS: RangeInclusive<u64> = 6101..=6106;
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+fn scene(flows: Vec<Flow>, seconds: f64, seed: u64) -> Scene {
+    Scene::new(8, MS(40), flows, seconds, seed)
+}
+
+/// The mean response time of a class that arrived between two seconds.
+fn between(heard: &Heard, class: usize, from: f64, until: f64) -> f64 {
+    let own = heard.answers.iter();
+    let own = own.filter(|a| a.class == class && a.completed && (from..until).contains(&a.arrived));
+    mean(&own.map(waits::Answer::response).collect::<Vec<_>>())
+}
+
+fn over_seeds(one: impl Fn(u64) -> f64) -> f64 {
+    mean(&SEEDS.map(one).collect::<Vec<_>>())
+}
+
+/// Its quota is judged too: with the least quota its mean is near the promise in this scene, by workers that are lent.
+#[test]
+fn a_class_that_never_spoke_keeps_no_workers_from_a_lower_one() {
+    for seed in SEEDS {
+        let silent = Flow::new("premium", 0.0).delay(MS(60), None).priority(1);
+        let gold = Flow::new("gold", 100.0).delay(MS(100), None).priority(2);
+        let heard = scene(vec![silent, gold, Flow::new("default", 400.0)], 120.0, seed).run();
+        let (found, status) = (between(&heard, 1, 30.0, 120.0), heard.status.expect("the engine ran"));
+        let quota = status.classes[1].response.as_ref().and_then(|gold| gold.quota).expect("a quota");
+        let reduction = status.plants[0].set_point_reduction;
+        println!("gold {:.1} ms, quota {quota:.2}, set point reduced by {reduction:.3}", 1e3 * found);
+        assert!((0.08..=0.115).contains(&found) && (4.0..=6.5).contains(&quota), "{found}, {quota}");
+        assert!(reduction < 0.02, "{reduction}");
+    }
+}
+
+#[test]
+fn a_class_that_leaves_gives_its_workers_to_a_lower_one_and_has_them_when_it_is_back() {
+    let (mut without, mut back) = (Vec::new(), Vec::new());
+    for seed in SEEDS {
+        let first = Flow::new("a", 100.0).delay(MS(42), None).priority(1).then(120.0, 0.0).then(240.0, 100.0);
+        let second = Flow::new("b", 80.0).delay(MS(80), None).priority(2);
+        let heard = scene(vec![first, second, Flow::new("default", 400.0)], 300.0, seed).run();
+        without.push(between(&heard, 1, 140.0, 240.0));
+        back.push(between(&heard, 0, 240.0, 245.0));
+    }
+    let (without, back) = (mean(&without), mean(&back));
+    println!("b while a is away {:.1} ms, a's first 5 s back {:.1} ms", 1e3 * without, 1e3 * back);
+    assert!((0.055..=0.088).contains(&without) && back <= 0.055, "{without}, {back}");
+}
+
+/// Each alone would have 4.4 of the workers, and 3.4 are busy with its work.
+#[test]
+fn of_two_classes_with_one_priority_the_first_is_not_preferred() {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    for seed in SEEDS {
+        let of = |name| Flow::new(name, 85.0).delay(MS(60), None).priority(1);
+        let heard = scene(vec![of("a"), of("b"), Flow::new("default", 100.0)], 240.0, seed).run();
+        first.push(heard.mean(0, 60.0));
+        second.push(heard.mean(1, 60.0));
+    }
+    let (first, second) = (mean(&first), mean(&second));
+    println!("declared first {:.1} ms, second {:.1} ms", 1e3 * first, 1e3 * second);
+    assert!((0.97..=1.03).contains(&(second / first)) && first <= 0.07, "{first}, {second}");
+}
+
+/// A class whose requests come 25 at a time, every ten seconds, has a load of 0.1 workers.
+#[test]
+fn a_class_that_comes_in_short_bursts_keeps_no_workers_between_them() {
+    let found = over_seeds(|seed| {
+        let mut page = Flow::new("page", 0.0).delay(MS(100), None).priority(1);
+        for burst in 0..12 {
+            let at = 10.0 * f64::from(burst) + 5.0;
+            page = page.then(at, 1000.0).then(at + 0.025, 0.0);
+        }
+        let gold = Flow::new("gold", 100.0).delay(MS(100), None).priority(2);
+        let heard = scene(vec![page, gold, Flow::new("default", 400.0)], 120.0, seed).run();
+        between(&heard, 1, 30.0, 120.0)
+    });
+    println!("gold beside a class of bursts: {:.1} ms", 1e3 * found);
+    assert!((0.08..=0.125).contains(&found), "{found}");
+}

@@ -1,0 +1,209 @@
+//! The kinds of promises: what a party with one of them sends, what it was promised, and how well that was kept.
+
+use crate::waits::{Answer, Flow, mean};
+use plimsoll_core::promises::{Guarantee, Level, Site};
+use std::time::Duration;
+
+/// Requests per second of a party; the server's capacity is 200. It is less than the party's share of an overloaded server,
+/// so that no promise is broken by what nobody promised: a share.
+const RATE: f64 = 30.0;
+/// A site with lighter levels sends more than its share of an overloaded server carries at full quality.
+const RATE_WITH_LEVELS: f64 = 100.0;
+/// A contract is this much larger than what comes.
+const MARGIN: f64 = 4.0 / 3.0;
+/// The bytes of a response.
+const BYTES: f64 = 1000.0;
+/// What is promised where a request takes 10 ms, and the two workers are held at 0.85: 36 ms on average, and one of twenty
+/// above 108 ms.
+const MEAN: Duration = Duration::from_millis(30);
+const NINETEEN_OF_TWENTY: Duration = Duration::from_millis(80);
+const DEADLINE: Duration = Duration::from_millis(150);
+/// A promise that is late in one of 20 cases.
+const PERCENTILE: f64 = 95.0;
+/// Until when an answer is of use to somebody to whom no time was promised.
+const USEFUL: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Promise {
+    Rate,
+    Bandwidth,
+    Priority,
+    Mean,
+    Percentile,
+    Ratio,
+    Deadline,
+    Levels,
+    BestEffort,
+}
+
+/// What is asked of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Bound {
+    pub(crate) fn holds(self, figure: f64) -> bool {
+        (self.least..=self.most).contains(&figure)
+    }
+
+    /// How far a figure is from the middle, where 1 is the bound itself.
+    pub(crate) fn strain(self, figure: f64) -> f64 {
+        let middle = 0.5 * (self.least + self.most);
+        (figure - middle).abs() / (self.most - middle)
+    }
+}
+
+impl Promise {
+    pub(crate) const ALL: [Promise; 9] = [
+        Promise::Rate,
+        Promise::Bandwidth,
+        Promise::Priority,
+        Promise::Mean,
+        Promise::Percentile,
+        Promise::Ratio,
+        Promise::Deadline,
+        Promise::Levels,
+        Promise::BestEffort,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Promise::Rate => "rate",
+            Promise::Bandwidth => "bandwidth",
+            Promise::Priority => "priority",
+            Promise::Mean => "mean delay",
+            Promise::Percentile => "percentile",
+            Promise::Ratio => "ratio",
+            Promise::Deadline => "deadline",
+            Promise::Levels => "levels",
+            Promise::BestEffort => "best effort",
+        }
+    }
+
+    /// What the figure in the table is.
+    pub(crate) fn figure(self) -> &'static str {
+        match self {
+            Promise::Rate => {
+                "a contract for 4/3 of the requests that come; the share served in full within a second"
+            }
+            Promise::Bandwidth => {
+                "a contract for 4/3 of the bytes that come; the share served in full within a second"
+            }
+            Promise::Priority => "the first priority; the share served in full within a second",
+            Promise::Mean => "30 ms on average; the mean response time",
+            Promise::Percentile => "95 % within 80 ms; the share that was",
+            Promise::Ratio => "response times as 2 : 3; their ratio",
+            Promise::Deadline => "within 150 ms; the share of all requests that was",
+            Promise::Levels => "lighter pages before rejections; the share answered within a second",
+            Promise::BestEffort => "nothing; the share of the answers that came within a second",
+        }
+    }
+
+    /// The bound, as the table has it.
+    pub(crate) fn asked(self) -> String {
+        let Bound { least, most } = self.bound();
+        match self {
+            Promise::Mean => format!("at most {} ms", most),
+            Promise::Ratio => format!("{least} to {most}"),
+            _ => format!("at least {} %", 100.0 * least),
+        }
+    }
+
+    /// A figure, as the table has it.
+    pub(crate) fn written(self, figure: f64) -> String {
+        match self {
+            Promise::Mean => format!("{figure:.1} ms"),
+            Promise::Ratio => format!("{figure:.2}"),
+            _ => format!("{:.1} %", 100.0 * figure),
+        }
+    }
+
+    fn bound(self) -> Bound {
+        let at_least = |least| Bound { least, most: 2.0 - least };
+        match self {
+            Promise::Rate | Promise::Bandwidth | Promise::Priority => at_least(0.99),
+            // A twentieth is the noise of a run.
+            Promise::Mean => Bound { least: 0.0, most: 31.5 },
+            Promise::Percentile => at_least(0.94),
+            Promise::Ratio => Bound { least: 1.4, most: 1.6 },
+            Promise::Deadline => at_least(0.98),
+            Promise::Levels => at_least(0.995),
+            Promise::BestEffort => at_least(0.95),
+        }
+    }
+
+    /// How long a run must be for the figure to be one of the law and not of the seed.
+    pub(crate) fn seconds(self) -> f64 {
+        if self == Promise::Ratio { 900.0 } else { 180.0 }
+    }
+
+    /// What the site of parties with these promises has.
+    pub(crate) fn shape_site(of_site: &[Promise], site: &mut Site) {
+        let rate = MARGIN * of_site.iter().map(|promise| promise.rate()).sum::<f64>();
+        if of_site.contains(&Promise::Bandwidth) {
+            site.guarantee = Some(Guarantee::new(rate, BYTES * rate));
+        } else if of_site.contains(&Promise::Rate) {
+            let bandwidth_bytes_per_second = None;
+            site.guarantee = Some(Guarantee { rate, bandwidth_bytes_per_second, burst: Guarantee::BURST });
+        }
+        if of_site.contains(&Promise::Levels) {
+            let level = |name: &str, cost_ratio| Level { name: name.to_owned(), plant: None, cost_ratio };
+            site.levels = vec![level("light", Some(0.25)), level("full", None)];
+        }
+    }
+
+    /// The rate of a party with this promise (1/s).
+    pub(crate) fn rate(self) -> f64 {
+        if self == Promise::Levels { RATE_WITH_LEVELS } else { RATE }
+    }
+
+    /// The flows of a party with this promise. `place` tells two parties of one site apart.
+    pub(crate) fn flows(self, place: &str) -> Vec<Flow> {
+        let name = format!("{place}-{}", self.name().replace(' ', "-"));
+        let flow = Flow::new(&name, self.rate());
+        match self {
+            Promise::Rate | Promise::Bandwidth | Promise::Levels | Promise::BestEffort => vec![flow],
+            Promise::Priority => vec![flow.priority(1)],
+            Promise::Mean => vec![flow.delay(MEAN, None)],
+            Promise::Percentile => vec![flow.delay(NINETEEN_OF_TWENTY, Some(PERCENTILE))],
+            Promise::Ratio => {
+                let part = |which, delta| Flow::new(&format!("{name}-{which}"), RATE / 2.0).ratio(delta);
+                vec![part("one", 2.0), part("two", 3.0)]
+            }
+            Promise::Deadline => {
+                let mut flow = flow;
+                flow.class.deadline = Some(DEADLINE);
+                vec![flow]
+            }
+        }
+    }
+
+    /// How well the promise was kept, from the answers of its flows at this many levels, and what is asked.
+    pub(crate) fn kept(self, answers: &[Vec<Answer>], levels: u8) -> (f64, Bound) {
+        let all: Vec<Answer> = answers.iter().flatten().copied().collect();
+        let share = |holds: &dyn Fn(&Answer) -> bool| {
+            all.iter().filter(|answer| answer.completed && holds(answer)).count() as f64 / all.len() as f64
+        };
+        let within = |limit: Duration| share(&|answer| answer.response() <= limit.as_secs_f64());
+        let figure = match self {
+            Promise::Rate | Promise::Bandwidth | Promise::Priority => {
+                share(&|answer| answer.level == levels && answer.response() <= USEFUL.as_secs_f64())
+            }
+            // A mean is not kept by turning requests away.
+            Promise::Mean if share(&|_| true) < 0.98 => f64::INFINITY,
+            Promise::Mean => 1e3 * mean(&responses(&all)),
+            Promise::Percentile => within(NINETEEN_OF_TWENTY),
+            Promise::Ratio => mean(&responses(&answers[1])) / mean(&responses(&answers[0])),
+            Promise::Deadline => within(DEADLINE),
+            Promise::Levels => within(USEFUL),
+            Promise::BestEffort => within(USEFUL) / share(&|_| true),
+        };
+        (figure, self.bound())
+    }
+}
+
+fn responses(answers: &[Answer]) -> Vec<f64> {
+    answers.iter().filter(|answer| answer.completed).map(Answer::response).collect()
+}
