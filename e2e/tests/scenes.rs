@@ -35,6 +35,17 @@ fn every_figure_is_within_its_bounds_in_virtual_time() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
+/// A server that has recovered is known to have after three periods at most, on seeds that no bound was chosen on.
+#[test]
+fn no_request_is_turned_away_once_a_slow_server_has_recovered() {
+    let scenes = scenes::all();
+    let slow = scenes.iter().find(|scene| scene.slow.is_some()).unwrap_or_else(|| panic!("a server is slow"));
+    let of_interest = |line: &String| line.contains("turned away after it");
+    let found: Vec<String> =
+        (5..=11).flat_map(|seed| out_of_bounds(slow, seed, false)).filter(of_interest).collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn every_twin_fails_in_virtual_time() {
     for scene in scenes::all() {

@@ -1,8 +1,10 @@
 //! The cost of one request at one level, from its own service times.
 //!
 //! Each period gives n requests, their work (service time, where no more requests are in service than there are workers) and
-//! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. A
-//! period whose mean differs by more than four standard errors replaces it, because the server or the content has changed.
+//! their bytes. Sums decay with a time constant of about five periods of traffic, so a cost is the mean of many requests. The
+//! latest periods whose means all lie on one side of it are a run. A run that differs by more than four standard errors from
+//! what was known before it replaces the cost, because the server or the content has changed. Most runs are one period, but
+//! where requests are few or their work varies much, one period is too little evidence.
 //!
 //! A line `a + b x` would not do, because costs differ for other reasons than size: a script costs more than a file of the
 //! same size. The line ([`LinearModel`](super::LinearModel)) is for the costs of contracts and of sizes that were not seen.
@@ -17,6 +19,16 @@ pub struct CostEstimate {
     bytes: f64,
     /// The variance of one request's work.
     variance: f64,
+    run: Run,
+}
+
+/// The latest periods, as many as lie on one side of the mean.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    above: bool,
+    sums: Served,
+    /// The cost, its weight and the variance before the run: the run itself has moved them since.
+    before: [f64; 3],
 }
 
 /// What one period showed: requests released, their work, their body bytes.
@@ -42,6 +54,7 @@ impl Add for Served {
 }
 
 const REMEMBER: f64 = 0.8;
+const VARIANCE_GAIN: f64 = 1.0 / 8.0;
 const STEP_DEVIATIONS: f64 = 4.0;
 /// Below this many requests a period's mean is no evidence of a step.
 pub(crate) const EVIDENCE: f64 = 8.0;
@@ -56,20 +69,33 @@ impl CostEstimate {
         let (seconds, bytes) = (served.work_seconds / n, served.bytes / n);
         if self.weight == 0.0 {
             // Until more is known, service times are taken as exponential.
-            *self = CostEstimate { weight: n, seconds, bytes, variance: seconds * seconds };
+            let variance = seconds * seconds;
+            *self = CostEstimate { weight: n, seconds, bytes, variance, run: Run::default() };
             return true;
         }
         let innovation = seconds - self.seconds;
-        let error_variance = self.variance * (1.0 / n + 1.0 / self.weight);
-        let step =
-            n >= EVIDENCE && innovation * innovation > STEP_DEVIATIONS * STEP_DEVIATIONS * error_variance;
-        self.variance += 0.125 * (n * innovation * innovation - self.variance);
+        let above = innovation > 0.0;
+        if above != self.run.above || self.run.sums.requests == 0.0 {
+            let before = [self.seconds, self.weight, self.variance];
+            self.run = Run { above, sums: Served::default(), before };
+        }
+        self.run.sums = self.run.sums + served;
+        let stepped = self.run.is_step();
+        if stepped {
+            let Served { requests, work_seconds, bytes } = core::mem::take(&mut self.run).sums;
+            // What made the step is no noise; the noise is taken to change in proportion.
+            let ratio = work_seconds / requests / self.seconds.max(1e-9);
+            self.variance *= ratio * ratio;
+            (self.weight, self.seconds, self.bytes) = (requests, work_seconds / requests, bytes / requests);
+        } else {
+            self.variance += VARIANCE_GAIN * (n * innovation * innovation - self.variance);
+            self.weight = REMEMBER * self.weight + n;
+            self.seconds += n / self.weight * innovation;
+            self.bytes += n / self.weight * (bytes - self.bytes);
+        }
         // The standard error is at least 1 % of the mean, because the next period's mix differs by that much.
         self.variance = self.variance.max(1e-4 * self.seconds * self.seconds * n);
-        self.weight = if step { n } else { REMEMBER * self.weight + n };
-        self.seconds += n / self.weight * innovation;
-        self.bytes += n / self.weight * (bytes - self.bytes);
-        step
+        stepped
     }
 
     /// Lowers a cost that keeps requests out of an idle plant. Otherwise one slow episode could make the cost so large
@@ -87,6 +113,17 @@ impl CostEstimate {
     /// Body bytes of one request, if any was seen.
     pub fn bytes(&self) -> Option<f64> {
         (self.weight > 0.0).then_some(self.bytes)
+    }
+}
+
+impl Run {
+    /// Whether it differs by more than chance makes.
+    fn is_step(&self) -> bool {
+        let Served { requests, work_seconds, .. } = self.sums;
+        let [before, weight, variance] = self.before;
+        let off = work_seconds / requests - before;
+        let error_variance = variance * (1.0 / requests + 1.0 / weight);
+        requests >= EVIDENCE && off * off > STEP_DEVIATIONS * STEP_DEVIATIONS * error_variance
     }
 }
 
@@ -109,5 +146,36 @@ mod tests {
         assert!(cost.learn(served(100.0, 0.020)), "the server has slowed to half");
         assert!((cost.seconds().expect("learned") - 0.020).abs() < 1e-9);
         assert_eq!(cost.bytes(), Some(100.0));
+    }
+
+    /// Fifty exponential services a period, whose mean is off by a seventh. The server becomes slow, and fast again: one period
+    /// does not prove it. A mean that only forgets a fifth a period knows it in one case of twenty.
+    #[test]
+    fn what_one_period_does_not_prove_the_next_ones_do() {
+        let back = |seed| {
+            let mut random = crate::random::Random::new(seed);
+            let mut cost = CostEstimate::default();
+            for (mean, periods) in [(0.04, 10), (0.08, 10), (0.04, 4)] {
+                for _ in 0..periods {
+                    let work_seconds = (0..50).map(|_| random.exponential(mean)).sum();
+                    cost.learn(Served { requests: 50.0, work_seconds, bytes: 0.0 });
+                }
+            }
+            cost.seconds().expect("learned")
+        };
+        let known = (500..600).filter(|seed| (0.03..0.05).contains(&back(*seed))).count();
+        assert!(known >= 45, "{known} of 100 know it four periods after the end");
+    }
+
+    #[test]
+    fn noise_is_seldom_a_step() {
+        let mut random = crate::random::Random::new(7);
+        let mut cost = CostEstimate::default();
+        let steps = (0..2000).filter(|_| {
+            let work_seconds = (0..50).map(|_| random.exponential(0.04)).sum();
+            cost.learn(Served { requests: 50.0, work_seconds, bytes: 0.0 })
+        });
+        let steps = steps.count();
+        assert!(steps <= 5, "{steps} in 2,000 periods");
     }
 }
