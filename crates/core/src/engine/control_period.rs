@@ -125,6 +125,9 @@ impl Engine {
         let lanes =
             &self.sensors.counters[..self.sensors.counters.len() - usize::from(!self.sensors.has_counted)];
         let something_came = self.sensors.classes.observe(lanes);
+        if self.timers.stood_still(elapsed) {
+            return self.pass_over(now);
+        }
         let classes = self.sensors.classes.measurements();
         self.loops.costs.iter_mut().zip(classes).for_each(|(costs, measured)| costs.learn(measured));
         for ((costs, measured), class) in
@@ -146,6 +149,14 @@ impl Engine {
         }
         self.idle.may_be_idle =
             !self.sensors.heavy.is_behind && self.loops.utilization.iter().all(UtilizationLoop::is_at_top);
+    }
+
+    /// The gateway stood still in the period, so that what it measured is its own absence: the loops learn nothing from it.
+    fn pass_over(&mut self, now: Instant) {
+        for plant in 0..self.loops.utilization.len() {
+            self.lane.touch(now, plant);
+            self.sensors.plants[plant].observe(&self.sensors.counters, plant);
+        }
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.

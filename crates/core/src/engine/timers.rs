@@ -40,6 +40,8 @@ pub(crate) struct Timers {
     pub(crate) shortest_look: Duration,
     /// Whether [`Engine::put_off`](crate::Engine::put_off) let the shell come later than samples end.
     pub(crate) is_put_off: bool,
+    /// Whether the last period was passed over.
+    is_passed_over: bool,
 }
 
 impl Timers {
@@ -55,6 +57,7 @@ impl Timers {
             look_every: Vec::new(),
             shortest_look: Duration::MAX,
             is_put_off: false,
+            is_passed_over: false,
         }
     }
 
@@ -100,6 +103,13 @@ impl Timers {
     /// period.
     pub(crate) fn ended_period(&mut self, now: Instant) {
         self.set(Timer::Period, (self.due(Timer::Period) + self.period).max(now + self.period / 2));
+    }
+
+    /// Whether a period of this length was that of a gateway that stood still. Of two in a row the second counts: a machine on
+    /// which every tick is late is controlled too.
+    pub(crate) fn stood_still(&mut self, elapsed: Duration) -> bool {
+        self.is_passed_over = !self.is_passed_over && elapsed > self.period + self.period / 2;
+        self.is_passed_over
     }
 
     /// Takes over the times of new promises.

@@ -4,6 +4,9 @@ use crate::model::{CostEstimate, LinearModel};
 use crate::promises::MAX_LEVELS;
 use crate::telemetry::measurement::ClassMeasurement;
 
+/// The most periods for which a rise counts as unconfirmed.
+const UNCONFIRMED: u32 = 3;
+
 /// The cost models of one class.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassCosts {
@@ -17,11 +20,20 @@ pub(crate) struct ClassCosts {
     pub(crate) frozen: bool,
     /// Whether a cost stepped in the last period.
     pub(crate) stepped: bool,
+    /// For how many periods the rise of the lowest level's cost has not been confirmed.
+    unconfirmed: u32,
 }
 
 impl ClassCosts {
     pub(crate) fn new(line: LinearModel, levels: usize) -> Self {
-        ClassCosts { levels, by_level: Default::default(), line, frozen: true, stepped: false }
+        ClassCosts {
+            levels,
+            by_level: Default::default(),
+            line,
+            frozen: true,
+            stepped: false,
+            unconfirmed: 0,
+        }
     }
 
     /// Replaces the levels, because they or their plants changed; `costs` are what is known of them at levels 1..=M.
@@ -36,9 +48,17 @@ impl ClassCosts {
         self.by_level[level] = CostEstimate::default();
     }
 
+    /// Whether the cost of the lowest level rose by a step that may be a moment's. A class that is quiet since then confirms
+    /// nothing, so it lasts for a few periods at most.
+    pub(crate) fn rose(&self) -> bool {
+        self.by_level[1].is_unconfirmed() && self.unconfirmed < UNCONFIRMED
+    }
+
     /// Learns from a period. From a period without requests, as most classes have most of the time, nothing is learned.
     pub(crate) fn learn(&mut self, measured: &ClassMeasurement) {
         self.stepped = false;
+        self.unconfirmed =
+            if self.by_level[1].is_unconfirmed() { self.unconfirmed.saturating_add(1) } else { 0 };
         if !measured.active {
             self.frozen = true;
             return;

@@ -109,6 +109,8 @@ impl Loop for UtilizationLoop {
 
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
         let steady = is_steady(plant, measured, learned);
+        let rose = |class: usize| measured.classes[class].rose || learned[class].rose();
+        let unconfirmed = plant.classes.iter().any(|class| rose(class.class));
         let costs = self.costs.learn(plant, measured, learned);
         let demand = self.demand.estimate(plant, measured, &costs);
         let served = self.served.sum(plant, measured, &costs);
@@ -128,7 +130,7 @@ impl Loop for UtilizationLoop {
             wait_periods: input.max_wait.as_secs_f64() / measured.nominal_seconds,
             service_periods: sensed.service_time.as_secs_f64() / measured.nominal_seconds,
             best_effort_waits: input.best_effort_waits && !plant.has_ratio(),
-            unconfirmed: plant.classes.iter().any(|class| measured.classes[class.class].rose),
+            unconfirmed,
         });
         // Costs that were forgotten within this period are learned from too few requests to degrade any class by them.
         let known = input.capacity_known && !core::mem::take(&mut self.forgotten);

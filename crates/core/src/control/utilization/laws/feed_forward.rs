@@ -35,6 +35,7 @@ pub struct FeedForward {
     /// The proportional part.
     proportional: f64,
     was_steady: bool,
+    was_unconfirmed: bool,
     last_backlog: f64,
     /// The arriving load at the lowest level, followed slowly.
     sustained: f64,
@@ -82,6 +83,7 @@ impl Default for FeedForward {
             bias: 0.0,
             proportional: 0.0,
             was_steady: false,
+            was_unconfirmed: false,
             last_backlog: 0.0,
             sustained: 0.0,
             quiet: QUIET + 1,
@@ -117,10 +119,15 @@ impl FeedForward {
         trustworthy
     }
 
-    /// Follows the arriving load at the lowest level: slowly, and at once when it steps far above the capacity.
+    /// Follows the arriving load at the lowest level: slowly, and at once when it steps far above the capacity and stays there.
     fn follow_load(&mut self, seen: &Observation<'_>) {
+        let was_unconfirmed = core::mem::replace(&mut self.was_unconfirmed, seen.unconfirmed);
+        if seen.unconfirmed {
+            return;
+        }
         let arriving = seen.demand.offered(1.0, 0.0);
-        let steps = !seen.steady && arriving > FAR_ABOVE * seen.capacity.unwrap_or(seen.set_point);
+        let steps = (!seen.steady || was_unconfirmed)
+            && arriving > FAR_ABOVE * seen.capacity.unwrap_or(seen.set_point);
         self.sustained += (arriving - self.sustained) * if steps { 1.0 } else { FOLLOWS };
     }
 

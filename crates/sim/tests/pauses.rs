@@ -1,0 +1,218 @@
+//! A machine that stood still for a moment: the server, the gateway, or both. While light pages for all would do, nobody is
+//! turned away for it.
+//!
+//! The demo's server, smaller: 32 workers of 128 ms at full quality and 0.15 of that light.
+
+use plimsoll_core::promises::{Plant, Promises, Site};
+use plimsoll_core::request::{Outcome, Service, Target, Token};
+use plimsoll_core::telemetry::Readings;
+use plimsoll_core::telemetry::status::Status;
+use plimsoll_core::time::{Duration, Instant};
+use plimsoll_sim::front::{Arriving, Decision, Front, Gateway, Order};
+
+use plimsoll_sim::workload::{
+    Arrivals, Clients, Content, Discipline, Fault, FaultKind, Law, Page, Phase, Process, Stream, Version,
+    Workload,
+};
+use plimsoll_sim::{Request, Row, Setup};
+
+const WORKERS: u32 = 32;
+const FULL: Duration = Duration::from_millis(128);
+const LIGHT: f64 = 0.15;
+const END: f64 = 26.0;
+
+/// What stands still, or is slow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stands {
+    Server,
+    Gateway,
+    Both,
+    /// The server takes so many times as long.
+    Slow(f64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    stands: Stands,
+    from: f64,
+    seconds: f64,
+    /// The load if all have light pages, of the capacity.
+    light: f64,
+    seed: u64,
+    law: &'static Law,
+}
+
+/// A gateway that does nothing from one instant to another: what ends meanwhile is seen then, and what comes.
+struct Standing {
+    gateway: Gateway,
+    from: Instant,
+    until: Instant,
+    late: Vec<(Token, Option<Service>, Outcome)>,
+}
+
+impl Standing {
+    fn stands(&self, now: Instant) -> bool {
+        (self.from..self.until).contains(&now)
+    }
+}
+
+impl Front for Standing {
+    fn classify(&self, request: &Request) -> Option<Target> {
+        self.gateway.classify(request)
+    }
+
+    fn arrive(&mut self, now: Instant, arrival: Arriving<'_>, orders: &mut Vec<Order>) -> Decision {
+        self.gateway.arrive(now, arrival, orders)
+    }
+
+    fn release(&mut self, now: Instant, token: Token, service: Service, orders: &mut Vec<Order>) {
+        if self.stands(now) {
+            self.late.push((token, Some(service), Outcome::Completed));
+        } else {
+            self.gateway.release(now, token, service, orders);
+        }
+    }
+
+    fn depart(&mut self, now: Instant, token: Token, outcome: Outcome, orders: &mut Vec<Order>) {
+        if self.stands(now) {
+            self.late.push((token, None, outcome));
+        } else {
+            self.gateway.depart(now, token, outcome, orders);
+        }
+    }
+
+    fn tick(&mut self, now: Instant, readings: &Readings, orders: &mut Vec<Order>) -> Instant {
+        if self.stands(now) {
+            return self.until;
+        }
+        for (token, service, outcome) in std::mem::take(&mut self.late) {
+            match service {
+                Some(service) => self.gateway.release(now, token, service, orders),
+                None => self.gateway.depart(now, token, outcome, orders),
+            }
+        }
+        self.gateway.tick(now, readings, orders).max(now + Duration::from_nanos(1))
+    }
+
+    fn service_level(&self, class: u16) -> Option<f64> {
+        self.gateway.service_level(class)
+    }
+
+    fn status(&self) -> Option<Status> {
+        self.gateway.status()
+    }
+}
+
+impl Scene {
+    fn run(&self) -> Vec<Row> {
+        let until = self.from + self.seconds;
+        let at = Duration::from_secs_f64;
+        let (slower, gateway_stands) = match self.stands {
+            Stands::Server => (Some(f64::INFINITY), false),
+            Stands::Gateway => (None, true),
+            Stands::Both => (Some(f64::INFINITY), true),
+            Stands::Slow(times) => (Some(times), false),
+        };
+        let capacity = f64::from(WORKERS) / FULL.as_secs_f64();
+        let rate = self.light / LIGHT * capacity;
+        let mut phases = vec![(0.0, rate)];
+        if gateway_stands {
+            // Those who come meanwhile are read within a hundredth of a second.
+            phases.extend([
+                (self.from, 0.0),
+                (until, rate * (1.0 + 100.0 * self.seconds)),
+                (until + 0.01, rate),
+            ]);
+        }
+        let phases = phases.into_iter().map(|(from, rate)| Phase { from: at(from), rate, to: None });
+        let page = Page {
+            method: "GET".to_owned(),
+            host: "shop.example".to_owned(),
+            path: "/".to_owned(),
+            headers: Vec::new(),
+            weight: 1.0,
+            bytes: 16384.0,
+            bytes_law: Law::Deterministic,
+            service: None,
+            service_law: None,
+        };
+        let fault = slower.map(|times| Fault {
+            from: at(self.from),
+            until: at(until),
+            kind: FaultKind::Slower(times),
+        });
+        let workload = Workload {
+            streams: vec![Stream {
+                name: "visitors".to_owned(),
+                arrivals: Arrivals::Process { process: Process::Poisson, rate: phases.collect() },
+                content: Content::Pages(vec![page]),
+                clients: Clients { count: 4000, skew: 0.0, first_address: 0x0a00_0000 },
+                patience: None,
+                retry: None,
+            }],
+            plants: vec![plimsoll_sim::workload::Plant {
+                law: self.law.clone(),
+                faults: fault.into_iter().collect(),
+                ..plimsoll_sim::workload::Plant::new(Discipline::Workers(WORKERS), 511, FULL)
+            }],
+            versions: vec![vec![Version { cost: Some(LIGHT), bytes: 0.125 }, Version::FULL]],
+            duration: Some(at(END)),
+        };
+        let promises = Promises::of(Plant::new("origin", WORKERS), Site::new("site", &["light", "full"]));
+        let setup = Setup { promises: &promises, workload: &workload, seed: self.seed };
+        let gateway = Gateway::new(&promises, self.seed).expect("the promises are valid");
+        let nothing = Instant::FAR;
+        let from = if gateway_stands { Instant::ZERO + at(self.from) } else { nothing };
+        let until = if gateway_stands { Instant::ZERO + at(until) } else { nothing };
+        let mut front = Standing { gateway, from, until, late: Vec::new() };
+        setup.run_with(&mut front, &mut ()).expect("it runs").rows
+    }
+}
+
+/// Requests that were turned away after the cold start.
+fn turned_away(rows: &[Row]) -> u64 {
+    rows.iter().skip(8).map(|row| row.classes[0].rejected).sum()
+}
+
+/// When in its period a pause begins, each with a seed. Some of the pauses end at the end of a period, others in its middle.
+const BEGINS: [(f64, u64); 4] = [(14.05, 9301), (14.35, 9302), (14.65, 9303), (14.95, 9304)];
+
+/// Light pages for all take 0.45 of the server, or 0.9 of it while it is slow.
+#[test]
+fn a_moment_is_no_reason_to_turn_anybody_away() {
+    for (stands, laws) in [
+        (Stands::Server, [&Law::Deterministic, &Law::Exponential]),
+        (Stands::Gateway, [&Law::Exponential, &Law::Deterministic]),
+        (Stands::Both, [&Law::Deterministic, &Law::Exponential]),
+        (Stands::Slow(2.0), [&Law::Exponential, &Law::Deterministic]),
+    ] {
+        for (place, seconds) in [0.2, 0.5, 1.0, 2.0, 3.0].into_iter().enumerate() {
+            for (turn, (from, seed)) in BEGINS.into_iter().enumerate() {
+                let law = laws[(place + turn) % 2];
+                let scene = Scene { stands, from, seconds, light: 0.45, seed, law };
+                assert_eq!(turned_away(&scene.run()), 0, "{scene:?}");
+            }
+        }
+    }
+}
+
+/// A server that stays at a quarter of its speed cannot serve light pages to all, whose load is then 1.8: what the load line does
+/// not allow is turned away from the second or third period on.
+#[test]
+fn what_lasts_is_reacted_to() {
+    for (from, seed) in BEGINS {
+        let scene = Scene {
+            stands: Stands::Slow(4.0),
+            from,
+            seconds: END - from,
+            light: 0.45,
+            seed,
+            law: &Law::Exponential,
+        };
+        let rows = scene.run();
+        let sum = |of: &dyn Fn(&Row) -> u64| rows[17..].iter().map(of).sum::<u64>() as f64;
+        let share = sum(&|row| row.classes[0].rejected) / sum(&|row| row.classes[0].arrivals);
+        assert!((0.4..0.7).contains(&share), "{share} turned away, {scene:?}");
+        assert_eq!(turned_away(&rows[..14]), 0);
+    }
+}
