@@ -24,8 +24,8 @@ struct Prefork {
 
 impl Prefork {
     fn start() -> Prefork {
-        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
-        let address = listener.local_addr().unwrap();
+        let listener = Arc::new(TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let address = listener.local_addr().expect("its address");
         let large = Arc::new(vec![b'x'; LARGE]);
         for _ in 0..WORKERS {
             let (listener, large) = (listener.clone(), large.clone());
@@ -194,4 +194,21 @@ fn two_clients_that_read_slowly() {
 #[test]
 fn sixteen_clients_that_read_slowly() {
     all_others_are_served("", 16, DOWNLOAD, read_slowly);
+}
+
+/// Uploads that stream on purpose hold half of the places at most.
+#[test]
+fn sixteen_clients_that_stream_slowly() {
+    all_others_are_served("\n[limits]\nstream = \"/upload\"\n", 16, UPLOAD, send_slowly);
+}
+
+/// Slow clients that find no room in files stream too.
+#[test]
+fn sixteen_clients_that_send_slowly_with_little_room() {
+    all_others_are_served(
+        "\n[limits]\nbuffer_memory = \"1 B\"\nbuffer_files = \"1 B\"\n",
+        16,
+        UPLOAD,
+        send_slowly,
+    );
 }

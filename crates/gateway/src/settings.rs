@@ -200,10 +200,18 @@ impl Default for Limits {
 
 /// Which requests pass to the server while their bodies still come. gRPC (`application/grpc`) always does, and a body
 /// that is longer than what is read ahead.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Streams {
     /// Patterns of their paths, each with at most one `*`.
     pub paths: Vec<String>,
+    /// The most of a plant's places that streams hold, at least one: bodies that still come, and streams of events.
+    pub share: f64,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Streams { paths: Vec::new(), share: 0.5 }
+    }
 }
 
 /// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.

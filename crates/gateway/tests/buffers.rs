@@ -3,6 +3,7 @@
 mod support;
 
 use plimsoll_gateway::Gateway;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -223,4 +224,90 @@ fn a_body_that_does_not_come_is_no_request() {
     eventually("both are gone", || gateway.client_connections() == 0);
     assert_eq!(origin.accepted.load(SeqCst), 0);
     assert_eq!(gateway.status().classes.iter().map(|class| class.counts.arrivals).sum::<u64>(), 0);
+}
+
+/// A server that says how many of its connections are in a request, and ends each when the test lets it.
+fn holding(go: &Arc<AtomicBool>, head: &'static str) -> Origin {
+    let may = go.clone();
+    Origin::start(move |mut peer| {
+        while let Some(request) = peer.head() {
+            if request.contains("/events") {
+                let _ = peer.send(head);
+                eventually("the test lets it go", || may.load(SeqCst));
+                let _ = peer.send("0\r\n\r\n");
+            } else {
+                peer.rest_of(&request);
+                let _ = peer.send_response(b"page");
+            }
+        }
+    })
+}
+
+/// Bodies that stream hold half of the places, and everybody else has the other half.
+#[test]
+fn streams_leave_room_for_others() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = holding(&go, "");
+    let mut settings = settings(&[origin.address]);
+    settings.streams.paths.push("/upload".to_owned());
+    let gateway = Gateway::start(settings, &promises(4)).expect("a gateway");
+    let upload = "POST /upload HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbo";
+    let mut two = [client(&gateway), client(&gateway)];
+    two.iter_mut().for_each(|one| one.send(upload).expect("sent"));
+    eventually("both are served", || gateway.status().plants[0].in_service == 2);
+    assert_eq!(client(&gateway).ask(upload).0, 503, "a third one");
+    assert_eq!(client(&gateway).get("/page").0, 200, "anybody else");
+    assert_eq!(client(&gateway).ask(format!("{upload}dy")).0, 200, "a body that is there does not stream");
+    two.iter_mut().for_each(|one| one.send("dy").expect("sent"));
+    two.iter_mut().for_each(|one| assert_eq!(one.answer().0, 200));
+    let mut next = client(&gateway);
+    next.send(upload).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    next.send("dy").expect("sent");
+    assert_eq!(next.answer().0, 200);
+    settled(&gateway);
+}
+
+/// The same for events. The client of one stream too many gets an answer in place of events.
+#[test]
+fn events_leave_room_for_others() {
+    let go = Arc::new(AtomicBool::new(false));
+    let origin = holding(
+        &go,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\ndata:\r\n",
+    );
+    let gateway = Gateway::start(settings(&[origin.address]), &promises(2)).expect("a gateway");
+    let mut first = client(&gateway);
+    let head = first.ask_head("GET /events HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(status(&head), 200);
+    assert_eq!(first.exactly(10), b"5\r\ndata:\r\n", "an event comes at once");
+    assert_eq!(client(&gateway).get("/events").0, 503);
+    assert_eq!(client(&gateway).get("/page").0, 200);
+    go.store(true, SeqCst);
+    assert_eq!(first.exactly(5), b"0\r\n\r\n");
+    settled(&gateway);
+    assert_eq!(client(&gateway).get("/events").0, 200);
+}
+
+/// A body that finds no room holds a place while it streams, and loses it below the floor, though 1 KiB a second is enough
+/// for a body that nobody waits for.
+#[test]
+fn a_body_that_streams_below_the_floor_loses_its_place() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = 1;
+    settings.timeouts.body_idle = Duration::from_secs(1);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut slow = client(&gateway);
+    slow.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n").expect("sent");
+    slow.send(pattern(100_000)).expect("sent");
+    eventually("it is served", || gateway.status().plants[0].in_service == 1);
+    // 4 KiB a second, until it is cut.
+    eventually("its place is free", || {
+        let _ = (&mut slow.stream.get_ref()).write_all(&[b'x'; 205]);
+        std::thread::sleep(Duration::from_millis(50));
+        gateway.status().plants[0].in_service == 0
+    });
+    assert_eq!(status(&slow.head().expect("an answer")), 408);
+    settled(&gateway);
 }

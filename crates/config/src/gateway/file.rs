@@ -12,7 +12,7 @@ use super::sites::SiteKeys;
 use super::{Gateway, addresses, control, plants, sites, workers};
 use crate::Configuration;
 use crate::diagnostic::{Findings, refuse};
-use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, listed, section};
+use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole, listed, section};
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
@@ -115,6 +115,9 @@ section! { "[limits]"
         /// Paths whose request bodies pass to the server while they come, such as `"/upload/*"`: for servers that follow
         /// an upload. Such a request holds a place while its client sends. gRPC (`application/grpc`) always passes so.
         stream: OneOrMany<PathPattern>, optional;
+        /// The most of an upstream's places that streams may hold, at least one: bodies that pass while they come, and
+        /// `text/event-stream`. One more gets 503, so that streams leave room for everybody else.
+        stream_share: Share, default(Share(Streams::default().share));
         /// What buffers of all connections together may take of memory before bodies go to files early.
         buffer_memory: Size, default(Size(Limits::default().buffer_memory));
         /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
@@ -168,7 +171,10 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
-        streams: Streams { paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()) },
+        streams: Streams {
+            paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()),
+            share: file.limits.value.stream_share.value.0,
+        },
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,

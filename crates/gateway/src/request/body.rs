@@ -16,6 +16,7 @@ use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
 use crate::upstream::progress::Pace;
+use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -60,6 +61,8 @@ struct Reading {
     payload: u64,
     stored: Option<Store>,
     pace: Pace,
+    /// The pace to keep while room in files is scarce and this body holds some.
+    floor: Pace,
 }
 
 impl Connection {
@@ -75,10 +78,11 @@ impl Connection {
             }
             self.head.expects_continue = false;
         }
-        let pace = Pace::start(self.worker.coarse(), self.worker.tables().settings.timeouts.body_idle);
+        let (now, idle) = (self.worker.coarse(), self.worker.tables().settings.timeouts.body_idle);
+        let (pace, floor) = (Pace::start(now, idle), Pace::floor(now, idle));
         let body = Decoder::new(self.head.framing);
         let mut reading =
-            Reading { body, start: self.head.length, checked: 0, payload: 0, stored: None, pace };
+            Reading { body, start: self.head.length, checked: 0, payload: 0, stored: None, pace, floor };
         let result = poll_fn(|context| reading.poll(&self.worker, &mut self.client, context)).await;
         self.client.slot.arm(None);
         let Reading { body, checked, stored, .. } = reading;
@@ -89,7 +93,7 @@ impl Connection {
 
 impl Connection {
     /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
-    fn streams(&self) -> bool {
+    pub(super) fn streams(&self) -> bool {
         let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
         let path = self.head.path.of(bytes);
         let by_type = || {
@@ -136,8 +140,11 @@ impl Reading {
             }
             match client.inbox.poll_fill(&mut client.io, context, false) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoBody::ClientLeft)),
-                Poll::Ready(Ok(count)) => self.pace.earn(worker.coarse(), count as u64),
-                Poll::Pending if client.slot.expired() && self.pace.deadline() <= worker.coarse() => {
+                Poll::Ready(Ok(count)) => {
+                    self.pace.earn(worker.coarse(), count as u64);
+                    self.floor.earn(worker.coarse(), count as u64);
+                }
+                Poll::Pending if client.slot.expired() && self.deadline(worker) <= worker.coarse() => {
                     let late = Refusal::with(408, "the request body did not come in time");
                     return Poll::Ready(Err(late.into()));
                 }
@@ -148,11 +155,21 @@ impl Reading {
                     if buffers::are_many() {
                         client.inbox.pack();
                     }
-                    client.slot.arm(Some(self.pace.deadline()));
+                    client.slot.arm(Some(self.deadline(worker)));
                     return Poll::Pending;
                 }
             }
         }
+    }
+
+    /// Until when more of the body must come.
+    fn deadline(&mut self, worker: &Worker) -> Instant {
+        let most = worker.tables().settings.limits.buffer_files;
+        if self.stored.is_some() && worker.shared.storage.is_scarce(most) {
+            return self.pace.deadline().min(self.floor.deadline());
+        }
+        self.floor.excuse(worker.coarse());
+        self.pace.deadline()
     }
 
     /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.

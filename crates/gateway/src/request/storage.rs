@@ -61,6 +61,11 @@ impl Storage {
         }
     }
 
+    /// Whether three quarters of what all files may hold are taken: clients that hold files must keep up then.
+    pub(crate) fn is_scarce(&self, most: u64) -> bool {
+        self.in_files.load(Relaxed) > most / 4 * 3
+    }
+
     fn reserve(&self, bytes: u64, most: u64) -> Result<(), StorageFault> {
         let fits = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= most);
         self.in_files.fetch_update(Relaxed, Relaxed, fits).map(drop).map_err(|_| StorageFault::Full)

@@ -12,7 +12,7 @@
 //!
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
-use super::pool::{Lease, Upstream};
+use super::pool::{Lease, StreamTicket, Upstream};
 use super::progress::{Overdue, Progress, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
@@ -20,9 +20,11 @@ use super::retry;
 use crate::http1::Refusal;
 use crate::request::buffers;
 use crate::request::client::Client;
+use crate::request::forward::TOO_MANY_STREAMS;
 use crate::request::permit_guard::PermitGuard;
 use crate::runtime::worker::Worker;
 use plimsoll_core::request::{Outcome, Service};
+use plimsoll_core::time::Instant;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -58,6 +60,11 @@ pub(crate) struct Exchange<'a> {
     pub cut_short: bool,
     /// No file takes more of the response.
     pub storage_failed: bool,
+    /// The right to stream, while the exchange does.
+    pub stream: Option<StreamTicket>,
+    pub most_streams: usize,
+    /// Since when the upstream waits for the client alone.
+    pub waited_since: Option<Instant>,
 }
 
 impl Exchange<'_> {
@@ -73,6 +80,9 @@ impl Exchange<'_> {
 
     /// Moves bytes as long as any move. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        if let Some(since) = self.waited_since.take() {
+            self.permit.excuse(self.worker.now().since(since));
+        }
         loop {
             if self.request.is_stored()
                 && let Err(refusal) = self.request.refill(&self.client.inbox)
@@ -137,6 +147,9 @@ impl Exchange<'_> {
                     if let Err(refusal) = self.request.check(&self.client.inbox) {
                         return Some(self.fail(refusal));
                     }
+                    if self.request.is_complete() {
+                        self.stream = None;
+                    }
                 }
                 None
             }
@@ -157,6 +170,10 @@ impl Exchange<'_> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        if self.response.is_event_stream() && !self.may_stream() {
+            let end = if was_empty { End::Failed(TOO_MANY_STREAMS) } else { End::Broken(Outcome::Failed) };
+            return Some(self.give_up(end));
+        }
         self.store();
         match result {
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
@@ -174,10 +191,23 @@ impl Exchange<'_> {
         self.client.outbox.len() < READ_AHEAD || self.may_store()
     }
 
-    /// Whether the response may go on into the file.
+    /// Whether the response may go on into the file. Events wait in memory alone: they have no end.
     fn may_store(&self) -> bool {
         let most = self.worker.tables().settings.limits.response_buffer;
-        self.response.is_committed() && !self.storage_failed && self.client.outbox.stored() < most
+        let (response, outbox) = (&self.response, &self.client.outbox);
+        response.is_committed()
+            && !response.is_event_stream()
+            && !self.storage_failed
+            && outbox.stored() < most
+    }
+
+    /// Takes the right to send events, which the exchange keeps to its end.
+    fn may_stream(&mut self) -> bool {
+        if self.stream.is_none() {
+            self.stream = self.pool.stream(self.most_streams);
+            self.progress.streams(self.worker.coarse(), &self.worker.tables().settings.timeouts);
+        }
+        self.stream.is_some()
     }
 
     /// Moves what is more than may be kept in memory to the file.
@@ -202,7 +232,8 @@ impl Exchange<'_> {
         } else {
             drop(lease);
         }
-        let representative = self.response.head.status < 500;
+        // How long events came is nothing that they cost.
+        let representative = self.response.head.status < 500 && !self.response.is_event_stream();
         let (response_bytes, cost) = (self.response.bytes, self.response.cost);
         self.permit.release(Service { response_bytes, representative, cost });
     }
@@ -274,14 +305,26 @@ impl Exchange<'_> {
             client_reads: !self.client.outbox.is_empty(),
             client_sends,
             upstream: holds_place && self.has_room() && (!client_sends || committed),
-            holds_place,
+            must_keep_up: (holds_place && !self.has_room()) || self.holds_scarce_room(),
             committed,
         }
     }
 
+    fn holds_scarce_room(&self) -> bool {
+        let most = self.worker.tables().settings.limits.buffer_files;
+        self.client.outbox.stored() > 0 && self.worker.shared.storage.is_scarce(most)
+    }
+
     /// Sets the deadline for the time that nothing moves, and acts on one that has passed.
     fn check_deadline(&mut self) -> Poll<End> {
-        let deadline = self.progress.deadline(self.waits(), &self.worker.tables().settings.timeouts);
+        let waits = self.waits();
+        if !waits.must_keep_up {
+            self.progress.excuse_taking(self.worker.coarse());
+        }
+        if self.lease.is_some() && !waits.upstream {
+            self.waited_since = Some(self.worker.now());
+        }
+        let deadline = self.progress.deadline(waits, &self.worker.tables().settings.timeouts);
         if self.client.slot.expired()
             && let Some((at, overdue)) = deadline
             && at <= self.worker.coarse()

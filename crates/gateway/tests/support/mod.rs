@@ -223,7 +223,7 @@ pub fn settings(addresses: &[SocketAddr]) -> Settings {
 
 /// The same, where bodies pass while they come.
 pub fn streaming(addresses: &[SocketAddr]) -> Settings {
-    let streams = Streams { paths: vec!["*".to_owned()] };
+    let streams = Streams { paths: vec!["*".to_owned()], share: 1.0 };
     Settings { streams, ..settings(addresses) }
 }
 
