@@ -32,6 +32,8 @@ pub struct Settings {
     pub rejection: Rejection,
     /// The bounds of messages and connections.
     pub limits: Limits,
+    /// What passes through while it comes, and is not read ahead.
+    pub streams: Streams,
     /// How long the gateway waits for what.
     pub timeouts: Timeouts,
     /// What serves each plant, parallel to `Promises::plants`.
@@ -58,6 +60,7 @@ impl Default for Settings {
             report: Report::default(),
             rejection: Rejection::default(),
             limits: Limits::default(),
+            streams: Streams::default(),
             timeouts: Timeouts::default(),
             backends: Vec::new(),
             rewrites: Vec::new(),
@@ -187,12 +190,36 @@ pub struct Limits {
     pub body_bytes: u64,
     /// The most client connections. One more ends the one that has been idle the longest, or waits in the kernel's queue.
     pub connections: usize,
+    /// How much of a request's body is read before the request arrives; what is longer streams while it holds a place.
+    pub request_buffer: u64,
+    /// How much of a response may wait in a file for a client that is slower than the upstream.
+    pub response_buffer: u64,
+    /// How many bytes of buffers all connections together may use before bodies go to files early.
+    pub buffer_memory: u64,
+    /// The most bytes in temporary files, all connections together.
+    pub buffer_files: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { head_bytes: 32 * 1024, body_bytes: 1 << 30, connections: 50_000 }
+        Limits {
+            head_bytes: 32 * 1024,
+            body_bytes: 1 << 30,
+            connections: 50_000,
+            request_buffer: 1 << 30,
+            response_buffer: 1 << 30,
+            buffer_memory: 128 << 20,
+            buffer_files: 4 << 30,
+        }
     }
+}
+
+/// Which requests pass to the server while their bodies still come. gRPC (`application/grpc`) always does, and a body
+/// that is longer than what is read ahead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Streams {
+    /// Patterns of their paths, each with at most one `*`.
+    pub paths: Vec<String>,
 }
 
 /// How long the gateway waits. All times are coarse: deadlines are checked ten times a second.

@@ -35,7 +35,9 @@ fn patient(go: &Arc<AtomicBool>) -> Origin {
 fn a_rejection_says_why_and_keeps_the_connection() {
     let go = Arc::new(AtomicBool::new(false));
     let origin = patient(&go);
-    let gateway = Gateway::start(settings(&[origin.address]), &tight()).expect("a gateway");
+    let mut settings = settings(&[origin.address]);
+    settings.streams.paths.push("/stream".to_owned());
+    let gateway = Gateway::start(settings, &tight()).expect("a gateway");
     let mut first = client(&gateway);
     first.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);
@@ -55,8 +57,8 @@ fn a_rejection_says_why_and_keeps_the_connection() {
         assert_eq!(second.body(&head), b"This site is busy right now. Please try again in a moment.\n");
     }
     // A client that waits for `100 Continue` may send its body or not: the next request cannot be found.
-    let head =
-        second.ask_head("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    let head = second
+        .ask_head("POST /stream HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     assert_eq!((status(&head), field(&head, "connection")), (503, Some("close")));
     go.store(true, SeqCst);
     assert_eq!(first.answer(), (200, b"served".to_vec()));

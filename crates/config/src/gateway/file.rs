@@ -6,7 +6,7 @@
 
 use super::addresses::Admin;
 use super::control::ControlKeys;
-use super::http::{ContentType, HeaderName, HostPattern};
+use super::http::{ContentType, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::{Gateway, addresses, control, plants, sites, workers};
@@ -16,7 +16,7 @@ use crate::syntax::{NamedSections, OneOrMany, Sections, Size, Text, Whole, liste
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Timeouts,
+    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -112,6 +112,19 @@ section! { "[limits]"
         /// The most client connections. Beyond it a new one takes the place of the one that is idle longest, or waits in
         /// the kernel's queue. `plimsoll run` lowers it to what the process may open.
         connections: Whole<1, 10_000_000>, default(Whole(Limits::default().connections as u64));
+        /// How much of a request's body is read before the request is put to the server, in memory and then in a
+        /// temporary file, so that a slow client holds no place there. What is longer streams.
+        request_buffer: Size, default(Size(Limits::default().request_buffer));
+        /// How much of a response may wait in a temporary file for a client that reads slowly, as nginx's
+        /// `proxy_max_temp_file_size`.
+        response_buffer: Size, default(Size(Limits::default().response_buffer));
+        /// Paths whose request bodies pass to the server while they come, such as `"/upload/*"`: for servers that follow
+        /// an upload. Such a request holds a place while its client sends. gRPC (`application/grpc`) always passes so.
+        stream: OneOrMany<PathPattern>, optional;
+        /// What buffers of all connections together may take of memory before bodies go to files early.
+        buffer_memory: Size, default(Size(Limits::default().buffer_memory));
+        /// What all temporary files together may hold. They have no names, and are in `TMPDIR`, else in `/var/tmp`.
+        buffer_files: Size, default(Size(Limits::default().buffer_files));
     }
 }
 
@@ -163,6 +176,7 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),
         limits: limits(&file.limits.value, findings),
+        streams: Streams { paths: listed(&file.limits.value.stream, |pattern| pattern.0.clone()) },
         timeouts: timeouts(file),
         backends: Vec::new(),
         rewrites,
@@ -197,6 +211,10 @@ fn limits(keys: &LimitKeys, findings: &mut Findings) -> Limits {
         head_bytes: keys.head.value.0 as usize,
         body_bytes: keys.body.value.0,
         connections: keys.connections.value.0 as usize,
+        request_buffer: keys.request_buffer.value.0,
+        response_buffer: keys.response_buffer.value.0,
+        buffer_memory: keys.buffer_memory.value.0,
+        buffer_files: keys.buffer_files.value.0,
     }
 }
 

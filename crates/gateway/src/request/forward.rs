@@ -70,6 +70,7 @@ impl Connection {
         let variants = &self.variants;
         let mut request = RequestSide::new(variants.get(0).unwrap_or_default(), body, self.body_limit());
         (request.awaits_continue, request.is_repeatable) = (self.head.expects_continue, is_repeatable);
+        request.begin_with(std::mem::take(&mut self.early));
         if let Err(refusal) = request.check(&self.client.inbox) {
             return self.fail(refusal, requested, permit).await;
         }
@@ -94,6 +95,7 @@ impl Connection {
             lease: None,
             progress,
             cut_short: false,
+            storage_failed: false,
         };
         let end = retry::carry(&mut exchange, variants).await;
         let after = After {

@@ -150,7 +150,7 @@ fn sections(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("forwarded", old.forwarded != new.forwarded),
         ("report", old.report != new.report),
         ("rejection", old.rejection != new.rejection),
-        ("limits", old.limits != new.limits),
+        ("limits", old.limits != new.limits || old.streams != new.streams),
         ("timeouts", old.timeouts != new.timeouts),
     ])
 }

@@ -3,9 +3,10 @@
 //! Four moves are repeated until none is possible: request to the upstream, client's bytes in, response in, response to
 //! the client. Each move reads or writes once, so that a plain request costs one read and one write on each side.
 //!
-//! **Back-pressure.** The request's body is read only into the client's one buffer. The response is read ahead of a slow
-//! client by at most [`READ_AHEAD`] buffers, so that the upstream is free again as early as that allows: its place is
-//! released at the response's last byte, before the client has that byte.
+//! **Back-pressure.** What follows of a request's body is read only into the client's one buffer. The response is read as
+//! fast as the upstream gives it, so that the upstream is free again as early as that allows: its place is released at the
+//! response's last byte, before the client has that byte. Ahead of a slow client go [`READ_AHEAD`] buffers in memory, and
+//! then up to `limits.response_buffer` bytes in a temporary file.
 //!
 //! **The client is watched** for its end until the upstream is done. A half-close counts as leaving.
 //!
@@ -17,6 +18,7 @@ use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
 use crate::http1::Refusal;
+use crate::request::buffers;
 use crate::request::client::Client;
 use crate::request::permit_guard::PermitGuard;
 use crate::runtime::worker::Worker;
@@ -54,6 +56,8 @@ pub(crate) struct Exchange<'a> {
     pub progress: Progress,
     /// The response was cut short: the bytes that came are still sent, then the connection closes.
     pub cut_short: bool,
+    /// No file takes more of the response.
+    pub storage_failed: bool,
 }
 
 impl Exchange<'_> {
@@ -70,6 +74,11 @@ impl Exchange<'_> {
     /// Moves bytes as long as any move. `Ready` when the exchange has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<End> {
         loop {
+            if self.request.is_stored()
+                && let Err(refusal) = self.request.refill(&self.client.inbox)
+            {
+                return Poll::Ready(self.fail(refusal));
+            }
             let mut moved = self.send(context);
             if self.lease.is_some()
                 && let Some(end) = self.watch(context, &mut moved)
@@ -135,7 +144,7 @@ impl Exchange<'_> {
     }
 
     fn receive(&mut self, context: &mut Context<'_>, moved: &mut bool) -> Option<End> {
-        if self.client.outbox.len() >= READ_AHEAD {
+        if !self.has_room() {
             return None;
         }
         let client_owed = self.client_owes();
@@ -148,6 +157,7 @@ impl Exchange<'_> {
         };
         *moved = true;
         self.progress.upstream_sent(self.worker.coarse(), was_empty, client_owed);
+        self.store();
         match result {
             Ok(()) if self.response.is_switched() => self.lease.take().map(End::Switched),
             Ok(()) if self.response.is_done() => {
@@ -156,6 +166,30 @@ impl Exchange<'_> {
             }
             Ok(()) => None,
             Err(fault) => self.fault(fault),
+        }
+    }
+
+    /// Whether what the upstream sends next can be kept for the client.
+    fn has_room(&self) -> bool {
+        self.client.outbox.len() < READ_AHEAD || self.may_store()
+    }
+
+    /// Whether the response may go on into the file.
+    fn may_store(&self) -> bool {
+        let most = self.worker.tables().settings.limits.response_buffer;
+        self.response.is_committed() && !self.storage_failed && self.client.outbox.stored() < most
+    }
+
+    /// Moves what is more than may be kept in memory to the file.
+    fn store(&mut self) {
+        let outbox = &mut self.client.outbox;
+        let scarce = outbox.len() > 1 && buffers::exceed(self.worker.buffer_memory());
+        let keep = if scarce { 1 } else { READ_AHEAD };
+        if outbox.len() > keep && self.may_store() {
+            let most = self.worker.tables().settings.limits.buffer_files;
+            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, most);
+            // What stays in memory is sent in its order: the response only waits for its client from here on.
+            self.storage_failed = stored.is_err();
         }
     }
 
@@ -239,7 +273,7 @@ impl Exchange<'_> {
         Waits {
             client_reads: !self.client.outbox.is_empty(),
             client_sends,
-            upstream: holds_place && self.client.outbox.len() < READ_AHEAD && (!client_sends || committed),
+            upstream: holds_place && self.has_room() && (!client_sends || committed),
             holds_place,
             committed,
         }

@@ -110,7 +110,7 @@ const MIN_RATE: u64 = 1024;
 ///
 /// A limit from the beginning plus earned seconds would not do: a few fast megabytes would buy an hour of slowness.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+pub(crate) struct Pace {
     limit: Duration,
     deadline: Instant,
     /// Until when the time is accounted for.
@@ -118,12 +118,12 @@ struct Pace {
 }
 
 impl Pace {
-    fn start(now: Instant, limit: Duration) -> Self {
+    pub(crate) fn start(now: Instant, limit: Duration) -> Self {
         Pace { limit, deadline: now + limit, since: now }
     }
 
     /// The client moved bytes, which earn time.
-    fn earn(&mut self, now: Instant, bytes: u64) {
+    pub(crate) fn earn(&mut self, now: Instant, bytes: u64) {
         let earned = Duration::from_nanos(bytes.saturating_mul(1_000_000_000 / MIN_RATE));
         self.deadline = (self.deadline + earned).min(now + self.limit);
         self.since = now;
@@ -136,7 +136,7 @@ impl Pace {
     }
 
     /// When the account is empty if the exchange waits for the client alone.
-    fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.deadline
     }
 }
