@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
     let desk = Rc::new(desk);
     let accept = async move {
-        let mut open: VecDeque<Rc<Connection>> = VecDeque::new();
+        let mut open: VecDeque<Rc<AdminConnection>> = VecDeque::new();
         loop {
             let Ok((stream, _)) = listener.accept().await else {
                 sleep(ACCEPT_PAUSE).await;
@@ -56,7 +56,7 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
                     idle.give_way.notify_one();
                 }
             }
-            let (desk, connection) = (desk.clone(), Rc::<Connection>::default());
+            let (desk, connection) = (desk.clone(), Rc::<AdminConnection>::default());
             open.push_back(connection.clone());
             spawn_local(async move {
                 tokio::select! {
@@ -73,7 +73,7 @@ pub(super) async fn serve(listener: TcpListener, desk: Desk) -> Infallible {
 
 /// A connection as the one who accepts sees it.
 #[derive(Default)]
-struct Connection {
+struct AdminConnection {
     /// Its request is there, and the answer is not yet written.
     answering: Cell<bool>,
     closed: Cell<bool>,
