@@ -16,10 +16,14 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Where `/metrics`, `/status` and `/healthz` are served; `None` for nowhere.
     pub admin: Option<SocketAddr>,
+    /// Names by which that listener may be asked, besides addresses and `localhost`: lower case, one `*` for anything.
+    pub admin_names: Vec<String>,
     /// Worker threads; 0 for one per core.
     pub threads: usize,
     /// Proxies whose forwarding fields are believed.
     pub trusted_proxies: Vec<Network>,
+    /// Which of their fields.
+    pub real_ip_header: RealIpHeader,
     /// Which forwarding fields upstreams get.
     pub forwarded: ForwardedFields,
     /// The response header with level and reason.
@@ -48,8 +52,10 @@ impl Default for Settings {
         Settings {
             listen: Vec::new(),
             admin: Some((Ipv4Addr::LOCALHOST, 9090).into()),
+            admin_names: Vec::new(),
             threads: 0,
             trusted_proxies: Vec::new(),
+            real_ip_header: RealIpHeader::default(),
             forwarded: ForwardedFields::default(),
             report: Report::default(),
             rejection: Rejection::default(),
@@ -85,6 +91,16 @@ impl SeedSource {
             SeedSource::Drawn => "drawn",
         }
     }
+}
+
+/// The field in which trusted proxies say where a request came from. The other one is dropped, since its author is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RealIpHeader {
+    /// `X-Forwarded-For`, with `-Proto` and `-Host`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded`, RFC 7239.
+    Forwarded,
 }
 
 /// Which request fields tell the upstream where a request came from.

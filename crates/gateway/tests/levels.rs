@@ -337,8 +337,10 @@ fn a_reported_load_reaches_the_engine_and_no_further() {
 fn the_operator_is_answered() {
     let origin = Origin::serving(b"");
     let admin = Some("127.0.0.1:0".parse().expect("an address"));
-    let gateway =
-        Gateway::start(Settings { admin, ..settings(&[origin.address]) }, &promises(8)).expect("a gateway");
+    // The name by which these clients ask.
+    let admin_names = vec!["test".to_owned()];
+    let settings = Settings { admin, admin_names, ..settings(&[origin.address]) };
+    let gateway = Gateway::start(settings, &promises(8)).expect("a gateway");
     let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));
     assert_eq!(peer.get("/healthz").0, 200);
     let mut peer = Peer::connect(gateway.admin_addr().expect("an address"));

@@ -6,7 +6,7 @@
 
 use super::addresses::Admin;
 use super::control::ControlKeys;
-use super::http::{ContentType, HeaderName, PathPattern};
+use super::http::{ContentType, HeaderName, HostPattern, PathPattern};
 use super::plants::{FolderKeys, UpstreamKeys};
 use super::sites::SiteKeys;
 use super::{Gateway, addresses, control, plants, sites, workers};
@@ -16,7 +16,7 @@ use crate::syntax::{NamedSections, OneOrMany, Sections, Share, Size, Text, Whole
 use plimsoll_core::promises::{Mode, Network, Promises};
 use plimsoll_core::time::Duration;
 use plimsoll_gateway::settings::{
-    ForwardedFields, Limits, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
+    ForwardedFields, Limits, RealIpHeader, Rejection, Report, ReportMode, Settings, Streams, Timeouts,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -53,12 +53,18 @@ section! { "[gateway]"
         listen: OneOrMany<SocketAddr>, required("write where clients connect: `listen = \"127.0.0.1:8080\"`");
         /// Where `/metrics`, `/status` and `/healthz` are served, or `"off"`. Keep it on loopback: it has no login.
         admin: Admin, default(Admin(Settings::default().admin));
+        /// Names by which that listener may be asked; one `*` stands for anything. Addresses and `localhost` need no entry: any
+        /// other name is refused, since a page's author could lead visitors' browsers here by a name of their own.
+        admin_names: OneOrMany<HostPattern>, optional;
         /// Whether decisions are acted on. Start with `"observe"` to see what would be done.
         mode: Mode, default(Mode::default());
         /// Worker threads. Default: one per CPU.
         threads: Whole<1, 1024>, optional;
-        /// Proxies in front of the gateway, whose `Forwarded` and `X-Forwarded-For` are believed.
+        /// Proxies in front of the gateway: what they say in `real_ip_header` about a client's address is believed.
         trusted_proxies: OneOrMany<Network>, optional;
+        /// The request header in which those proxies write the client's address. The other one is dropped: a proxy that does not
+        /// write it would pass on what its client made up.
+        real_ip_header: RealIpHeader, default(RealIpHeader::default());
         /// Which request headers tell the upstream the client's address.
         forwarded: ForwardedFields, default(ForwardedFields::default());
         /// The key of the hash that picks which clients get the better level. Give all gateways of a site the same, and
@@ -165,8 +171,10 @@ pub(crate) fn resolve(file: &ConfigurationKeys, name: &str, findings: &mut Findi
     let settings = Settings {
         listen: listed(&keys.listen, |address| *address),
         admin: keys.admin.value.0,
+        admin_names: listed(&keys.admin_names, |name| name.0.clone()),
         threads: keys.threads.as_ref().map_or(0, |threads| threads.value.0 as usize),
         trusted_proxies: listed(&keys.trusted_proxies, |network| *network),
+        real_ip_header: keys.real_ip_header.value,
         forwarded: keys.forwarded.value,
         report: Report { mode: report.when.value, name: report.header.value.0.clone() },
         rejection: rejection(file),

@@ -95,7 +95,7 @@ impl Connection {
     /// Whether the body is to pass while it comes: because its path says so, or because gRPC may answer before its end.
     pub(super) fn streams(&self) -> bool {
         let (bytes, tables) = (self.client.inbox.bytes(), self.worker.tables());
-        let path = self.head.path.of(bytes);
+        let path = self.head.rule_path(bytes).as_bytes();
         let by_type = || {
             let value = self.head.field(bytes, "content-type").unwrap_or_default();
             value.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC))

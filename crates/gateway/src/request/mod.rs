@@ -15,6 +15,7 @@ pub(crate) mod connection;
 mod decision;
 mod file;
 pub(crate) mod forward;
+mod forwarding;
 pub(crate) mod head;
 pub(crate) mod inbox;
 pub(crate) mod outbox;
