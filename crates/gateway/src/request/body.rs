@@ -15,7 +15,7 @@ use super::storage::{StorageFault, Store};
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
-use crate::upstream::progress::Pace;
+use crate::upstream::progress::{Pace, SCARCITY_LOOK};
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::io;
@@ -155,7 +155,9 @@ impl Reading {
                     if buffers::are_many() {
                         client.inbox.pack();
                     }
-                    client.slot.arm(Some(self.deadline(worker)));
+                    let look = self.stored.as_ref().map(|_| worker.after(SCARCITY_LOOK));
+                    let deadline = self.deadline(worker);
+                    client.slot.arm(Some(look.map_or(deadline, |look| deadline.min(look))));
                     return Poll::Pending;
                 }
             }

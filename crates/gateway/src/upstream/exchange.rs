@@ -13,7 +13,7 @@
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
 use super::pool::{Lease, StreamTicket, Upstream};
-use super::progress::{Overdue, Progress, Waits};
+use super::progress::{Overdue, Progress, SCARCITY_LOOK, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
@@ -331,7 +331,8 @@ impl Exchange<'_> {
         {
             return Poll::Ready(self.overdue(overdue));
         }
-        self.client.slot.arm(deadline.map(|(at, _)| at));
+        let look = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
+        self.client.slot.arm(deadline.map(|(at, _)| look.map_or(at, |look| at.min(look))));
         Poll::Pending
     }
 
