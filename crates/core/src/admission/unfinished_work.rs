@@ -108,9 +108,8 @@ impl Sum {
 impl UnfinishedWork {
     /// Adds a slot for each new rank, and changes to the admission law that the promises choose.
     pub(crate) fn follow(&mut self, control: &Control, ranks: impl Iterator<Item = Rank>) {
-        let ranks: Vec<Rank> = ranks.collect();
         let mut shortest_ns = u64::MAX;
-        for rank in ranks.iter().copied() {
+        for rank in ranks {
             shortest_ns = shortest_ns.min(rank.deadline_ns);
             if self.slots.iter().all(|(known, _)| *known != rank) {
                 self.slots.push((rank, Arc::default()));
@@ -118,7 +117,7 @@ impl UnfinishedWork {
         }
         self.shortest_us = shortest_ns / 1000;
         let slots = self.slots.iter().map(|(rank, _)| *rank);
-        self.rule.follow(control, slots, &ranks, Duration::from_nanos(shortest_ns));
+        self.rule.follow(control, slots, Duration::from_nanos(shortest_ns));
     }
 
     /// The budget, if admission goes by it.
@@ -156,13 +155,13 @@ impl UnfinishedWork {
         let slot = self.slots.iter().position(|(known, _)| *known == rank).unwrap_or(0);
         let tag = self.rule.reserve(slot, now, cost.mean_us.into());
         let reserved = Work { slot: slot as u16, tag, told: 0, features, cost };
-        self.slots[slot].1.waiting.add(reserved.mean_and_variance());
+        self.slots[slot].1.waiting.add(reserved.summand());
         reserved
     }
 
     /// Gives back the work of a request that will not start.
     pub(crate) fn unreserve(&self, work: &Work) {
-        self.slots[usize::from(work.slot)].1.waiting.subtract(work.mean_and_variance());
+        self.slots[usize::from(work.slot)].1.waiting.subtract(work.summand());
         self.rule.unreserve(work.slot.into(), work.tag, work.cost.mean_us.into());
     }
 
@@ -174,7 +173,7 @@ impl UnfinishedWork {
     /// Moves the work of a request into service.
     pub(crate) fn start(&self, now: Instant, work: &mut Work) {
         let slot = &self.slots[usize::from(work.slot)].1;
-        slot.waiting.subtract(work.mean_and_variance());
+        slot.waiting.subtract(work.summand());
         slot.started.add(work.mean_and_square());
         self.residual.start(now, work);
         if work.outlasts_ns(self.shortest_us.saturating_mul(1000)) {
