@@ -92,7 +92,9 @@ impl Lane {
             (permit.counted, &self.published.classes[usize::from(permit.class)].quota)
         {
             let timing = &self.counters.classes[usize::from(permit.class)].timing;
-            timing.leave(now.nanos_since(permit.arrived), quota.target_ns);
+            // What the client let the plant wait is not the plant's.
+            let waited_ns = now.nanos_since(permit.arrived).saturating_sub(permit.excused_ns);
+            timing.leave(waited_ns, quota.target_ns);
         }
     }
 
