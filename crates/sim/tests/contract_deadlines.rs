@@ -111,7 +111,7 @@ fn served(answers: &[&Answer]) -> f64 {
     answers.iter().filter(|answer| answer.completed).count() as f64 / (SECONDS - FROM)
 }
 
-/// Of the admitted requests of the site with the deadline, those that were late: answered too late, or dropped after waiting.
+/// The share of admitted requests that were late: answered too late, or dropped after waiting.
 fn late(answers: &[&Answer]) -> f64 {
     let admitted: Vec<&Answer> =
         answers.iter().copied().filter(|answer| answer.completed || answer.response() > 0.0).collect();

@@ -109,7 +109,7 @@ struct Told<'a> {
     hash: Option<f64>,
     /// By site: no type is told, so they are found.
     finds: &'a Vec<bool>,
-    /// Of a saved status.
+    /// What a saved status tells of types.
     shares: SavedShares,
 }
 

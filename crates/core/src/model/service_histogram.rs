@@ -113,9 +113,9 @@ impl ServiceHistogram {
         let long = self.counts.iter().enumerate().skip(time_bin(time as u64));
         let (mut sum, mut squares) = (0.0, 0.0);
         for (bin, count) in long {
-            let (took, count) = (((edge(bin) + edge(bin + 1)) / 2.0).max(time), f64::from(*count));
-            sum += count * (took - time);
-            squares += count * (took * took - time * time);
+            let (middle, count) = ((edge(bin) + edge(bin + 1)) / 2.0, f64::from(*count));
+            sum += count * (middle - time).max(0.0);
+            squares += count * (middle * middle - time * time).max(0.0);
         }
         let total = self.total.max(1.0);
         (sum / total, squares / total)
@@ -198,6 +198,7 @@ mod tests {
         let (beyond, squares) = known.beyond(40_000.0);
         let (mean, share) = (40_000.0, (-1.0_f64).exp());
         assert!((beyond / mean / share - 1.0).abs() < 0.1, "{beyond}");
+        assert_eq!(known.beyond(f64::INFINITY), (0.0, 0.0));
         // E[T^2 - t^2 | T > t] is 2 m^2 + 2 m t.
         assert!((squares / (4.0 * mean * mean) / share - 1.0).abs() < 0.15, "{squares}");
     }
