@@ -23,10 +23,17 @@ pub struct Plimsoll {
 impl Plimsoll {
     /// Starts it with this configuration, whose listeners use port 0. Panics, with the log, if it does not come up.
     pub fn run(configuration: &str) -> Plimsoll {
+        Plimsoll::run_with(configuration, &[])
+    }
+
+    /// The same, with these variables in its environment.
+    pub fn run_with(configuration: &str, variables: &[(&str, &str)]) -> Plimsoll {
         let folder = Folder::new();
         let file = folder.write("plimsoll.toml", configuration);
         let log = folder.path().join("plimsoll.log");
-        let mut process = Process::spawn("plimsoll", Command::new(binary()).arg("run").arg(file), &log);
+        let mut command = Command::new(binary());
+        command.arg("run").arg(file).envs(variables.iter().copied());
+        let mut process = Process::spawn("plimsoll", &mut command, &log);
         let (address, admin) = process.wait_for("its addresses", |log| {
             Some((address_after(log, "listening on ")?, address_after(log, "admin on ")?))
         });

@@ -1,7 +1,7 @@
 //! Clients that send or read a few kilobytes a second hold no place at the server: everybody else is served as if they were not there.
 
 use plimsoll_e2e::configuration::{before, plain};
-use plimsoll_e2e::{Plimsoll, get};
+use plimsoll_e2e::{Plimsoll, exchange, get};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -136,14 +136,11 @@ fn read_slowly(stream: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-fn gateway(origin: &Prefork, more: &str) -> Plimsoll {
+fn file(origin: &Prefork, more: &str) -> String {
     let file = before(origin.address, &plain()) + more;
     let two = format!("{WORKERS}");
-    Plimsoll::run(
-        &file
-            .replace("max_connections = 8", &format!("max_connections = {two}"))
-            .replace("workers = 8", &format!("workers = {two}")),
-    )
+    file.replace("max_connections = 8", &format!("max_connections = {two}"))
+        .replace("workers = 8", &format!("workers = {two}"))
 }
 
 /// Everybody else gets pages, and once the slow clients are gone nothing is left of them.
@@ -154,7 +151,7 @@ fn all_others_are_served(
     step: fn(&mut TcpStream) -> std::io::Result<()>,
 ) {
     let origin = Prefork::start();
-    let gateway = gateway(&origin, more);
+    let gateway = Plimsoll::run(&file(&origin, more));
     let attack = Attack::start(gateway.address, clients, head, step);
     let answers: Vec<(u16, String)> = (0..20)
         .map(|_| get(gateway.address, "/page"))
@@ -211,4 +208,25 @@ fn sixteen_clients_that_send_slowly_with_little_room() {
         UPLOAD,
         send_slowly,
     );
+}
+
+/// Where no file can be made, a body that needs one is refused with the reason; everything else is served, long responses too.
+#[test]
+fn without_a_place_for_files_only_long_bodies_are_refused() {
+    let origin = Prefork::start();
+    let gateway = Plimsoll::run_with(&file(&origin, ""), &[("TMPDIR", "/nonexistent")]);
+    let post = |length: usize| {
+        let head = format!(
+            "POST /form HTTP/1.1\r\nHost: e2e.test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        exchange(gateway.address, [head.as_bytes(), &vec![b'x'; length]].concat())
+    };
+    let refused = post(1_000_000);
+    assert_eq!(
+        (refused.status, refused.text().as_str()),
+        (503, "no temporary file can be made for the request body\n")
+    );
+    assert_eq!(post(50_000).text(), "page");
+    assert_eq!(get(gateway.address, "/large").body.len(), LARGE);
+    assert!(gateway.metric("plimsoll_buffer_file_failures_total") >= 1.0);
 }

@@ -302,12 +302,49 @@ fn a_body_that_streams_below_the_floor_loses_its_place() {
     slow.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n").expect("sent");
     slow.send(pattern(100_000)).expect("sent");
     eventually("it is served", || gateway.status().plants[0].in_service == 1);
-    // 4 KiB a second, until it is cut.
-    eventually("its place is free", || {
-        let _ = (&mut slow.stream.get_ref()).write_all(&[b'x'; 205]);
-        std::thread::sleep(Duration::from_millis(50));
-        gateway.status().plants[0].in_service == 0
-    });
+    drip(&slow, &gateway, |gateway| gateway.status().plants[0].in_service == 0);
     assert_eq!(status(&slow.head().expect("an answer")), 408);
     settled(&gateway);
+}
+
+/// Sends 4 KiB a second until the gateway has ended the connection's request.
+fn drip(peer: &Peer, gateway: &Gateway, is_over: impl Fn(&Gateway) -> bool) {
+    eventually("it is cut", || {
+        let _ = peer.stream.get_ref().write_all(&[b'x'; 205]);
+        std::thread::sleep(Duration::from_millis(50));
+        is_over(gateway)
+    });
+}
+
+/// Room in files is for those who use it: this reader would have half a minute where there is room enough.
+#[test]
+fn a_reader_that_holds_scarce_room_must_keep_up() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = LONG as u64 / 5 * 6;
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut reader = client(&gateway);
+    // The kernel takes little for a client that does not read: nearly all of it is in the file.
+    reader.send("GET /length HTTP/1.1\r\nHost: t\r\n\r\n").expect("sent");
+    eventually("the place is free", || {
+        gateway.status().plants[0].in_service == 0 && in_flight(&gateway) == 1
+    });
+    settled(&gateway);
+    assert_eq!(outcomes(&gateway), [0, 0, 1]);
+}
+
+/// 4 KiB a second is enough for a body where there is room enough.
+#[test]
+fn a_body_that_holds_scarce_room_must_keep_up() {
+    let origin = origin();
+    let mut settings = settings(&[origin.address]);
+    settings.limits.buffer_files = 4_000_000;
+    settings.timeouts.body_idle = Duration::from_secs(3);
+    let gateway = Gateway::start(settings, &promises(1)).expect("a gateway");
+    let mut writer = client(&gateway);
+    writer.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 20000000\r\n\r\n").expect("sent");
+    writer.send(pattern(3_500_000)).expect("sent");
+    drip(&writer, &gateway, |gateway| gateway.client_connections() == 0);
+    assert_eq!(status(&writer.head().expect("an answer")), 408);
+    assert_eq!(origin.accepted.load(SeqCst), 0, "it never held a place");
 }

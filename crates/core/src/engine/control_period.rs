@@ -133,8 +133,11 @@ impl Engine {
         for ((costs, measured), class) in
             self.loops.costs.iter().zip(classes).zip(&self.lane.published.classes)
         {
-            if measured.active && class.contract.as_ref().is_some_and(|contract| contract.counts_bytes()) {
+            if let Some(contract) =
+                class.contract.as_ref().filter(|own| measured.active && own.counts_bytes())
+            {
                 class.words.set_sizes(&costs.by_level[1..=usize::from(class.top_level)]);
+                contract.adapt();
             }
         }
         self.loops.rejection.learn(classes, gateway_cpu);

@@ -15,7 +15,7 @@ use super::storage::{StorageFault, Store};
 use crate::http1::Refusal;
 use crate::http1::body::Decoder;
 use crate::runtime::worker::Worker;
-use crate::upstream::progress::Pace;
+use crate::upstream::progress::{Pace, SCARCITY_LOOK};
 use plimsoll_core::time::Instant;
 use std::future::poll_fn;
 use std::io;
@@ -155,7 +155,9 @@ impl Reading {
                     if buffers::are_many() {
                         client.inbox.pack();
                     }
-                    client.slot.arm(Some(self.deadline(worker)));
+                    let look = self.stored.as_ref().map(|_| worker.after(SCARCITY_LOOK));
+                    let deadline = self.deadline(worker);
+                    client.slot.arm(Some(look.map_or(deadline, |look| deadline.min(look))));
                     return Poll::Pending;
                 }
             }
@@ -174,13 +176,13 @@ impl Reading {
 
     /// Moves the body's bytes from the inbox to the file. False if all files are full: the rest streams.
     fn store(&mut self, worker: &Worker, inbox: &mut Inbox) -> Result<bool, NoBody> {
-        let most = worker.tables().settings.limits.buffer_files;
+        let limits = worker.tables().settings.limits;
         let bytes = &inbox.bytes()[self.start..self.start + self.checked];
         let store = match &mut self.stored {
             Some(store) => Ok(store),
-            none => Store::create(&worker.shared.storage).map(|store| none.insert(store)),
+            none => Store::create(&worker.shared.storage, limits.connections).map(|store| none.insert(store)),
         };
-        match store.and_then(|store| store.append(bytes, most)) {
+        match store.and_then(|store| store.append(bytes, limits.buffer_files)) {
             Ok(()) => {
                 inbox.remove(self.start, self.checked);
                 self.checked = 0;

@@ -13,7 +13,7 @@
 //! **Deadlines** are set only when nothing moves ([`progress`](super::progress)).
 
 use super::pool::{Lease, StreamTicket, Upstream};
-use super::progress::{Overdue, Progress, Waits};
+use super::progress::{Overdue, Progress, SCARCITY_LOOK, Waits};
 use super::request::RequestSide;
 use super::response::{Fault, ResponseSide};
 use super::retry;
@@ -216,8 +216,8 @@ impl Exchange<'_> {
         let scarce = outbox.len() > 1 && buffers::exceed(self.worker.buffer_memory());
         let keep = if scarce { 1 } else { READ_AHEAD };
         if outbox.len() > keep && self.may_store() {
-            let most = self.worker.tables().settings.limits.buffer_files;
-            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, most);
+            let limits = self.worker.tables().settings.limits;
+            let stored = self.client.outbox.store(keep, &self.worker.shared.storage, &limits);
             // What stays in memory is sent in its order: the response only waits for its client from here on.
             self.storage_failed = stored.is_err();
         }
@@ -331,7 +331,8 @@ impl Exchange<'_> {
         {
             return Poll::Ready(self.overdue(overdue));
         }
-        self.client.slot.arm(deadline.map(|(at, _)| at));
+        let look = (self.client.outbox.stored() > 0).then(|| self.worker.after(SCARCITY_LOOK));
+        self.client.slot.arm(deadline.map(|(at, _)| look.map_or(at, |look| at.min(look))));
         Poll::Pending
     }
 

@@ -119,6 +119,9 @@ const FLOOR_RATE: u64 = 16 * 1024;
 /// How long it may be slower than that. A client's kernel tells of what it took in steps of 64 KiB, which are four seconds.
 const FLOOR_TIME: Duration = Duration::from_secs(10);
 
+/// How often a client whose bytes are in a file is looked at: whether room in files has become scarce.
+pub(crate) const SCARCITY_LOOK: Duration = Duration::from_secs(5);
+
 /// A client's account of time: how slow it may be.
 ///
 /// With an idle limit alone, a client could hold a place at a plant by sending a byte now and then, and as many such

@@ -42,6 +42,9 @@ impl Lane {
         if permit.work.is_some() {
             self.finish_work(now, permit, service, change.before);
         }
+        if permit.metered && service.representative {
+            self.learn_size(permit, service);
+        }
         if self.teaches(permit, service) {
             let work_ns = self.work_ns(now, permit, change.before);
             count_service(&class.services[usize::from(permit.level)], service.response_bytes, work_ns);
@@ -122,6 +125,15 @@ impl Lane {
         if service.representative {
             let response_ns = now.nanos_since(permit.arrived);
             timing.answer(response_ns, quota.target_ns);
+        }
+    }
+
+    /// Teaches the contract of a request's site the size of its response.
+    #[inline(never)]
+    fn learn_size(&self, permit: &Permit, service: Service) {
+        let class = &self.published.classes[usize::from(permit.class)];
+        if let Some(contract) = &class.contract {
+            contract.learn(class.words.asked_bytes(permit.level, service.response_bytes));
         }
     }
 
