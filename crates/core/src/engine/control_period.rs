@@ -12,8 +12,11 @@ use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
+use crate::telemetry::counters::LaneCounters;
 use crate::telemetry::measurement::Measurement;
+use crate::telemetry::snapshot::in_service;
 use crate::time::{Duration, Instant};
+use alloc::sync::Arc;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Engine {
@@ -79,7 +82,7 @@ impl Engine {
             set_point: &|plant: usize| self.registry.promises.plants[plant].set_point,
             contended: &|plant: usize, class: usize| state.plants[plant].gate.is_waited_at_beside(class),
         };
-        publish_quotas(state, self.loops.delays.step(now, input));
+        publish_quotas(state, &self.sensors.counters, self.loops.delays.step(now, input));
         publish_turns(state, self.loops.ratios.step(now, input));
         self.set_departures_due();
         // A rate is not known at its first sample.
@@ -209,9 +212,12 @@ fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
 }
 
 /// Publishes what the delay loop gives out.
-fn publish_quotas(state: &PublishedState, quotas: &[ClassQuota]) {
+fn publish_quotas(state: &PublishedState, lanes: &[Arc<LaneCounters>], quotas: &[ClassQuota]) {
     for own in quotas {
         let Some(quota) = &state.classes[own.class].quota else { continue };
+        if quota.leaves_out() {
+            quota.see(in_service(lanes, own.class));
+        }
         quota.set_workers(own.workers);
         if let Some(waits) = own.waits {
             quota.gaps.set_longest(waits.longest_gap);
