@@ -1,10 +1,11 @@
 //! What the timers run: a sample, the loops that run on departures, a control period, and the periods of budgets.
 
 use super::Engine;
-use super::published_state::{PublishedPlant, PublishedState};
+use super::published_state::{ClassWords, PublishedPlant, PublishedState};
 use super::timers::Timer;
 use crate::actuator::level_of_client::turn_at;
 use crate::control::Loop;
+use crate::control::cost::class::ClassCosts;
 use crate::control::deadline::budgets::BudgetInput;
 use crate::control::delay::ClassQuota;
 use crate::control::departures::DepartureInput;
@@ -12,9 +13,12 @@ use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
-use crate::telemetry::measurement::Measurement;
+use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::{Duration, Instant};
 use core::sync::atomic::Ordering::Relaxed;
+
+/// The mean usual cost of a period's requests; beyond it the unit is chosen anew.
+const USUAL: core::ops::Range<f64> = 0.01 * ClassWords::USUAL..100.0 * ClassWords::USUAL;
 
 impl Engine {
     /// Ends a sample, which is a part of a period: updates the rates, and runs the worker searches and the learning of
@@ -53,18 +57,21 @@ impl Engine {
                 lanes: &self.sensors.counters,
                 plant,
                 waits: gate.is_waited_at(),
+                held_back: gate.is_waited_at() || !self.loops.utilization[plant].is_at_top(),
                 service_time: self.loops.utilization[plant].service_time(),
                 limits: self.registry.promises.control.mode != Mode::Off,
             };
             let (was, found) = (capacity.workers(), search.step(now, input));
             capacity.set(found.workers, found.limit);
-            // The cost of a request was measured as a share of the former number of workers.
-            if found.workers.abs_diff(was) * 4 > was {
+            if found.is_other {
                 let (costs, sensors) = (&mut self.loops.costs, &mut self.sensors);
                 self.loops.utilization[plant].forget_costs(|class, level| {
                     costs[class].forget(level);
                     sensors.classes.pass_over(class, level, &sensors.counters);
                 });
+            }
+            if found.workers != was {
+                self.take_promised_costs(Some(plant), found.is_other);
             }
         }
     }
@@ -183,6 +190,9 @@ impl Engine {
             }
         }
         let own = &loops.utilization[plant];
+        if capacity.found {
+            publish_usual_costs(state, own, &loops.costs, self.sensors.classes.measurements());
+        }
         state.plants[plant].returns.set(own.returns);
         if own.tells_the_queue() {
             gate.set_rejected(queue.max_wait.or(own.most_wait()), own.rejected());
@@ -203,6 +213,30 @@ impl Engine {
 fn best_effort_waits(state: &PublishedState, waiting: &[u32]) -> bool {
     let own = state.classes.iter().zip(waiting).filter(|(class, _)| class.has_own_promise());
     2 * own.map(|(_, waiting)| *waiting).sum::<u32>() <= waiting.iter().sum()
+}
+
+/// Publishes what requests usually cost, for the worker search. Their unit is chosen so that the period's requests cost as much
+/// as they did by the costs before, since the search compares the work before a change with that after it.
+fn publish_usual_costs(
+    state: &PublishedState,
+    own: &UtilizationLoop,
+    learned: &[ClassCosts],
+    measured: &[ClassMeasurement],
+) {
+    let (mut before, mut now, mut requests) = (0.0, 0.0, 0.0);
+    own.usual_costs(learned, |class, level, cost| {
+        let served = measured[class].served[level].requests;
+        before += served * f64::from(state.classes[class].words.usual(level as u8));
+        now += served * cost;
+        requests += served;
+    });
+    if now > 0.0 {
+        let mean = before / requests;
+        let scale = if USUAL.contains(&mean) { before } else { ClassWords::USUAL * requests } / now;
+        own.usual_costs(learned, |class, level, cost| {
+            state.classes[class].words.set_usual(level, cost * scale);
+        });
+    }
 }
 
 /// Publishes what the delay loop gives out.

@@ -102,6 +102,11 @@ impl CostModel {
         self.costs(learned)
     }
 
+    /// s, as of the last period.
+    pub(crate) fn workers(&self) -> u32 {
+        self.workers
+    }
+
     /// The costs as known now.
     pub(crate) fn costs<'a>(&'a self, learned: &'a [ClassCosts]) -> RequestCosts<'a> {
         let (reported_line, workers) = (self.reported_line.as_ref(), self.workers);

@@ -50,6 +50,9 @@ const WAITS_IN_TIME: f64 = 0.25;
 /// The longest wait without a promise while requests are rejected, or one service where that is longer.
 const MOST_WAIT: Duration = Duration::from_millis(500);
 
+/// The cost of a request to which a dearer one is cut in the search for workers, in mean service times.
+const MOST_USUAL: f64 = 4.0;
+
 /// The loop of one plant.
 pub(crate) struct UtilizationLoop {
     view: PlantView,
@@ -204,6 +207,23 @@ impl UtilizationLoop {
     /// Mean service time of the last period, or for how long a busy plant has released nothing.
     pub(crate) fn service_time(&self) -> Duration {
         self.sensed.service_time.max(Duration::from_secs_f64(self.sensed.silent_seconds))
+    }
+
+    /// What a request of each class and level usually costs, in any unit: passes it as a part of the mean service time. A class
+    /// that is not known costs as much as the mean; rare requests that cost many times of it count as so many.
+    pub(crate) fn usual_costs(&self, learned: &[ClassCosts], mut each: impl FnMut(usize, usize, f64)) {
+        let mean = self.sensed.service_time.as_secs_f64();
+        if mean <= 0.0 {
+            return;
+        }
+        let costs = self.costs.costs(learned);
+        let workers = f64::from(self.costs.workers());
+        for class in &self.view.classes {
+            for level in class.levels_here() {
+                let own = costs.at(class, level).map_or(1.0, |cost| cost * workers / mean);
+                each(class.class, level, own.min(MOST_USUAL));
+            }
+        }
     }
 
     /// Forgets the costs of the requests, because the plant has another number of workers than they were measured with.
