@@ -13,6 +13,7 @@ use crate::control::ratio::ClassTurn;
 use crate::control::utilization::{PlantInput, UtilizationLoop};
 use crate::control::workers::SearchInput;
 use crate::promises::Mode;
+use crate::telemetry::Readings;
 use crate::telemetry::measurement::{ClassMeasurement, Measurement};
 use crate::time::{Duration, Instant};
 use core::sync::atomic::Ordering::Relaxed;
@@ -117,16 +118,17 @@ impl Engine {
     }
 
     /// Ends a control period: measures it, learns from it, and runs the utilization loop of each plant.
-    pub(super) fn end_period(&mut self, now: Instant, gateway_cpu: Option<Duration>) {
+    pub(super) fn end_period(&mut self, now: Instant, readings: &Readings) {
         let elapsed = now.since(self.timers.last_period);
         if elapsed.is_zero() {
             return;
         }
         (self.timers.last_period, self.timers.seconds) = (now, elapsed.as_secs_f64());
+        let processors = self.loops.processors.since_last(now, readings.host_cpu);
         if self.is_idle() {
             self.add_idle_periods(1);
             let classes = self.sensors.classes.measurements();
-            return self.loops.rejection.learn(classes, gateway_cpu);
+            return self.loops.rejection.learn(classes, readings.gateway_cpu);
         }
         let idle_periods = core::mem::take(&mut self.idle.periods);
         let lanes =
@@ -141,12 +143,12 @@ impl Engine {
                 class.words.set_sizes(&costs.by_level[1..=usize::from(class.top_level)]);
             }
         }
-        self.loops.rejection.learn(classes, gateway_cpu);
+        self.loops.rejection.learn(classes, readings.gateway_cpu);
         for plant in 0..self.loops.utilization.len() {
             if idle_periods > 0 {
                 self.loops.utilization[plant].end_idle(idle_periods);
             }
-            self.step_plant(now, plant);
+            self.step_plant(now, plant, processors);
         }
         if something_came || self.sensors.heavy.is_behind {
             self.find_heavy();
@@ -156,7 +158,7 @@ impl Engine {
     }
 
     /// One control period of a plant: what was counted, the loop's step, and its levels published.
-    fn step_plant(&mut self, now: Instant, plant: usize) {
+    fn step_plant(&mut self, now: Instant, plant: usize, processors: Option<f64>) {
         self.lane.touch(now, plant);
         let state: &PublishedState = &self.lane.published;
         let PublishedPlant { gate, queue, capacity, has_deadlines, .. } = &state.plants[plant];
@@ -177,6 +179,7 @@ impl Engine {
             measured,
             costs: &mut loops.costs,
             rejection_cost: loops.rejection.per_rejection_seconds().unwrap_or(0.0),
+            processors,
             max_wait: queue.longest_wait(),
             capacity_known: loops.searches[plant].as_ref().is_none_or(|search| search.found()),
             set_point_reduction: loops.delays.set_point_reduction(plant),

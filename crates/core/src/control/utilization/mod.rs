@@ -28,8 +28,9 @@ pub(crate) mod view;
 use crate::actuator::return_time::ReturnTimes;
 use crate::control::allocation::Allocation;
 use crate::control::cost::class::ClassCosts;
+use crate::control::cost::host::WorkerTime;
 use crate::control::{Due, Loop};
-use crate::promises::Mode;
+use crate::promises::{Mode, Sense};
 use crate::telemetry::measurement::Measurement;
 use crate::telemetry::status::{PlantStatus, SiteStatus};
 use crate::time::{Duration, Instant};
@@ -62,6 +63,8 @@ pub(crate) struct UtilizationLoop {
     set_point: f64,
     sensed: Sensed,
     costs: CostModel,
+    /// What part of c is time of the workers.
+    worker_time: WorkerTime,
     demand: PlantDemand,
     served: ServedLoad,
     allocation: Allocation,
@@ -80,8 +83,10 @@ pub(crate) struct PlantInput<'a> {
     pub(crate) measured: Measurement<'a>,
     /// By class number: what was learned of the costs, here and at other plants.
     pub(crate) costs: &'a mut [ClassCosts],
-    /// c: seconds of the gateway's own machine per rejection.
+    /// c: seconds of the gateway's own machine, of all its processors, per rejection.
     pub(crate) rejection_cost: f64,
+    /// The utilization of these processors, if it was read.
+    pub(crate) processors: Option<f64>,
     /// The longest time that a request may wait in the queue.
     pub(crate) max_wait: Duration,
     /// Whether the number of workers was promised, or has been found.
@@ -108,7 +113,12 @@ impl Loop for UtilizationLoop {
         let (plant, measured, learned) = (&self.view, &input.measured, &*input.costs);
         let before = self.allocation.level;
         self.set_point = plant.promised.set_point * (1.0 - input.set_point_reduction);
-        self.costs.rejection = if plant.promised.same_host { input.rejection_cost } else { 0.0 };
+        if plant.promised.same_host && plant.promised.sense == Sense::Gap {
+            let rejecting = input.rejection_cost * sense::rejected(plant, measured);
+            self.worker_time.learn(sense::busy(measured), input.processors, rejecting);
+        }
+        let c = input.rejection_cost * self.worker_time.part();
+        self.costs.rejection = if plant.promised.same_host { c } else { 0.0 };
 
         let sensed = Sensed::new(plant, measured, self.costs.rejection, &self.sensed);
         let steady = is_steady(plant, measured, learned);
