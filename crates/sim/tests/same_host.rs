@@ -2,6 +2,7 @@
 //! the processors. Where they mostly wait, the load line is that of the workers, and none of them idles for rejections that
 //! take nothing of it.
 
+#[allow(dead_code, reason = "the plan of a run is used, and not its periods")]
 mod scenario;
 
 use plimsoll_core::promises::{Mode, Plant, Promises, Site};

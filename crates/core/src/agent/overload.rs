@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Of a queue of 100 requests of 1 ms the probe is late after 90 ms and its own service.
+    /// The queue holds 100 requests of 1 ms, so a probe is late after 90 ms and its own service.
     #[test]
     fn a_server_that_was_once_faster_is_compared_with_itself_after_minutes() {
         let (mut overload, mut ended) = (Overload::new(Threshold::Queue(100), MS(500)), 0);

@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_processors_load_is_what_they_worked_since_the_last_reading() {
-        let (mut load, at) = (ProcessorLoad::default(), |s| Instant::from_nanos(s * 1_000_000_000));
+        let (mut load, at) = (ProcessorLoad::default(), |s: u64| Instant::from_nanos(s * 1_000_000_000));
         assert_eq!(load.since_last(at(1), Some(Duration::from_secs(5))), None);
         assert_eq!(load.since_last(at(2), None), None);
         assert_eq!(load.since_last(at(3), Some(Duration::from_secs(6))), Some(0.5));

@@ -338,7 +338,7 @@ mod tests {
             };
             (0..4 * 120).for_each(|_| held_back(&mut law, (2.0, 25.0), true));
             assert!(law.workers() <= 3, "{} with seed {seed}", law.workers());
-            // Of a server that has eight from now on, nothing would be known but for the load that is held back.
+            // The server has eight from now on, which nothing shows where no load is held back.
             (0..4 * 120).for_each(|_| held_back(&mut law, (8.0, 25.0), false));
             assert!(law.workers() <= 3, "{} with seed {seed}", law.workers());
             let risen = (0..4 * 120).position(|_| {
