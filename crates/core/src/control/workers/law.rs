@@ -135,7 +135,8 @@ impl WorkersLaw {
                 // The rate has fallen with the limit: going back tells more of it.
                 next = fit.best;
             } else if self.settled >= SETTLED_LONG {
-                next = down(self.limit);
+                // A limit that cannot fall tells nothing either.
+                next = if self.limit > self.bounds.least { down(self.limit) } else { fit.upper };
             }
         } else if bound && fit.against_more >= DOUBT && fit.best < self.limit {
             if self.settled >= SETTLED_LONG {
